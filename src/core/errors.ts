@@ -1,0 +1,100 @@
+/**
+ * Every code curfew throws or keeps on a job, in one place; docs/errors.md is generated from this table.
+ * `programmer`: thrown at once where the mistake was written. `operating`: the world failed.
+ * `verdict`: kept on a job, never thrown at the caller.
+ */
+export const ERRORS = {
+  invalid_duration: { kind: "programmer", says: "is not a duration that can be kept" },
+  invalid_instant: { kind: "programmer", says: "does not name an instant" },
+  invalid_timeout: { kind: "programmer", says: "is not a timeout that can be kept" },
+  timeouts_contradict: { kind: "programmer", says: "contradicts another timeout" },
+  never_runs: {
+    kind: "programmer",
+    says: "ends at or before the job's scheduled time, so the job could never run",
+  },
+  invalid_retry: { kind: "programmer", says: "is not a retry policy" },
+  invalid_name: { kind: "programmer", says: "is not a valid name" },
+  invalid_option: { kind: "programmer", says: "is not a valid value here" },
+  unknown_option: { kind: "programmer", says: "is not an option" },
+  invalid_definition: { kind: "programmer", says: "is not a definition made by defineJob" },
+  invalid_payload: { kind: "programmer", says: "does not fit the definition's schema" },
+  invalid_result: { kind: "programmer", says: "does not fit the definition's result schema" },
+  not_json: { kind: "programmer", says: "cannot be kept as JSON" },
+  too_large: { kind: "programmer", says: "is larger than the limit" },
+  invalid_priority: { kind: "programmer", says: "is not a priority" },
+  invalid_limit: { kind: "programmer", says: "is not a usable limit" },
+  closed: { kind: "operating", says: "The engine is closed" },
+  not_found: { kind: "operating", says: "There is no such job" },
+  invalid_state: { kind: "operating", says: "The job's state does not allow this" },
+  unknown_store: { kind: "programmer", says: "is not a store curfew knows" },
+  store_failed: { kind: "operating", says: "The store did not answer" },
+  unsupported_node: { kind: "operating", says: "This version of Node is too old" },
+  result_timeout: { kind: "operating", says: "The job did not end within the time given" },
+  result_gone: { kind: "operating", says: "The job ended, and its result was not kept" },
+  job_failed: { kind: "operating", says: "The job ended without a result" },
+  timeout: { kind: "verdict", says: "The attempt ran longer than its attempt timeout" },
+  total_timeout: { kind: "verdict", says: "The job used up its total budget" },
+  enqueue_ttl_expired: { kind: "verdict", says: "The job was not started within its wait timeout" },
+  stalled: { kind: "verdict", says: "The attempt gave no sign of life within its heartbeat timeout" },
+  visibility_timeout: { kind: "verdict", says: "A remote worker let its named visibility timeout run out" },
+  killed: { kind: "verdict", says: "The sandbox died in the middle of the attempt" },
+  shutdown: { kind: "verdict", says: "The worker shut down and gave the job back" },
+  handler_error: { kind: "verdict", says: "The handler threw an error without a code of its own" },
+  discarded_by_handler: { kind: "verdict", says: "The handler threw Discard" },
+  too_many_returns: { kind: "verdict", says: "The job was given back too often without ending" },
+  cancelled: { kind: "verdict", says: "The job was cancelled" },
+} as const satisfies Record<string, { kind: "programmer" | "operating" | "verdict"; says: string }>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** What curfew throws. `code` is stable; `field` and `value` name the offender where there is one. */
+export class CurfewError extends Error {
+  override readonly name: string = "CurfewError";
+  readonly code: ErrorCode;
+  readonly field: string | undefined;
+
+  constructor(code: ErrorCode, message: string, options: { field?: string; cause?: unknown } = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    this.field = options.field;
+  }
+}
+
+/** A value as it appears in a message: recognisable, on one line and bounded, whatever it is. */
+export function show(value: unknown): string {
+  let text: string | undefined;
+  if (typeof value === "bigint") text = `${value}n`;
+  else if (typeof value === "number" || typeof value === "undefined") text = String(value);
+  else if (typeof value === "function" || typeof value === "symbol") text = typeof value;
+  else {
+    try {
+      text = JSON.stringify(value);
+    } catch {
+      text = undefined;
+    }
+  }
+  text ??= Object.prototype.toString.call(value);
+  return text.length > 120 ? `${text.slice(0, 117)}...` : text;
+}
+
+/** A programmer error in the one form all of them have: field, value, what is wrong, and the fix. */
+export function refuse(code: ErrorCode, field: string, value: unknown, fix: string): CurfewError {
+  return new CurfewError(code, `${field}: ${show(value)} ${ERRORS[code].says}; ${fix}`, { field });
+}
+
+/** Refuses keys that plain JavaScript may pass where TypeScript would not compile. */
+export function refuseUnknownKeys(value: unknown, field: string, known: readonly string[]): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw refuse("invalid_option", field, value, "write an object");
+  }
+  for (const key of Object.keys(value)) {
+    if (!known.includes(key)) {
+      throw refuse(
+        "unknown_option",
+        field === "" ? key : `${field}.${key}`,
+        key,
+        `known are ${known.join(", ")}`,
+      );
+    }
+  }
+}

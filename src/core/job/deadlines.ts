@@ -1,0 +1,86 @@
+import { earlier, type Instant } from "../time.ts";
+import type { JobImage, JobRow, Policy, TimeoutKind } from "./job.ts";
+import { dueAtOf } from "./job.ts";
+
+/** How long after `hardAt` the sweep leaves the verdict to a worker that still beats (SEMANTICS 3.7). */
+export const SWEEP_MARGIN = 1_000;
+
+/** How long after a handler's own silence the sweep leaves the verdict to its worker, whose last beat may be on its way. */
+const STALL_MARGIN = 500;
+
+/** The lease of a claim: how long a worker may hold a job before it enters the handler. */
+export const CLAIM_LEASE = 10_000;
+
+export interface AttemptLimits {
+  readonly softAt: Instant | null;
+  readonly hardAt: Instant | null;
+  readonly stallAt: Instant | null;
+}
+
+/** The instants of one attempt (SEMANTICS 3.2). Beats move `stallAt` only. */
+export function attemptLimits(startedAt: Instant, policy: Policy, totalAt: Instant | null): AttemptLimits {
+  const softAt = earlier(policy.attempt === null ? null : startedAt + policy.attempt, totalAt);
+  const silence = longestSilence(policy);
+  return {
+    softAt,
+    hardAt: softAt === null || policy.grace === null ? null : softAt + policy.grace,
+    stallAt: silence === null || policy.beats === "worker" ? null : startedAt + silence,
+  };
+}
+
+/** The shorter of `heartbeat` and a named visibility timeout: whichever runs out first ends the attempt. */
+export function longestSilence(policy: Policy): number | null {
+  return earlier(policy.heartbeat, policy.visibility ?? null);
+}
+
+/** Whether the silence that ran out was a visibility timeout, which answers differently (SEMANTICS 4.3). */
+export function isVisibilityTimeout(policy: Policy): boolean {
+  return (
+    policy.visibility !== undefined && (policy.heartbeat === null || policy.visibility <= policy.heartbeat)
+  );
+}
+
+/** Which budget the soft signal stands for; where both end at one instant, total goes before execution (SEMANTICS 3.3). */
+export function softKind(
+  job: Pick<JobRow, "softAt" | "totalAt">,
+): Extract<TimeoutKind, "execution" | "total"> {
+  return job.softAt !== null && job.softAt === job.totalAt ? "total" : "execution";
+}
+
+/** The end of the silence allowed to a started attempt; `seenAt` is the last beat of its worker. */
+export function stallAtOf(
+  job: Pick<JobImage, "startedAt" | "stallAt" | "heartbeat">,
+  seenAt: Instant | null,
+): Instant | null {
+  if (job.stallAt !== null) return job.stallAt;
+  if (job.heartbeat === null || job.startedAt === null) return null;
+  return Math.max(job.startedAt, seenAt ?? 0) + job.heartbeat;
+}
+
+/** A `stallAt` on the row is moved by beats that travel in batches, so the sweep gives a worker of ours a moment more. */
+export function stallMargin(stallAt: Instant | null, hears: boolean): number {
+  return stallAt !== null && hears ? STALL_MARGIN : 0;
+}
+
+/** When the sweep must look at a started attempt: a lower bound, since beats do not move it (a spurious wake re-arms). */
+export function activeWakeAt(
+  job: Pick<JobImage, "startedAt" | "hardAt" | "stallAt" | "heartbeat">,
+  hears: boolean,
+  seenAt: Instant | null = null,
+): Instant | null {
+  const judgedAt = job.hardAt === null ? null : job.hardAt + (hears ? SWEEP_MARGIN : 0);
+  const silentAt = stallAtOf(job, seenAt);
+  return earlier(judgedAt, silentAt === null ? null : silentAt + stallMargin(job.stallAt, hears));
+}
+
+type WaitingWake = Pick<JobImage, "wake" | "wakeAt">;
+
+/** When the sweep must look at a waiting job, and whether it can simply promote it. */
+export function waitingWake(job: Pick<JobImage, "state" | "rank" | "waitAt" | "totalAt">): WaitingWake {
+  const endsAt = earlier(job.waitAt, job.totalAt);
+  if (job.state !== "scheduled" && job.state !== "retryable") return { wake: "judge", wakeAt: endsAt };
+  const dueAt = dueAtOf(job.rank);
+  return endsAt !== null && endsAt < dueAt
+    ? { wake: "judge", wakeAt: endsAt }
+    : { wake: "ready", wakeAt: dueAt };
+}

@@ -1,0 +1,393 @@
+import { CurfewError } from "../errors.ts";
+import type { Random } from "../random.ts";
+import { earlier, formatDuration, type Instant } from "../time.ts";
+import {
+  activeWakeAt,
+  attemptLimits,
+  isVisibilityTimeout,
+  longestSilence,
+  SWEEP_MARGIN,
+  softKind,
+  stallAtOf,
+  stallMargin,
+} from "./deadlines.ts";
+import type { EventOf, JobEvent } from "./events.ts";
+import {
+  dueAtOf,
+  type ErrorCause,
+  type ErrorRecord,
+  fenceSalt,
+  type JobImage,
+  type JobRow,
+  nextFence,
+  type Policy,
+} from "./job.ts";
+import { ALLOWED, type JobEventName } from "./lifecycle.ts";
+import { extend, retryByHand } from "./operator-rules.ts";
+import {
+  type Decision,
+  discard,
+  type ErrorInput,
+  finish,
+  imageOf,
+  type LifecycleEvent,
+  settleFailure,
+  timeoutError,
+  totalError,
+  waitingImage,
+  withError,
+} from "./verdict.ts";
+
+type Rule<Name extends JobEventName> = (
+  job: JobRow,
+  event: EventOf<Name>,
+  now: Instant,
+  random: Random,
+) => Decision;
+
+/** A job may be given back this often (releases and snoozes together) before it is ended. */
+export const MOST_RETURNS = 1_000;
+const MOST_STRIKES = 1_000;
+
+/**
+ * The one place where a job's fate is decided. It reads nothing but its arguments: the same row, event, time and
+ * random numbers always give the same decision, so a simulator can replay it and a store can be swapped under it.
+ */
+export function decide(job: JobRow, event: JobEvent, now: Instant, random: Random): Decision {
+  const allowed = ALLOWED[job.state][event.type];
+  if (allowed.length === 0) return { ok: false, because: "invalid_state" };
+  const decision = (RULES[event.type] as Rule<JobEventName>)(job, event, now, random);
+  if (decision.ok && !allowed.includes(decision.image.state)) {
+    throw new CurfewError(
+      "invalid_state",
+      `decide: ${event.type} took job ${job.id} from ${job.state} to ${decision.image.state}, which is not in the lifecycle table`,
+    );
+  }
+  return decision;
+}
+
+const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
+  activate: (job, _event, now) => ({
+    ok: true,
+    image: waitingImage(job, "available", { dueAt: Math.max(now, dueAtOf(job.rank)) }),
+    events: [],
+  }),
+  wake: (job, event, now, random) =>
+    job.state === "active" ? wakeActive(job, event.seenAt ?? null, now, random) : wakeWaiting(job, now),
+  claim: (job, event, now) => claim(job, event, now),
+  start: (job, event, now) => start(job, event, now),
+  succeed: (job, event, now, random) => succeed(job, event, now, random),
+  fail: (job, event, now, random) => fail(job, event, now, random),
+  expire: (job, event, now, random) => expire(job, event, now, random),
+  stall: (job, event, now, random) => stall(job, now, random, event.stack),
+  snooze: (job, event, now) => snooze(job, event.dueAt, now),
+  release: (job, event, now) => release(job, event, now),
+  cancel: (job, _event, now, random) =>
+    finish(job, "cancelled", now, {
+      events: [{ name: "job.cancelled" }],
+      fence: nextFence(job.fence, fenceSalt(random)),
+    }),
+  extend: (job, event, now) => extend(job, event, now),
+  retry: (job, event, now, random) => retryByHand(job, event.keepDeadline ?? false, now, random),
+};
+
+/** A job that ended before it could be entered: `total` is looked at before `wait` (SEMANTICS 3.1). */
+function endOfWaiting(job: JobRow, now: Instant): Decision | null {
+  if (job.totalAt !== null && now >= job.totalAt) {
+    const error = totalError(job, now, false);
+    const isDead = (job.policy?.retry.onExhausted ?? job.options?.onExhausted) === "dead-letter";
+    return discard(job, withError(job, error), now, [{ name: "job.total_timeout", error }], isDead);
+  }
+  if (job.waitAt !== null && now >= job.waitAt) {
+    const limit = job.options?.wait ?? job.waitAt - job.createdAt;
+    const error: ErrorRecord = {
+      type: "enqueue_ttl_expired",
+      code: "enqueue_ttl_expired",
+      message: `Expired: not started within ${formatDuration(limit)}`,
+      kind: "enqueue_ttl",
+      limit,
+      elapsed: Math.max(0, limit + (now - job.waitAt)),
+      attempt: job.attempt,
+      at: now,
+    };
+    const events: LifecycleEvent[] = [
+      { name: "job.ttl_expired", error },
+      { name: "job.expired", error },
+    ];
+    return discard(job, withError(job, error), now, events, false);
+  }
+  return null;
+}
+
+function wakeWaiting(job: JobRow, now: Instant): Decision {
+  const ended = endOfWaiting(job, now);
+  if (ended) return ended;
+  const state = job.state as "pending" | "scheduled" | "retryable" | "available";
+  const isHeld = state === "pending" && (job.needs > 0 || job.gate !== null);
+  if (isHeld || state === "available") return { ok: true, image: waitingImage(job, state), events: [] };
+  if (dueAtOf(job.rank) <= now) return { ok: true, image: waitingImage(job, "available"), events: [] };
+  return { ok: true, image: waitingImage(job, state === "pending" ? "scheduled" : state), events: [] };
+}
+
+/** A claim is a lease, not a start: it spends nothing and runs no attempt clock (SEMANTICS 3.1). */
+function claim(job: JobRow, event: EventOf<"claim">, now: Instant): Decision {
+  const stallAt = now + Math.min(job.heartbeat ?? event.lease, event.lease);
+  const image: JobImage = {
+    ...waitingImage(job, "available"),
+    state: "active",
+    wake: "judge",
+    wakeAt: earlier(stallAt, earlier(job.waitAt, job.totalAt)),
+    stallAt,
+  };
+  return { ok: true, image, fence: nextFence(job.fence, event.salt), events: [] };
+}
+
+const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
+
+/** Entering a handler. What has certainly ended is discarded; what may have ended by now is asked for again. */
+function start(job: JobRow, { policy, upper }: EventOf<"start">, now: Instant): Decision {
+  if (job.startedAt !== null) return { ok: false, because: "invalid_state" };
+  const ended = endOfWaiting(job, now);
+  if (ended) return ended;
+  // A holder judges its own lease by the latest that it may be now: somebody else may already have the job.
+  if (job.stallAt !== null && upper >= job.stallAt) return { ok: false, because: "lease_over" };
+  const endsAt = earlier(job.totalAt, job.waitAt);
+  if (endsAt !== null && upper >= endsAt) return { ok: false, because: "too_close" };
+  const limits = attemptLimits(now, policy, job.totalAt);
+  const heartbeat = longestSilence(policy);
+  const image: JobImage = {
+    state: "active",
+    wake: "judge",
+    wakeAt: activeWakeAt(
+      { startedAt: now, hardAt: limits.hardAt, stallAt: limits.stallAt, heartbeat },
+      policy.hears,
+    ),
+    rank: job.rank,
+    attempt: job.attempt + 1,
+    returns: job.returns,
+    strikes: job.strikes,
+    waitAt: null,
+    totalAt: job.totalAt,
+    startedAt: now,
+    softAt: limits.softAt,
+    hardAt: limits.hardAt,
+    stallAt: limits.stallAt,
+    heartbeat,
+    finishedAt: null,
+    pruneAt: null,
+    deadLetter: false,
+  };
+  return {
+    ok: true,
+    image,
+    documents: job.policy ? { progress: null } : { policy, progress: null },
+    events: STARTED,
+  };
+}
+
+const COMPLETED: readonly LifecycleEvent[] = [{ name: "job.completed" }];
+const COMPLETED_LATE: readonly LifecycleEvent[] = [{ name: "job.completed", late: true }];
+
+function succeed(job: JobRow, event: EventOf<"succeed">, now: Instant, random: Random): Decision {
+  if (job.startedAt === null) return { ok: false, because: "invalid_state" };
+  // A result that comes at or after the hard deadline is no result (SEMANTICS 3.4): the verdict was due before it.
+  if (job.hardAt !== null && now >= job.hardAt)
+    return expire(job, { type: "expire", forced: true }, now, random);
+  return finish(job, "completed", now, {
+    events: event.signalled ? COMPLETED_LATE : COMPLETED,
+    ...(event.result !== undefined && { documents: { result: event.result } }),
+  });
+}
+
+function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random): Decision {
+  if (job.startedAt === null) return { ok: false, because: "invalid_state" };
+  if (event.signalled) return settleTimeout(job, now, random, { cause: causeOf(event.error) });
+  const record: ErrorRecord = { ...event.error, attempt: job.attempt, at: now };
+  return settleFailure(job, record, now, random, {
+    discard: event.discard ?? false,
+    final: event.final ?? false,
+  });
+}
+
+function causeOf(error: ErrorInput): ErrorCause {
+  return {
+    type: error.type,
+    code: error.code,
+    message: error.message,
+    ...(error.stack !== undefined && { stack: error.stack }),
+  };
+}
+
+function expire(job: JobRow, event: EventOf<"expire">, now: Instant, random: Random): Decision {
+  if (job.startedAt === null || job.hardAt === null) return { ok: false, because: "invalid_state" };
+  if (now < job.hardAt) return { ok: false, because: "not_due" };
+  return settleTimeout(job, now, random, {
+    ...(event.forced !== false && { forced: true as const }),
+    ...(event.stack !== undefined && { stack: event.stack }),
+  });
+}
+
+function settleTimeout(
+  job: JobRow,
+  now: Instant,
+  random: Random,
+  more: { cause?: ErrorCause; forced?: true; stack?: string },
+): Decision {
+  const first = softKind(job) === "total" ? "job.total_timeout" : "job.timeout";
+  return settleFailure(job, timeoutError(job, now, more), now, random, { first });
+}
+
+/** Silence of a started attempt. Once the soft signal was due, the cause is that timeout (SEMANTICS 3.3). */
+function stall(job: JobRow, now: Instant, random: Random, stack?: string): Decision {
+  if (job.startedAt === null) return { ok: false, because: "invalid_state" };
+  const policy = job.policy as Policy;
+  const stallAt = stallAtOf(job, null) ?? now;
+  const isTimeout =
+    job.softAt !== null && (job.softAt < stallAt || (job.softAt === stallAt && softKind(job) === "total"));
+  if (isTimeout && now >= (job.softAt as Instant)) {
+    return settleTimeout(job, now, random, stack === undefined ? {} : { stack });
+  }
+  if (isVisibilityTimeout(policy)) return takeBack(job, policy, now, random);
+  const limit = job.heartbeat ?? 0;
+  const record: ErrorRecord = {
+    type: "stalled",
+    code: "stalled",
+    message: `Stalled: no beat for ${formatDuration(limit)}`,
+    kind: "stalled",
+    limit,
+    elapsed: Math.max(limit, now - stallAt + limit),
+    attempt: job.attempt,
+    at: now,
+    ...(stack !== undefined && { stack }),
+  };
+  return settleFailure(job, record, now, random, { first: "job.stalled" });
+}
+
+/** A named visibility timeout: available again at once, the attempt spent, discarded at the limit (SEMANTICS 4.3). */
+function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): Decision {
+  const limit = policy.visibility as number;
+  const record: ErrorRecord = {
+    type: "visibility_timeout",
+    code: "visibility_timeout",
+    message: `Not reported within its visibility timeout of ${formatDuration(limit)}`,
+    limit,
+    attempt: job.attempt,
+    at: now,
+  };
+  if (job.attempt >= policy.retry.attempts) {
+    return settleFailure(job, record, now, random, { first: "job.visibility_timeout" });
+  }
+  return {
+    ok: true,
+    image: waitingImage(job, "available", { dueAt: now }),
+    documents: { errors: withError(job, record), policy, progress: null },
+    fence: nextFence(job.fence, fenceSalt(random)),
+    events: [{ name: "job.visibility_timeout", error: record }],
+  };
+}
+
+/** The sweep looks at a claimed or running job (SEMANTICS 3.7, 4.3). */
+function wakeActive(job: JobRow, seenAt: Instant | null, now: Instant, random: Random): Decision {
+  if (job.startedAt === null) return wakeUnstarted(job, now, random);
+  const policy = job.policy as Policy;
+  const fence = nextFence(job.fence, fenceSalt(random));
+  if (job.hardAt !== null && now >= job.hardAt + (policy.hears ? SWEEP_MARGIN : 0)) {
+    return voided(settleTimeout(job, now, random, { forced: true }), fence);
+  }
+  const stallAt = stallAtOf(job, seenAt);
+  if (stallAt !== null && now >= stallAt + stallMargin(job.stallAt, policy.hears))
+    return voided(stall({ ...job, stallAt }, now, random), fence);
+  const wakeAt = activeWakeAt(job, policy.hears, seenAt);
+  return { ok: true, image: { ...imageOf(job), wake: "judge", wakeAt }, events: [] };
+}
+
+/** An outsider's verdict carries a new fence, so that whatever the silent worker still writes is lost. */
+function voided(decision: Decision, fence: number): Decision {
+  return decision.ok ? { ...decision, fence: decision.fence ?? fence } : decision;
+}
+
+/** A claim whose handler was never entered: it spends nothing but adds a strike (SEMANTICS 4.3). */
+function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
+  const fence = nextFence(job.fence, fenceSalt(random));
+  const ended = endOfWaiting(job, now);
+  if (ended) return voided(ended, fence);
+  if (job.stallAt !== null && now < job.stallAt) {
+    const wakeAt = earlier(job.stallAt, earlier(job.waitAt, job.totalAt));
+    return { ok: true, image: { ...imageOf(job), wake: "judge", wakeAt }, events: [] };
+  }
+  const strikes = Math.min(job.strikes + 1, MOST_STRIKES);
+  return {
+    ok: true,
+    image: waitingImage(job, "available", { strikes }),
+    fence,
+    events: [{ name: "job.struck" }],
+  };
+}
+
+/** Gives the attempt back and comes again later; one that would pass the total ends now, as predicted (SEMANTICS 4.4). */
+function snooze(job: JobRow, dueAt: Instant, now: Instant): Decision {
+  if (job.startedAt === null) return { ok: false, because: "invalid_state" };
+  if (job.totalAt !== null && dueAt >= job.totalAt) {
+    const error = totalError(job, now, now < job.totalAt);
+    const isDead = job.policy?.retry.onExhausted === "dead-letter";
+    return discard(job, withError(job, error), now, [{ name: "job.total_timeout", error }], isDead);
+  }
+  if (job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
+  return {
+    ok: true,
+    image: waitingImage(job, "scheduled", {
+      dueAt,
+      attempt: job.attempt - 1,
+      returns: job.returns + 1,
+      strikes: 0,
+    }),
+    documents: job.policy ? { policy: job.policy, progress: null } : { progress: null },
+    events: [{ name: "job.snoozed", dueAt }],
+  };
+}
+
+/** Gives a job back: an attempt that had started is not spent; a claim that had not was never counted. */
+function release(job: JobRow, event: EventOf<"release">, now: Instant): Decision {
+  const hasStarted = job.startedAt !== null;
+  if (hasStarted && job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
+  const state = event.delay === undefined ? "available" : "scheduled";
+  const record = event.error && { ...event.error, attempt: job.attempt, at: now };
+  return {
+    ok: true,
+    image: waitingImage(job, state, {
+      ...(event.delay !== undefined && { dueAt: now + event.delay }),
+      attempt: hasStarted ? job.attempt - 1 : job.attempt,
+      returns: hasStarted ? job.returns + 1 : job.returns,
+    }),
+    ...((record || hasStarted) && {
+      documents: {
+        ...(record && { errors: withError(job, record) }),
+        ...(hasStarted && job.policy && { policy: job.policy, progress: null }),
+      },
+    }),
+    events: [{ name: "job.released", ...(record && { error: record }) }],
+  };
+}
+
+function tooManyReturns(job: JobRow, now: Instant): Decision {
+  const error: ErrorRecord = {
+    type: "too_many_returns",
+    code: "too_many_returns",
+    message: `Given back ${MOST_RETURNS} times without ending`,
+    attempt: job.attempt,
+    at: now,
+  };
+  const isDead = job.policy?.retry.onExhausted === "dead-letter";
+  return discard(job, withError(job, error), now, [{ name: "job.failed", error }], isDead);
+}
+
+/** The row as it stands once a decision has been committed. */
+export function applied(job: JobRow, decision: Extract<Decision, { ok: true }>): JobRow {
+  return {
+    ...job,
+    ...decision.image,
+    ...decision.documents,
+    fence: decision.fence ?? job.fence,
+    rev: job.rev + 1,
+  };
+}

@@ -1,0 +1,268 @@
+import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { UUID } from "../ids.ts";
+import { type Json, toJsonText, validate } from "../schema.ts";
+import {
+  type Duration,
+  earlier,
+  formatDuration,
+  type Instant,
+  type InstantInput,
+  parseDuration,
+  parseInstant,
+} from "../time.ts";
+import { waitingWake } from "./deadlines.ts";
+import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./definition.ts";
+import { type JobId, type JobImage, type JobOptions, type Rung, rankOf } from "./job.ts";
+import {
+  parseRung,
+  type RungOptions,
+  type Rungs,
+  resolveBudgets,
+  resolveField,
+  resolveFields,
+} from "./policy.ts";
+
+/** What a single enqueue may say on top of the definition. */
+export interface EnqueueOptions extends RungOptions {
+  /** A UUID of the caller's own; enqueueing it again returns the old job as a duplicate. */
+  readonly id?: string;
+  readonly queue?: string;
+  readonly priority?: number;
+  /** Start no earlier than this long from now. */
+  readonly delay?: Duration;
+  /** Start no earlier than this instant; one that has passed means now. */
+  readonly at?: InstantInput;
+  /** The `wait` limit as an instant; the earlier of the two wins. */
+  readonly expiresAt?: InstantInput;
+  readonly meta?: { readonly [key: string]: Json };
+  /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
+  readonly detach?: boolean;
+}
+
+/** A job as a store takes it in. */
+export interface NewJob {
+  readonly id: JobId;
+  /** The id was made here, so no store has to look whether it is known. */
+  readonly fresh: boolean;
+  readonly queue: string;
+  readonly type: string;
+  readonly priority: number;
+  readonly createdAt: Instant;
+  readonly image: JobImage;
+  readonly payload: string;
+  readonly options: JobOptions | null;
+  /** How many countdowns a pending job waits for. */
+  readonly needs?: number;
+  readonly workflow?: string;
+  readonly gate?: string;
+  /** Refuses a second live job with the same key. */
+  readonly uniqueKey?: string;
+}
+
+/** What the engine adds to a call: time, an id, the less specific rungs, and the job that is enqueueing. */
+export interface EnqueueContext {
+  readonly now: Instant;
+  readonly nextId: () => JobId;
+  readonly queueRung?: (queue: string) => Rung | undefined;
+  readonly engineRung?: Rung | undefined;
+  readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
+  readonly documentLimit?: number;
+}
+
+const KEYS = [
+  "id",
+  "queue",
+  "priority",
+  "delay",
+  "at",
+  "expiresAt",
+  "meta",
+  "detach",
+  "timeouts",
+  "retry",
+  "retention",
+] as const;
+
+/** A parsed enqueue that many payloads can share: everything but the id and the payload. */
+export interface Stencil {
+  readonly id: JobId | undefined;
+  readonly queue: string;
+  readonly type: string;
+  readonly priority: number;
+  readonly createdAt: Instant;
+  readonly image: JobImage;
+  readonly options: JobOptions | null;
+}
+
+/** Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). */
+export function prepareStencil<Input>(
+  definition: JobDefinition<Input, unknown, unknown>,
+  options: EnqueueOptions | undefined,
+  context: EnqueueContext,
+): Stencil {
+  assertDefinition(definition, "definition");
+  const said = options ?? {};
+  refuseUnknownKeys(said, "options", KEYS);
+  const { now } = context;
+  const enqueueRung = parseRung(said, "options");
+  const queue = said.queue === undefined ? definition.queue : checkQueue(said.queue, "options.queue");
+  const priority =
+    said.priority === undefined ? definition.priority : checkPriority(said.priority, "options.priority");
+  const rungs: Rungs = {
+    enqueue: enqueueRung,
+    definition: definition.rung,
+    queue: context.queueRung?.(queue),
+    engine: context.engineRung,
+  };
+  const dueAt = startOf(said, now);
+  const budgets = fixBudgets(said, rungs, now, dueAt, context.parent);
+  const isScheduled = dueAt > now;
+  const state = isScheduled ? "scheduled" : "available";
+  const rank = rankOf(priority, dueAt);
+  const heartbeat = resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value;
+  const { waitAt, totalAt } = budgets;
+  return {
+    id: said.id === undefined ? undefined : checkId(said.id),
+    queue,
+    type: definition.type,
+    priority,
+    createdAt: now,
+    image: {
+      state,
+      ...waitingWake({ state, rank, waitAt, totalAt }),
+      rank,
+      attempt: 0,
+      returns: 0,
+      strikes: 0,
+      waitAt,
+      totalAt,
+      startedAt: null,
+      softAt: null,
+      hardAt: null,
+      stallAt: null,
+      heartbeat,
+      finishedAt: null,
+      pruneAt: null,
+      deadLetter: false,
+    },
+    options: keptOptions(said, enqueueRung, rungs, budgets.kept),
+  };
+}
+
+function checkId(id: string): JobId {
+  if (typeof id !== "string" || !UUID.test(id)) {
+    throw refuse("invalid_option", "options.id", id, "use a lower-case UUID, or leave it out");
+  }
+  return id;
+}
+
+function startOf(said: EnqueueOptions, now: Instant): Instant {
+  if (said.delay !== undefined && said.at !== undefined) {
+    throw refuse("invalid_option", "options.at", said.at, "write either delay or at, not both");
+  }
+  if (said.delay !== undefined) return now + parseDuration(said.delay, "options.delay", { zero: true });
+  return said.at === undefined ? now : Math.max(now, parseInstant(said.at, "options.at"));
+}
+
+type KeptBudgets = Pick<
+  JobOptions,
+  "wait" | "waitFrom" | "total" | "totalFrom" | "expiresAt" | "inheritedFrom"
+>;
+
+/** `wait` and `total` become instants here and stay them (SEMANTICS 2); an inherited deadline cuts and never refuses (4.7). */
+function fixBudgets(
+  said: EnqueueOptions,
+  rungs: Rungs,
+  now: Instant,
+  dueAt: Instant,
+  parent: EnqueueContext["parent"],
+): { waitAt: Instant | null; totalAt: Instant | null; kept: KeptBudgets } {
+  const { wait, total } = resolveBudgets(rungs);
+  const expiresAt = said.expiresAt === undefined ? null : parseInstant(said.expiresAt, "options.expiresAt");
+  const waitAt = earlier(wait.value === null ? null : now + wait.value, expiresAt);
+  const ownTotalAt = total.value === null ? null : now + total.value;
+  refuseNeverRuns(waitAt, dueAt, now, waitAt === expiresAt ? "expiresAt" : "timeouts.wait");
+  refuseNeverRuns(ownTotalAt, dueAt, now, "timeouts.total");
+  const inherited =
+    said.detach || parent === undefined || parent.totalAt === null || dueAt >= parent.totalAt
+      ? null
+      : parent.totalAt;
+  const isCut = inherited !== null && (ownTotalAt === null || inherited < ownTotalAt);
+  return {
+    waitAt,
+    totalAt: isCut ? inherited : ownTotalAt,
+    kept: {
+      ...(wait.value !== null && { wait: wait.value, waitFrom: wait.rung }),
+      ...(total.value !== null && { total: total.value, totalFrom: total.rung }),
+      ...(expiresAt !== null && { expiresAt }),
+      ...(isCut && parent && { inheritedFrom: parent.id }),
+    },
+  };
+}
+
+function refuseNeverRuns(endsAt: Instant | null, dueAt: Instant, now: Instant, field: string): void {
+  if (endsAt === null || endsAt > dueAt) return;
+  const start =
+    dueAt > now ? `options.delay/at starts it ${formatDuration(dueAt - now)} from now` : "it starts now";
+  throw refuse(
+    "never_runs",
+    field,
+    formatDuration(Math.max(0, endsAt - now)),
+    `${start}: lengthen ${field} or start it earlier`,
+  );
+}
+
+/** Only what the row cannot tell and no worker's definition will: most jobs keep nothing. */
+function keptOptions(
+  said: EnqueueOptions,
+  enqueue: Rung,
+  rungs: Rungs,
+  budgets: KeptBudgets,
+): JobOptions | null {
+  const { onExhausted, retention } = resolveFields(rungs);
+  const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
+    (field) => field.rung !== "built-in",
+  );
+  const kept: JobOptions = {
+    ...(Object.keys(enqueue).length > 0 && { rung: enqueue }),
+    ...budgets,
+    ...(onExhausted.value !== "discard" && { onExhausted: onExhausted.value }),
+    ...(isRetained && {
+      retention: {
+        completed: retention.completed.value,
+        discarded: retention.discarded.value,
+        cancelled: retention.cancelled.value,
+      },
+    }),
+    ...(said.meta !== undefined && { meta: JSON.parse(toJsonText(said.meta, "options.meta")) }),
+  };
+  return Object.keys(kept).length > 0 ? kept : null;
+}
+
+/** Checks a payload against its schema and as JSON. What is kept is the caller's input; the worker parses it again. */
+export function preparePayload<Input>(
+  definition: JobDefinition<Input, unknown, unknown>,
+  payload: Input,
+  limit?: number,
+): string | Promise<string> {
+  const value = payload === undefined ? null : payload;
+  if (!definition.payload) return toJsonText(value, "payload", limit);
+  const checked = validate(definition.payload, payload, "payload", "invalid_payload");
+  if (checked instanceof Promise) return checked.then(() => toJsonText(value, "payload", limit));
+  return toJsonText(value, "payload", limit);
+}
+
+/** One job off a stencil. */
+export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+  return {
+    id: stencil.id ?? nextId(),
+    fresh: stencil.id === undefined,
+    queue: stencil.queue,
+    type: stencil.type,
+    priority: stencil.priority,
+    createdAt: stencil.createdAt,
+    image: stencil.image,
+    payload,
+    options: stencil.options,
+  };
+}

@@ -1,0 +1,40 @@
+import type { Instant } from "../time.ts";
+import type { JsonText, Policy } from "./job.ts";
+import type { JobEventName } from "./lifecycle.ts";
+import type { ErrorInput } from "./verdict.ts";
+
+/** Limits that `extend` changes, in milliseconds; null is "none". */
+export interface Extension {
+  readonly attempt?: number | null;
+  readonly total?: number | null;
+  readonly heartbeat?: number | null;
+}
+
+export type JobEvent =
+  | { readonly type: "activate" }
+  /** The sweep found `wakeAt` due. `seenAt`: when the worker that holds the job last beat. */
+  | { readonly type: "wake"; readonly seenAt?: Instant | null }
+  | { readonly type: "claim"; readonly lease: number; readonly salt: number }
+  /** `upper` is the latest that it may be now: a handler is never entered past a deadline (SEMANTICS 3.10). */
+  | { readonly type: "start"; readonly policy: Policy; readonly upper: Instant }
+  /** `signalled`: our soft signal for a timeout had been given before the handler settled. */
+  | { readonly type: "succeed"; readonly result?: JsonText; readonly signalled: boolean }
+  | {
+      readonly type: "fail";
+      readonly error: ErrorInput;
+      readonly signalled: boolean;
+      /** The handler threw Discard: end it, never as a dead letter. */
+      readonly discard?: boolean;
+      /** The reporter says that no retry can help. */
+      readonly final?: boolean;
+    }
+  | { readonly type: "expire"; readonly forced?: boolean; readonly stack?: string }
+  | { readonly type: "stall"; readonly stack?: string }
+  | { readonly type: "snooze"; readonly dueAt: Instant }
+  | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
+  | { readonly type: "cancel" }
+  | ({ readonly type: "extend" } & Extension)
+  | { readonly type: "retry"; readonly keepDeadline?: boolean };
+
+/** One event by its name. */
+export type EventOf<Name extends JobEventName> = Extract<JobEvent, { type: Name }>;

@@ -1,0 +1,234 @@
+import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { type Duration, formatDuration, parseDuration } from "../time.ts";
+import type {
+  Policy,
+  PolicyField,
+  Retention,
+  RetryPolicy,
+  Rung,
+  RungName,
+  Terminal,
+  TimeoutMode,
+  TimeoutRung,
+} from "./job.ts";
+import { BUILT_IN_RETRY, parseRetry, type RetryOptions } from "./retry.ts";
+
+/** The five timeouts and the mode as users write them (SEMANTICS 1). */
+export interface TimeoutOptions {
+  /** From creation until the first start. */
+  readonly wait?: Duration | "none";
+  /** From the start of each attempt to its soft signal. */
+  readonly attempt?: Duration | "none";
+  /** From creation through queue time, attempts and backoff. */
+  readonly total?: Duration | "none";
+  /** From the soft signal until the attempt is ended by force. */
+  readonly grace?: Duration | "unbounded";
+  /** The longest silence of a running attempt. */
+  readonly heartbeat?: Duration | "none";
+  /** What an `attempt` timeout does: a failed attempt that may be retried, or the end of the job. */
+  readonly mode?: TimeoutMode;
+}
+
+/** How long finished jobs are kept; `"0s"` deletes in the settle itself. One duration stands for all three states. */
+export type RetentionOptions = Duration | { readonly [state in Terminal]?: Duration };
+
+/** What any rung may say: the same shape at an enqueue, in a definition, on a queue and on the engine. */
+export interface RungOptions {
+  readonly timeouts?: TimeoutOptions;
+  readonly retry?: RetryOptions;
+  readonly retention?: RetentionOptions;
+}
+
+export const BUILT_IN_ATTEMPT = 30 * 60_000;
+export const BUILT_IN_GRACE = 30_000;
+export const BUILT_IN_HEARTBEAT = 60_000;
+const DAY = 86_400_000;
+export const BUILT_IN_RETENTION: Retention = { completed: DAY, discarded: 14 * DAY, cancelled: 14 * DAY };
+
+const TERMINALS = ["completed", "discarded", "cancelled"] as const;
+const LIMITS = ["wait", "attempt", "total", "heartbeat"] as const;
+
+/** Parses what one rung says. `field` is the prefix for messages: empty for a definition, `options` for an enqueue. */
+export function parseRung(options: RungOptions, field: string): Rung {
+  const at = (name: string) => (field === "" ? name : `${field}.${name}`);
+  return {
+    ...(options.timeouts !== undefined && { timeouts: parseTimeouts(options.timeouts, at("timeouts")) }),
+    ...(options.retry !== undefined && { retry: parseRetry(options.retry, at("retry")) }),
+    ...(options.retention !== undefined && { retention: parseRetention(options.retention, at("retention")) }),
+  };
+}
+
+export function parseTimeouts(options: TimeoutOptions, field: string): TimeoutRung {
+  refuseUnknownKeys(options, field, [...LIMITS, "grace", "mode"]);
+  const rung: { -readonly [name in keyof TimeoutRung]: TimeoutRung[name] } = {};
+  for (const name of LIMITS) {
+    const value = options[name];
+    if (value !== undefined) rung[name] = value === "none" ? null : parseDuration(value, `${field}.${name}`);
+  }
+  if (options.grace !== undefined) {
+    rung.grace =
+      options.grace === "unbounded" ? null : parseDuration(options.grace, `${field}.grace`, { zero: true });
+  }
+  if (options.mode !== undefined) {
+    if (options.mode !== "fail" && options.mode !== "discard") {
+      throw refuse("invalid_timeout", `${field}.mode`, options.mode, 'write "fail" or "discard"');
+    }
+    rung.mode = options.mode;
+  }
+  if (typeof rung.total === "number" && typeof rung.attempt === "number" && rung.total < rung.attempt) {
+    throw refuse(
+      "timeouts_contradict",
+      `${field}.total`,
+      options.total,
+      `it is shorter than ${field}.attempt (${formatDuration(rung.attempt)}): make total at least as long`,
+    );
+  }
+  return rung;
+}
+
+function parseRetention(options: RetentionOptions, field: string): Partial<Retention> {
+  const isPerState =
+    typeof options === "object" && Object.keys(options).some((key) => TERMINALS.includes(key as Terminal));
+  if (!isPerState) {
+    const kept = parseDuration(options, field, { zero: true });
+    return { completed: kept, discarded: kept, cancelled: kept };
+  }
+  refuseUnknownKeys(options, field, TERMINALS);
+  const perState = options as { readonly [state in Terminal]?: Duration };
+  return Object.fromEntries(
+    TERMINALS.filter((state) => perState[state] !== undefined).map((state) => [
+      state,
+      parseDuration(perState[state], `${field}.${state}`, { zero: true }),
+    ]),
+  );
+}
+
+/** The rungs of one job, most specific first; a rung that is left out says nothing. */
+export interface Rungs {
+  readonly enqueue?: Rung | undefined;
+  readonly definition?: Rung | undefined;
+  readonly queue?: Rung | undefined;
+  readonly engine?: Rung | undefined;
+}
+
+const LADDER = ["enqueue", "definition", "queue", "engine"] as const;
+
+/** What a field resolved to, who said so, and what the less specific rungs had said. */
+export interface Resolved<Value> {
+  readonly value: Value;
+  readonly rung: RungName;
+  readonly lost: readonly { readonly rung: RungName; readonly value: Value }[];
+}
+
+export function resolveField<Value>(
+  rungs: Rungs,
+  read: (rung: Rung) => Value | undefined,
+  builtIn: Value,
+): Resolved<Value> {
+  const said: { rung: RungName; value: Value }[] = [];
+  for (const name of LADDER) {
+    const rung = rungs[name];
+    const value = rung && read(rung);
+    if (value !== undefined) said.push({ rung: name, value });
+  }
+  said.push({ rung: "built-in", value: builtIn });
+  const [winner, ...lost] = said as [{ rung: RungName; value: Value }, ...typeof said];
+  return { ...winner, lost };
+}
+
+/** `wait` and `total` of a job: fixed as instants at enqueue (SEMANTICS 2). */
+export function resolveBudgets(rungs: Rungs): {
+  wait: Resolved<number | null>;
+  total: Resolved<number | null>;
+} {
+  return {
+    wait: resolveField<number | null>(rungs, (rung) => rung.timeouts?.wait, null),
+    total: resolveField<number | null>(rungs, (rung) => rung.timeouts?.total, null),
+  };
+}
+
+/** Which worker is about to start the job: it decides the built-in grace and who acts at the hard deadline. */
+export interface WorkerKind {
+  /** Whether it hears the soft signal (SEMANTICS 1.4). */
+  readonly hears: boolean;
+  /** A remote worker beats by naming its jobs, so its silence is judged per job and never by the server's own beats. */
+  readonly remote: boolean;
+  readonly visibility?: number;
+}
+
+export const LOCAL_WORKER: WorkerKind = { hears: true, remote: false };
+
+function resolveEach(rungs: Rungs, kind: WorkerKind) {
+  const retry = <Name extends keyof RetryPolicy>(name: Name) =>
+    resolveField<RetryPolicy[Name]>(rungs, (rung) => rung.retry?.[name], BUILT_IN_RETRY[name]);
+  const kept = (state: Terminal) =>
+    resolveField(rungs, (rung) => rung.retention?.[state], BUILT_IN_RETENTION[state]);
+  return {
+    attempt: resolveField<number | null>(rungs, (rung) => rung.timeouts?.attempt, BUILT_IN_ATTEMPT),
+    // A foreign worker hears no signal, so a grace nobody named would only delay the take-back.
+    grace: resolveField<number | null>(
+      rungs,
+      (rung) => rung.timeouts?.grace,
+      kind.hears ? BUILT_IN_GRACE : 0,
+    ),
+    heartbeat: resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, BUILT_IN_HEARTBEAT),
+    mode: resolveField<TimeoutMode>(rungs, (rung) => rung.timeouts?.mode, "fail"),
+    attempts: retry("attempts"),
+    backoff: retry("backoff"),
+    except: retry("except"),
+    retryFit: retry("retryFit"),
+    onStall: retry("onStall"),
+    onExhausted: retry("onExhausted"),
+    retention: { completed: kept("completed"), discarded: kept("discarded"), cancelled: kept("cancelled") },
+  };
+}
+
+export type ResolvedFields = ReturnType<typeof resolveEach>;
+
+/** Every field with its winner and losers; `explain()` prints this. */
+export function resolveFields(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): ResolvedFields {
+  return resolveEach(rungs, kind);
+}
+
+/** What the first start fixes for all attempts of a job. */
+export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Policy {
+  const fields = resolveEach(rungs, kind);
+  const { retention, attempts, backoff, except, retryFit, onStall, onExhausted } = fields;
+  return {
+    attempt: fields.attempt.value,
+    grace: fields.grace.value,
+    heartbeat: fields.heartbeat.value,
+    mode: fields.mode.value,
+    retry: {
+      attempts: attempts.value,
+      backoff: backoff.value,
+      except: except.value,
+      retryFit: retryFit.value,
+      onStall: onStall.value,
+      onExhausted: onExhausted.value,
+    },
+    retention: {
+      completed: retention.completed.value,
+      discarded: retention.discarded.value,
+      cancelled: retention.cancelled.value,
+    },
+    beats: fields.heartbeat.rung === "built-in" && !kind.remote ? "worker" : "handler",
+    hears: kind.hears,
+    ...(kind.visibility !== undefined && { visibility: kind.visibility }),
+    rungs: rungNames(fields),
+  };
+}
+
+function rungNames(fields: ResolvedFields): Record<PolicyField, RungName> {
+  return Object.fromEntries(
+    Object.entries({ ...fields, retention: fields.retention.completed }).map(([name, field]) => [
+      name,
+      field.rung,
+    ]),
+  ) as Record<PolicyField, RungName>;
+}
+
+/** Retention for a job that ends before any worker resolved its policy. */
+export function retentionOf(policy: Policy | null, fallback: Retention | undefined): Retention {
+  return policy?.retention ?? fallback ?? BUILT_IN_RETENTION;
+}

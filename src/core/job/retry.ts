@@ -1,0 +1,189 @@
+import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { Random } from "../random.ts";
+import { type Duration, formatDuration, parseDuration } from "../time.ts";
+import type { Backoff, RetryPolicy } from "./job.ts";
+
+interface BackoffOptions {
+  readonly first?: Duration;
+  /** No delay is longer, jitter included. */
+  readonly max?: Duration;
+  /** Multiplies each delay by a random factor in [0.5, 1.5), so that failed jobs do not come back all at once. */
+  readonly jitter?: boolean;
+}
+
+const DEFAULT_FIRST = 1_000;
+const DEFAULT_MAX = 300_000;
+
+function common(options: BackoffOptions, field: string, more: readonly string[] = []) {
+  refuseUnknownKeys(options, field, ["first", "max", "jitter", ...more]);
+  const first =
+    options.first === undefined
+      ? DEFAULT_FIRST
+      : parseDuration(options.first, `${field}.first`, { zero: true });
+  const max =
+    options.max === undefined ? Math.max(first, DEFAULT_MAX) : parseDuration(options.max, `${field}.max`);
+  if (max < first) {
+    throw refuse(
+      "invalid_retry",
+      `${field}.max`,
+      options.max,
+      `it must not be shorter than first (${formatDuration(first)})`,
+    );
+  }
+  const jitter = options.jitter ?? true;
+  if (typeof jitter !== "boolean")
+    throw refuse("invalid_retry", `${field}.jitter`, jitter, "write true or false");
+  return { first, max, jitter };
+}
+
+/** The same delay each time. */
+export function constant(options: BackoffOptions = {}): Backoff {
+  return { kind: "constant", ...common(options, "constant") };
+}
+
+/** `first`, twice `first`, three times `first` … */
+export function linear(options: BackoffOptions = {}): Backoff {
+  return { kind: "linear", ...common(options, "linear") };
+}
+
+/** `first`, `first * factor`, `first * factor^2` … */
+export function exponential(options: BackoffOptions & { readonly factor?: number } = {}): Backoff {
+  return {
+    kind: "exponential",
+    ...common(options, "exponential", ["factor"]),
+    factor: atLeastOne(options.factor ?? 2, "exponential.factor"),
+  };
+}
+
+/** `first * n^power` before retry n. */
+export function polynomial(options: BackoffOptions & { readonly power?: number } = {}): Backoff {
+  return {
+    kind: "polynomial",
+    ...common(options, "polynomial", ["power"]),
+    power: atLeastOne(options.power ?? 2, "polynomial.power"),
+  };
+}
+
+/** Exactly these delays, the last one for all further retries. */
+export function delays(list: readonly Duration[], options: { readonly jitter?: boolean } = {}): Backoff {
+  refuseUnknownKeys(options, "delays", ["jitter"]);
+  if (!Array.isArray(list) || list.length === 0 || list.length > 100) {
+    throw refuse("invalid_retry", "delays", list, "name 1 to 100 delays");
+  }
+  const parsed = list.map((delay, index) => parseDuration(delay, `delays[${index}]`, { zero: true }));
+  return { kind: "delays", delays: parsed, max: Math.max(...parsed), jitter: options.jitter ?? false };
+}
+
+function atLeastOne(value: number, field: string): number {
+  if (typeof value !== "number" || !Number.isFinite(value) || value < 1 || value > 100) {
+    throw refuse("invalid_retry", field, value, "use a number from 1 to 100");
+  }
+  return value;
+}
+
+/** Milliseconds before retry number `retry` (1 is the first); capped, then spread by jitter, then capped again. */
+export function backoffDelay(backoff: Backoff, retry: number, random: Random): number {
+  const capped = Math.min(plainDelay(backoff, retry), backoff.max);
+  if (!backoff.jitter) return Math.round(capped);
+  return Math.min(Math.round(capped * (0.5 + random())), backoff.max);
+}
+
+function plainDelay(backoff: Backoff, retry: number): number {
+  switch (backoff.kind) {
+    case "constant":
+      return backoff.first;
+    case "linear":
+      return backoff.first * retry;
+    case "exponential":
+      return backoff.first * backoff.factor ** (retry - 1);
+    case "polynomial":
+      return backoff.first * retry ** backoff.power;
+    case "delays":
+      return backoff.delays[Math.min(retry, backoff.delays.length) - 1] as number;
+  }
+}
+
+/** The same defaults as Open Job Spec: 3 attempts, exponential from 1 s, doubling, at most 5 min, jitter on. */
+export const BUILT_IN_RETRY: RetryPolicy = {
+  attempts: 3,
+  backoff: { kind: "exponential", first: DEFAULT_FIRST, factor: 2, max: DEFAULT_MAX, jitter: true },
+  except: [],
+  retryFit: "full",
+  onStall: "retry",
+  onExhausted: "discard",
+};
+
+export interface RetryOptions {
+  /** Attempts in all, the first included. */
+  readonly attempts?: number;
+  readonly backoff?: Backoff;
+  /** Error types that are not retried: exactly, or `Prefix.*`. */
+  readonly except?: readonly string[];
+  /** `"full"`: a retry must fit into the total budget with its whole attempt. `"any"`: it starts while any budget is left. */
+  readonly retryFit?: "full" | "any";
+  /** `"discard"` forbids a second run after a crash or stall. */
+  readonly onStall?: "retry" | "discard";
+  readonly onExhausted?: "discard" | "dead-letter";
+}
+
+const RETRY_KEYS = ["attempts", "backoff", "except", "retryFit", "onStall", "onExhausted"] as const;
+const MOST_ATTEMPTS = 1_000;
+
+export function parseRetry(options: RetryOptions, field: string): Partial<RetryPolicy> {
+  refuseUnknownKeys(options, field, RETRY_KEYS);
+  const { attempts, backoff, except } = options;
+  if (attempts !== undefined && (!Number.isInteger(attempts) || attempts < 1 || attempts > MOST_ATTEMPTS)) {
+    throw refuse(
+      "invalid_retry",
+      `${field}.attempts`,
+      attempts,
+      `use a whole number from 1 to ${MOST_ATTEMPTS}`,
+    );
+  }
+  if (backoff !== undefined && !isBackoff(backoff)) {
+    throw refuse(
+      "invalid_retry",
+      `${field}.backoff`,
+      backoff,
+      "build it with constant(), linear(), exponential(), polynomial() or delays()",
+    );
+  }
+  if (
+    except !== undefined &&
+    !(
+      Array.isArray(except) &&
+      except.length <= 100 &&
+      except.every((name) => typeof name === "string" && name !== "")
+    )
+  ) {
+    throw refuse(
+      "invalid_retry",
+      `${field}.except`,
+      except,
+      'list at most 100 error types such as "timeout" or "Card.*"',
+    );
+  }
+  oneOf(options.retryFit, ["full", "any"], `${field}.retryFit`);
+  oneOf(options.onStall, ["retry", "discard"], `${field}.onStall`);
+  oneOf(options.onExhausted, ["discard", "dead-letter"], `${field}.onExhausted`);
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as Partial<RetryPolicy>;
+}
+
+function oneOf(value: string | undefined, allowed: readonly string[], field: string): void {
+  if (value !== undefined && !allowed.includes(value)) {
+    throw refuse("invalid_retry", field, value, `write ${allowed.map((word) => `"${word}"`).join(" or ")}`);
+  }
+}
+
+function isBackoff(value: unknown): value is Backoff {
+  return (
+    typeof value === "object" && value !== null && "kind" in value && "max" in value && "jitter" in value
+  );
+}
+
+/** Whether `except` names this error: its type exactly, or a `Prefix.*` it begins with. */
+export function isExcepted(except: readonly string[], type: string): boolean {
+  return except.some((name) => (name.endsWith(".*") ? type.startsWith(name.slice(0, -1)) : type === name));
+}

@@ -1,0 +1,153 @@
+import { CurfewError, refuse, show } from "./errors.ts";
+
+/** Values that survive JSON unchanged. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+/** The Standard Schema interface (standardschema.dev), so that zod, valibot, arktype and others fit without an adapter. */
+export interface Schema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] };
+
+interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+export type InputOf<S> = S extends Schema<infer Input, unknown> ? Input : never;
+export type OutputOf<S> =
+  S extends Schema<never, infer Output> ? Output : S extends Schema<infer _I, infer Output> ? Output : never;
+
+export function isSchema(value: unknown): value is Schema {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
+  const standard = (value as Partial<Schema>)["~standard"];
+  return typeof standard === "object" && standard !== null && typeof standard.validate === "function";
+}
+
+/** Validates without forcing a promise on synchronous schemas: the hot path must not pay for an await it does not need. */
+export function validate<Output>(
+  schema: Schema<never, Output> | Schema<unknown, Output>,
+  value: unknown,
+  field: string,
+  code: "invalid_payload" | "invalid_result",
+): Output | Promise<Output> {
+  const result = schema["~standard"].validate(value);
+  if (result instanceof Promise) return result.then((settled) => unwrap(settled, value, field, code));
+  return unwrap(result, value, field, code);
+}
+
+function unwrap<Output>(
+  result: SchemaResult<Output>,
+  value: unknown,
+  field: string,
+  code: "invalid_payload" | "invalid_result",
+): Output {
+  if (!result.issues) return result.value;
+  const issue = result.issues[0];
+  const path = (issue?.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));
+  const where = [field, ...path].join(".");
+  const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : "";
+  throw new CurfewError(
+    code,
+    `${where}: ${show(valueAt(value, path))} does not fit the schema; ${issue?.message ?? "it is invalid"}${more}`,
+    { field: where },
+  );
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  let at = value;
+  for (const key of path)
+    at = typeof at === "object" && at !== null ? (at as Record<string, unknown>)[key] : undefined;
+  return at;
+}
+
+/** One megabyte of UTF-8: large documents belong into a blob store, with their address in the payload. */
+export const DOCUMENT_LIMIT = 1_000_000;
+const DEPTH_LIMIT = 1_000;
+
+/**
+ * The JSON text of a value, or a refusal that names where it is not JSON. `undefined` properties are left out, as
+ * TypeScript's optional fields expect; everything else that JSON would silently change (NaN, Date, Map, undefined
+ * in a list, class instances) is refused, because a job that starts with other data than was given is a wrong job.
+ */
+export function toJsonText(value: unknown, field: string, limit: number = DOCUMENT_LIMIT): string {
+  const flaw = findFlaw(value, 0);
+  if (flaw) throw refuse("not_json", `${field}${flaw.path}`, flaw.value, flaw.fix);
+  const text = JSON.stringify(value);
+  if (text.length * 3 > limit && utf8Length(text) > limit) {
+    throw refuse(
+      "too_large",
+      field,
+      `${utf8Length(text)} bytes`,
+      `keep it under ${limit} bytes: store the data elsewhere and put its address here`,
+    );
+  }
+  return text;
+}
+
+/** What is not JSON and where; the path is built only on the way back from a flaw, so sound values cost no strings. */
+interface Flaw {
+  path: string;
+  readonly value: unknown;
+  readonly fix: string;
+}
+
+function findFlaw(value: unknown, depth: number): Flaw | undefined {
+  if (typeof value === "string" || typeof value === "boolean" || value === null) return undefined;
+  if (typeof value === "number") {
+    return Number.isFinite(value) ? undefined : { path: "", value, fix: "use a finite number or null" };
+  }
+  if (typeof value !== "object") {
+    return { path: "", value, fix: "use null, booleans, numbers, strings, lists and plain objects" };
+  }
+  if (depth >= DEPTH_LIMIT) return { path: "", value: "…", fix: `nest at most ${DEPTH_LIMIT} levels` };
+  if (!Array.isArray(value)) return findObjectFlaw(value, depth);
+  for (let index = 0; index < value.length; index++) {
+    const flaw = findFlaw(value[index], depth + 1);
+    if (flaw) return at(`[${index}]`, flaw);
+  }
+  return undefined;
+}
+
+function findObjectFlaw(value: object, depth: number): Flaw | undefined {
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    return { path: "", value, fix: "use a plain object, or a string such as an ISO date" };
+  }
+  for (const key of Object.keys(value)) {
+    // A key named __proto__ would set a prototype in whoever copies the document carelessly.
+    if (key === "__proto__") return { path: `.${key}`, value: key, fix: "rename this key" };
+    const item = (value as Record<string, unknown>)[key];
+    const flaw = item === undefined ? undefined : findFlaw(item, depth + 1);
+    if (flaw) return at(`.${key}`, flaw);
+  }
+  return undefined;
+}
+
+/** Puts one step in front of a flaw's path; only the outermost steps are kept, so that a deep flaw stays readable. */
+function at(step: string, flaw: Flaw): Flaw {
+  flaw.path = `${step}${flaw.path}`.slice(0, 200);
+  return flaw;
+}
+
+function utf8Length(text: string): number {
+  let bytes = 0;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    if (unit < 0x80) bytes += 1;
+    else if (unit < 0x800) bytes += 2;
+    else if (unit >= 0xd800 && unit <= 0xdbff) {
+      bytes += 4;
+      index++;
+    } else bytes += 3;
+  }
+  return bytes;
+}

@@ -1,0 +1,141 @@
+import { refuse } from "./errors.ts";
+
+/** Whole milliseconds since 1970-01-01T00:00Z, always read off the store's clock, never the machine's. */
+export type Instant = number;
+
+type DurationUnit = "ms" | "s" | "m" | "h" | "d";
+
+/** `"250ms"`, `"30s"`, `"5m"`, `"2h"`, `"7d"`. A bare number does not compile: it would not say its unit. */
+export type DurationText = `${number}${DurationUnit}`;
+
+/** Anything shaped like a `Temporal.Duration` without calendar units. */
+export interface DurationFields {
+  readonly weeks?: number;
+  readonly days?: number;
+  readonly hours?: number;
+  readonly minutes?: number;
+  readonly seconds?: number;
+  readonly milliseconds?: number;
+}
+
+export type Duration = DurationText | DurationFields;
+
+const UNITS: Readonly<Record<DurationUnit, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+const FIELDS: Readonly<Record<keyof DurationFields, number>> = {
+  weeks: 7 * UNITS.d,
+  days: UNITS.d,
+  hours: UNITS.h,
+  minutes: UNITS.m,
+  seconds: UNITS.s,
+  milliseconds: 1,
+};
+
+/** Fields a `Temporal.Duration` has and a deadline cannot use: their length depends on the calendar or is below 1 ms. */
+const UNUSABLE_FIELDS = ["years", "months", "microseconds", "nanoseconds"] as const;
+
+/** Ten years: longer limits are typing errors more often than wishes. */
+export const LONGEST_DURATION = 3_650 * UNITS.d;
+
+/** The first instant that no longer fits a rank (see `rankOf`), in the year 3084. */
+export const INSTANT_LIMIT = 2 ** 45;
+
+/** The exact milliseconds of a duration, or undefined where the text or the fields are not one. */
+function readDuration(value: unknown): number | undefined {
+  if (typeof value === "string") {
+    const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value);
+    return match ? Number(match[1]) * UNITS[match[2] as DurationUnit] : undefined;
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  const fields = value as Record<string, unknown>;
+  if (UNUSABLE_FIELDS.some((name) => fields[name] !== undefined && fields[name] !== 0)) return undefined;
+  const known = new Set<string>([...Object.keys(FIELDS), ...UNUSABLE_FIELDS]);
+  if (Object.keys(fields).some((name) => !known.has(name))) return undefined;
+  let total = 0;
+  let named = false;
+  for (const [name, unit] of Object.entries(FIELDS)) {
+    const amount = fields[name];
+    if (amount === undefined) continue;
+    if (typeof amount !== "number" || !Number.isFinite(amount)) return undefined;
+    named = true;
+    total += amount * unit;
+  }
+  return named ? total : undefined;
+}
+
+const EXAMPLES = 'write "250ms", "30s", "5m", "2h" or "7d"';
+
+/**
+ * Reads a duration as whole milliseconds, or refuses it where it was written.
+ * Zero is allowed only where a caller says so: for most limits it would mean "never", which nobody wants silently.
+ */
+export function parseDuration(value: unknown, field: string, allow: { zero?: boolean } = {}): number {
+  const exact = readDuration(value);
+  if (exact === undefined) throw refuse("invalid_duration", field, value, EXAMPLES);
+  const whole = Math.round(exact);
+  if (Math.abs(whole - exact) > 1e-6) {
+    throw refuse("invalid_duration", field, value, "use whole milliseconds");
+  }
+  if (whole < 0 || (whole === 0 && !allow.zero)) {
+    throw refuse("invalid_duration", field, value, `it must be longer than 0; ${EXAMPLES}`);
+  }
+  if (whole > LONGEST_DURATION) {
+    throw refuse("invalid_duration", field, value, "the longest duration is 10 years (3650d)");
+  }
+  return whole;
+}
+
+/**
+ * The largest unit that is exact: `90s`, `5m`, `2h`. One minute is written `60s`, as the contract's own
+ * example of a stall does; every other count of one keeps its unit.
+ */
+export function formatDuration(milliseconds: number): string {
+  for (const unit of ["d", "h", "m", "s"] as const) {
+    const count = milliseconds / UNITS[unit];
+    if (count >= 1 && Number.isInteger(count) && !(unit === "m" && count === 1)) return `${count}${unit}`;
+  }
+  return `${milliseconds}ms`;
+}
+
+/** An absolute time as a user may write it; a local time without an offset is refused, since it names no instant. */
+export type InstantInput = Date | { readonly epochMilliseconds: number } | string;
+
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
+
+export function parseInstant(value: unknown, field: string): Instant {
+  const instant = readInstant(value);
+  if (instant === undefined || !Number.isFinite(instant)) {
+    throw refuse(
+      "invalid_instant",
+      field,
+      value,
+      'write a Date, a Temporal.Instant or RFC 3339 with an offset such as "2030-01-31T12:00:00Z"',
+    );
+  }
+  if (instant < 0 || instant >= INSTANT_LIMIT) {
+    throw refuse("invalid_instant", field, value, "use an instant between the years 1970 and 3084");
+  }
+  return Math.floor(instant);
+}
+
+function readInstant(value: unknown): number | undefined {
+  if (value instanceof Date) return value.getTime();
+  if (typeof value === "string") return RFC_3339.test(value) ? Date.parse(value) : undefined;
+  if (typeof value === "object" && value !== null && "epochMilliseconds" in value) {
+    return typeof value.epochMilliseconds === "number" ? value.epochMilliseconds : undefined;
+  }
+  return undefined;
+}
+
+/** The earlier of two instants, where null means "never". */
+export function earlier(a: Instant | null, b: Instant | null): Instant | null {
+  if (a === null) return b;
+  if (b === null) return a;
+  return a < b ? a : b;
+}
