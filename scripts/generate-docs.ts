@@ -15,16 +15,19 @@ const pages: Record<string, () => string> = {
 
 function errors(): string {
   const kinds = {
-    programmer: "Thrown at once, where the mistake was written. The message names the value and the fix.",
+    programmer:
+      "Thrown at once, where the mistake was written. The message is the field, the value, the words below and the fix.",
     operating: "Thrown when the world does not do what was asked of it. Code that meets one can go on.",
     verdict: "Kept on a job as the reason why an attempt or the job ended. Never thrown at the caller.",
   };
   const sections = Object.entries(kinds).map(([kind, meaning]) => {
     const codes = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].kind === kind);
     const rows = codes.map((code) => `| \`${code}\` | ${ERRORS[code].says} |`);
-    return `## ${kind}\n\n${meaning}\n\n| code | says |\n|---|---|\n${rows.join("\n")}\n`;
+    return `## ${kind}\n\n${meaning}\n\n| code | meaning |\n|---|---|\n${rows.join("\n")}\n`;
   });
-  return page("Errors", "src/core/errors.ts", "Every error has a code that stays the same.", sections);
+  const summary =
+    "Every error has a code that stays the same. There are three kinds, and they are never mixed.";
+  return page("Errors", "src/core/errors.ts", summary, sections);
 }
 
 function lifecycle(): string {
@@ -39,13 +42,18 @@ function lifecycle(): string {
     // An arrow from a state to itself says nothing in a drawing; the table below has it.
     .filter(([arrow]) => arrow.split(" --> ")[0] !== arrow.split(" --> ")[1])
     .map(([arrow, events]) => `  ${arrow}: ${events.join(", ")}`);
+  // Not in the table, since no row exists before it: an enqueue makes a job in one of these states.
+  const births = ["available", "scheduled", "pending"].map((state) => `  [*] --> ${state}: enqueue`);
   const ends = JOB_STATES.filter(isTerminal).map((state) => `  ${state} --> [*]`);
   const rows = LIFECYCLE.map(
     ({ from, event, to, why }) => `| ${from} | ${event} | ${to.join(", ")} | ${why} |`,
   );
-  const drawing = ["```mermaid", "stateDiagram-v2", ...arrows, ...ends, "```\n"].join("\n");
+  const drawing = ["```mermaid", "stateDiagram-v2", ...births, ...arrows, ...ends, "```\n"].join("\n");
   const table = ["| from | event | to | why |", "|---|---|---|---|", ...rows].join("\n");
-  const summary = "What can happen to a job, and where it leads. What is not in the table is rejected.";
+  const summary = [
+    "What can happen to a job, and where it leads. What is not in the table is rejected and changes nothing.",
+    "`wake` is the sweep finding that the job's next instant has come; what it finds decides where the job goes.",
+  ].join("\n");
   return page("Lifecycle", "src/core/job/lifecycle.ts", summary, [drawing, `${table}\n`]);
 }
 

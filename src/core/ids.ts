@@ -11,9 +11,14 @@ export const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-
 
 /**
  * `now` gives the engine's time and `fill` fills a pool with random bytes. The 26 bits behind the timestamp are a
- * counter, seeded low each millisecond; if it runs over, the timestamp is advanced instead of repeating an id.
+ * counter, seeded low each millisecond; if it runs over, the timestamp is advanced instead of repeating an id
+ * (`counterLimit` is there for the test of that: 67 million ids take long to make).
  */
-export function createIdSource(now: () => Instant, fill: (bytes: Uint8Array) => void): IdSource {
+export function createIdSource(
+  now: () => Instant,
+  fill: (bytes: Uint8Array) => void,
+  counterLimit: number = COUNTER_LIMIT,
+): IdSource {
   // One call to the random source serves 512 ids: a call per id costs more than the rest of the id.
   const pool = new Uint8Array(4_096);
   let used = pool.length;
@@ -31,7 +36,7 @@ export function createIdSource(now: () => Instant, fill: (bytes: Uint8Array) => 
       lastAt = at;
       counter = ((pool[used] as number) << 8) | (pool[used + 1] as number);
       prefix = timestampText(lastAt);
-    } else if (++counter >= COUNTER_LIMIT) {
+    } else if (++counter >= counterLimit) {
       lastAt += 1;
       counter = 0;
       prefix = timestampText(lastAt);

@@ -106,7 +106,7 @@ export function formatDuration(milliseconds: number): string {
 /** An absolute time as a user may write it; a local time without an offset is refused, since it names no instant. */
 export type InstantInput = Date | { readonly epochMilliseconds: number } | string;
 
-const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
+const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
 
 export function parseInstant(value: unknown, field: string): Instant {
   const instant = readInstant(value);
@@ -126,7 +126,14 @@ export function parseInstant(value: unknown, field: string): Instant {
 
 function readInstant(value: unknown): number | undefined {
   if (value instanceof Date) return value.getTime();
-  if (typeof value === "string") return RFC_3339.test(value) ? Date.parse(value) : undefined;
+  if (typeof value === "string") {
+    const match = RFC_3339.exec(value);
+    if (!match) return undefined;
+    const [year, month, day] = match.slice(1, 4).map(Number) as [number, number, number];
+    // Date.parse reads the 31st of a shorter month as a day of the next one.
+    const isDay = new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
+    return isDay ? Date.parse(value) : undefined;
+  }
   if (typeof value === "object" && value !== null && "epochMilliseconds" in value) {
     return typeof value.epochMilliseconds === "number" ? value.epochMilliseconds : undefined;
   }

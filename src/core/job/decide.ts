@@ -24,6 +24,8 @@ import {
 } from "./job.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
 import { extend, retryByHand } from "./operator-rules.ts";
+import { LOCAL_WORKER, policyFor } from "./policy.ts";
+import { isExcepted } from "./retry.ts";
 import {
   type Decision,
   discard,
@@ -69,7 +71,7 @@ export function decide(job: JobRow, event: JobEvent, now: Instant, random: Rando
 const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   activate: (job, _event, now) => ({
     ok: true,
-    image: waitingImage(job, "available", { dueAt: Math.max(now, dueAtOf(job.rank)) }),
+    image: waitingImage(job, dueAtOf(job.rank) > now ? "scheduled" : "available"),
     events: [],
   }),
   wake: (job, event, now, random) =>
@@ -80,8 +82,8 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   fail: (job, event, now, random) => fail(job, event, now, random),
   expire: (job, event, now, random) => expire(job, event, now, random),
   stall: (job, event, now, random) => stall(job, now, random, event.stack),
-  snooze: (job, event, now) => snooze(job, event.dueAt, now),
-  release: (job, event, now) => release(job, event, now),
+  snooze: (job, event, now, random) => snooze(job, event.dueAt, now, random),
+  release: (job, event, now, random) => release(job, event, now, random),
   cancel: (job, _event, now, random) =>
     finish(job, "cancelled", now, {
       events: [{ name: "job.cancelled" }],
@@ -99,7 +101,9 @@ function endOfWaiting(job: JobRow, now: Instant): Decision | null {
     return discard(job, withError(job, error), now, [{ name: "job.total_timeout", error }], isDead);
   }
   if (job.waitAt !== null && now >= job.waitAt) {
-    const limit = job.options?.wait ?? job.waitAt - job.createdAt;
+    // An `expiresAt` that came first is the limit that was broken, not the longer `wait` beside it.
+    const wait = job.options?.expiresAt === job.waitAt ? undefined : job.options?.wait;
+    const limit = wait ?? job.waitAt - job.createdAt;
     const error: ErrorRecord = {
       type: "enqueue_ttl_expired",
       code: "enqueue_ttl_expired",
@@ -145,8 +149,11 @@ function claim(job: JobRow, event: EventOf<"claim">, now: Instant): Decision {
 const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
 
 /** Entering a handler. What has certainly ended is discarded; what may have ended by now is asked for again. */
-function start(job: JobRow, { policy, upper }: EventOf<"start">, now: Instant): Decision {
+function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
   if (job.startedAt !== null) return { ok: false, because: "invalid_state" };
+  const { upper } = event;
+  // The first start fixes the policy for all attempts: a redeploy does not reshape a job that has begun (SEMANTICS 2).
+  const policy = job.policy ? policyFor(job.policy, event.kind ?? LOCAL_WORKER) : event.policy;
   const ended = endOfWaiting(job, now);
   if (ended) return ended;
   // A holder judges its own lease by the latest that it may be now: somebody else may already have the job.
@@ -177,12 +184,9 @@ function start(job: JobRow, { policy, upper }: EventOf<"start">, now: Instant): 
     pruneAt: null,
     deadLetter: false,
   };
-  return {
-    ok: true,
-    image,
-    documents: job.policy ? { progress: null } : { policy, progress: null },
-    events: STARTED,
-  };
+  return job.policy === policy
+    ? { ok: true, image, events: STARTED }
+    : { ok: true, image, documents: { policy }, events: STARTED };
 }
 
 const COMPLETED: readonly LifecycleEvent[] = [{ name: "job.completed" }];
@@ -201,7 +205,9 @@ function succeed(job: JobRow, event: EventOf<"succeed">, now: Instant, random: R
 
 function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random): Decision {
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
-  if (event.signalled) return settleTimeout(job, now, random, { cause: causeOf(event.error) });
+  // An error that comes at or after the hard deadline comes after the verdict that was due (SEMANTICS 3.3).
+  const isLate = job.hardAt !== null && now >= job.hardAt;
+  if (event.signalled || isLate) return settleTimeout(job, now, random, { cause: causeOf(event.error) });
   const record: ErrorRecord = { ...event.error, attempt: job.attempt, at: now };
   return settleFailure(job, record, now, random, {
     discard: event.discard ?? false,
@@ -241,10 +247,9 @@ function settleTimeout(
 function stall(job: JobRow, now: Instant, random: Random, stack?: string): Decision {
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
   const policy = job.policy as Policy;
-  const stallAt = stallAtOf(job, null) ?? now;
-  const isTimeout =
-    job.softAt !== null && (job.softAt < stallAt || (job.softAt === stallAt && softKind(job) === "total"));
-  if (isTimeout && now >= (job.softAt as Instant)) {
+  const stallAt = stallAtOf(job, null);
+  if (stallAt === null || now < stallAt) return { ok: false, because: "not_due" };
+  if (isSoftFirst(job, stallAt)) {
     return settleTimeout(job, now, random, stack === undefined ? {} : { stack });
   }
   if (isVisibilityTimeout(policy)) return takeBack(job, policy, now, random);
@@ -263,6 +268,12 @@ function stall(job: JobRow, now: Instant, random: Random, stack?: string): Decis
   return settleFailure(job, record, now, random, { first: "job.stalled" });
 }
 
+/** Whether the soft signal came before the silence; at one instant, total > stalled > execution (SEMANTICS 3.3). */
+function isSoftFirst(job: JobRow, stallAt: Instant): boolean {
+  if (job.softAt === null) return false;
+  return job.softAt < stallAt || (job.softAt === stallAt && softKind(job) === "total");
+}
+
 /** A named visibility timeout: available again at once, the attempt spent, discarded at the limit (SEMANTICS 4.3). */
 function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): Decision {
   const limit = policy.visibility as number;
@@ -274,7 +285,7 @@ function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): De
     attempt: job.attempt,
     at: now,
   };
-  if (job.attempt >= policy.retry.attempts) {
+  if (job.attempt >= policy.retry.attempts || isExcepted(policy.retry.except, record.type)) {
     return settleFailure(job, record, now, random, { first: "job.visibility_timeout" });
   }
   return {
@@ -291,12 +302,14 @@ function wakeActive(job: JobRow, seenAt: Instant | null, now: Instant, random: R
   if (job.startedAt === null) return wakeUnstarted(job, now, random);
   const policy = job.policy as Policy;
   const fence = nextFence(job.fence, fenceSalt(random));
-  if (job.hardAt !== null && now >= job.hardAt + (policy.hears ? SWEEP_MARGIN : 0)) {
+  const stallAt = stallAtOf(job, seenAt);
+  const isSilent = stallAt !== null && now >= stallAt + stallMargin(job.stallAt, policy.hears);
+  const isOverdue = job.hardAt !== null && now >= job.hardAt + (policy.hears ? SWEEP_MARGIN : 0);
+  // A sweep that comes late finds both passed: what came first is the cause, as if it had come in time.
+  if (isOverdue && !(isSilent && !isSoftFirst(job, stallAt))) {
     return voided(settleTimeout(job, now, random, { forced: true }), fence);
   }
-  const stallAt = stallAtOf(job, seenAt);
-  if (stallAt !== null && now >= stallAt + stallMargin(job.stallAt, policy.hears))
-    return voided(stall({ ...job, stallAt }, now, random), fence);
+  if (isSilent) return voided(stall({ ...job, stallAt }, now, random), fence);
   const wakeAt = activeWakeAt(job, policy.hears, seenAt);
   return { ok: true, image: { ...imageOf(job), wake: "judge", wakeAt }, events: [] };
 }
@@ -325,8 +338,11 @@ function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
 }
 
 /** Gives the attempt back and comes again later; one that would pass the total ends now, as predicted (SEMANTICS 4.4). */
-function snooze(job: JobRow, dueAt: Instant, now: Instant): Decision {
+function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Decision {
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
+  // As with a result: at the hard deadline it is too late to ask for anything (SEMANTICS 3.4).
+  if (job.hardAt !== null && now >= job.hardAt)
+    return expire(job, { type: "expire", forced: true }, now, random);
   if (job.totalAt !== null && dueAt >= job.totalAt) {
     const error = totalError(job, now, now < job.totalAt);
     const isDead = job.policy?.retry.onExhausted === "dead-letter";
@@ -347,8 +363,11 @@ function snooze(job: JobRow, dueAt: Instant, now: Instant): Decision {
 }
 
 /** Gives a job back: an attempt that had started is not spent; a claim that had not was never counted. */
-function release(job: JobRow, event: EventOf<"release">, now: Instant): Decision {
+function release(job: JobRow, event: EventOf<"release">, now: Instant, random: Random): Decision {
   const hasStarted = job.startedAt !== null;
+  // Past the hard deadline the verdict was due already, so there is nothing left to give back.
+  if (hasStarted && job.hardAt !== null && now >= job.hardAt)
+    return expire(job, { type: "expire" }, now, random);
   if (hasStarted && job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
   const state = event.delay === undefined ? "available" : "scheduled";
   const record = event.error && { ...event.error, attempt: job.attempt, at: now };

@@ -49,7 +49,7 @@ export const DEFAULT_QUEUE = "default";
 export function defineJob<P extends Schema | undefined = undefined, R extends Schema | undefined = undefined>(
   options: DefinitionOptions<P, R>,
 ): JobDefinition<InputBy<P>, PayloadBy<P>, ResultBy<R>> {
-  refuseUnknownKeys(options, "", KEYS);
+  refuseUnknownKeys(options, "definition", KEYS);
   for (const name of ["payload", "result"] as const) {
     if (options[name] !== undefined && !isSchema(options[name])) {
       throw refuse(

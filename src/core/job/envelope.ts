@@ -39,6 +39,12 @@ export interface EnqueueOptions extends RungOptions {
   readonly detach?: boolean;
 }
 
+/** What an enqueue answers: the job, and whether its id or unique key was known already. */
+export interface EnqueuedJob {
+  readonly id: JobId;
+  readonly duplicate: boolean;
+}
+
 /** A job as a store takes it in. */
 export interface NewJob {
   readonly id: JobId;
@@ -103,6 +109,9 @@ export function prepareStencil<Input>(
   assertDefinition(definition, "definition");
   const said = options ?? {};
   refuseUnknownKeys(said, "options", KEYS);
+  if (said.detach !== undefined && typeof said.detach !== "boolean") {
+    throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
+  }
   const { now } = context;
   const enqueueRung = parseRung(said, "options");
   const queue = said.queue === undefined ? definition.queue : checkQueue(said.queue, "options.queue");
@@ -234,20 +243,28 @@ function keptOptions(
         cancelled: retention.cancelled.value,
       },
     }),
-    ...(said.meta !== undefined && { meta: JSON.parse(toJsonText(said.meta, "options.meta")) }),
+    ...(said.meta !== undefined && { meta: copyMeta(said.meta) }),
   };
   return Object.keys(kept).length > 0 ? kept : null;
+}
+
+function copyMeta(meta: EnqueueOptions["meta"]): NonNullable<EnqueueOptions["meta"]> {
+  if (typeof meta !== "object" || meta === null || Array.isArray(meta)) {
+    throw refuse("invalid_option", "options.meta", meta, "write an object");
+  }
+  return JSON.parse(toJsonText(meta, "options.meta"));
 }
 
 /** Checks a payload against its schema and as JSON. What is kept is the caller's input; the worker parses it again. */
 export function preparePayload<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
-  payload: Input,
+  payload: NoInfer<Input>,
   limit?: number,
 ): string | Promise<string> {
   const value = payload === undefined ? null : payload;
   if (!definition.payload) return toJsonText(value, "payload", limit);
-  const checked = validate(definition.payload, payload, "payload", "invalid_payload");
+  // The worker will see null where the payload was left out, so that is what the schema must accept.
+  const checked = validate(definition.payload, value, "payload", "invalid_payload");
   if (checked instanceof Promise) return checked.then(() => toJsonText(value, "payload", limit));
   return toJsonText(value, "payload", limit);
 }

@@ -1,6 +1,7 @@
 import type { Instant } from "../time.ts";
 import type { JsonText, Policy } from "./job.ts";
 import type { JobEventName } from "./lifecycle.ts";
+import type { WorkerKind } from "./policy.ts";
 import type { ErrorInput } from "./verdict.ts";
 
 /** Limits that `extend` changes, in milliseconds; null is "none". */
@@ -16,7 +17,7 @@ export type JobEvent =
   | { readonly type: "wake"; readonly seenAt?: Instant | null }
   | { readonly type: "claim"; readonly lease: number; readonly salt: number }
   /** `upper` is the latest that it may be now: a handler is never entered past a deadline (SEMANTICS 3.10). */
-  | { readonly type: "start"; readonly policy: Policy; readonly upper: Instant }
+  | { readonly type: "start"; readonly policy: Policy; readonly upper: Instant; readonly kind?: WorkerKind }
   /** `signalled`: our soft signal for a timeout had been given before the handler settled. */
   | { readonly type: "succeed"; readonly result?: JsonText; readonly signalled: boolean }
   | {

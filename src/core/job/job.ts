@@ -153,6 +153,8 @@ export interface JobOptions {
   /** The rungs that gave `wait` and `total`, for `explain()`. */
   readonly waitFrom?: RungName;
   readonly totalFrom?: RungName;
+  /** From when `total` counts after a manual retry; creation otherwise. */
+  readonly anchoredAt?: Instant;
   /** An instant named by the user (`expires_at`), as opposed to a `wait` counted from creation. */
   readonly expiresAt?: Instant;
   /** The job whose remaining `total` cut this one's (SEMANTICS 4.7). */

@@ -33,7 +33,12 @@ interface Transition {
  * tables leave out.
  */
 export const LIFECYCLE: readonly Transition[] = [
-  { from: "pending", event: "activate", to: ["available"], why: "released by its owner" },
+  {
+    from: "pending",
+    event: "activate",
+    to: ["available", "scheduled"],
+    why: "released by its owner; not due yet",
+  },
   {
     from: "pending",
     event: "wake",
@@ -77,19 +82,19 @@ export const LIFECYCLE: readonly Transition[] = [
   {
     from: "active",
     event: "stall",
-    to: ["retryable", "discarded"],
-    why: "no beat within the heartbeat timeout",
+    to: ["retryable", "available", "discarded"],
+    why: "no beat within the heartbeat or visibility timeout",
   },
   {
     from: "active",
     event: "snooze",
-    to: ["scheduled", "discarded"],
-    why: "the handler asked for later; total too short",
+    to: ["scheduled", "retryable", "discarded"],
+    why: "the handler asked for later; total too short; or past the hard deadline",
   },
   {
     from: "active",
     event: "release",
-    to: ["available", "scheduled", "discarded"],
+    to: ["available", "scheduled", "retryable", "discarded"],
     why: "given back; too many returns",
   },
   ...(["scheduled", "available", "pending", "active", "retryable"] as const).flatMap((from): Transition[] => [

@@ -9,7 +9,11 @@ import { type Decision, imageOf, type LifecycleEvent, waitingImage } from "./ver
 export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Decision {
   if (job.softAt !== null && now >= job.softAt) return { ok: false, because: "timing_out" };
   const totalAt =
-    event.total === undefined ? job.totalAt : event.total === null ? null : job.createdAt + event.total;
+    event.total === undefined
+      ? job.totalAt
+      : event.total === null
+        ? null
+        : (job.options?.anchoredAt ?? job.createdAt) + event.total;
   if (totalAt !== null && totalAt <= now) return { ok: false, because: "timing_out" };
   const options = extendedOptions(job, event);
   const events: LifecycleEvent[] = [{ name: "job.extended" }];
@@ -56,7 +60,7 @@ function extendedPolicy(policy: Policy, event: Extension): Policy {
   return {
     ...policy,
     ...(event.attempt !== undefined && { attempt: event.attempt }),
-    ...(event.heartbeat !== undefined && { heartbeat: event.heartbeat, beats: "handler" as const }),
+    ...(event.heartbeat !== undefined && { heartbeat: event.heartbeat }),
     rungs: {
       ...policy.rungs,
       ...(event.attempt !== undefined && { attempt: "enqueue" as const }),
@@ -84,9 +88,17 @@ function extendedOptions(job: JobRow, event: Extension): JobOptions {
 
 /** Manual retry (SEMANTICS 4.6): attempts start anew, budgets are anchored at now, policies are resolved again. */
 export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, random: Random): Decision {
-  const { expiresAt: _expired, inheritedFrom: _inherited, ...options } = job.options ?? {};
+  const { expiresAt: expiredAt, inheritedFrom, anchoredAt: _earlier, ...rest } = job.options ?? {};
+  const expiresAt = expiredAt !== undefined && expiredAt > now ? expiredAt : null;
+  const options: JobOptions = {
+    ...rest,
+    ...(expiresAt !== null && { expiresAt }),
+    ...(keepDeadline
+      ? inheritedFrom !== undefined && { inheritedFrom }
+      : rest.total !== undefined && { anchoredAt: now }),
+  };
   const totalAt = keepDeadline ? job.totalAt : options.total === undefined ? null : now + options.total;
-  const waitAt = options.wait === undefined ? null : now + options.wait;
+  const waitAt = earlier(options.wait === undefined ? null : now + options.wait, expiresAt);
   const image = waitingImage(job, "available", {
     dueAt: now,
     attempt: 0,

@@ -88,7 +88,9 @@ export function parseTimeouts(options: TimeoutOptions, field: string): TimeoutRu
 
 function parseRetention(options: RetentionOptions, field: string): Partial<Retention> {
   const isPerState =
-    typeof options === "object" && Object.keys(options).some((key) => TERMINALS.includes(key as Terminal));
+    typeof options === "object" &&
+    options !== null &&
+    Object.keys(options).some((key) => TERMINALS.includes(key as Terminal));
   if (!isPerState) {
     const kept = parseDuration(options, field, { zero: true });
     return { completed: kept, discarded: kept, cancelled: kept };
@@ -216,6 +218,29 @@ export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Po
     hears: kind.hears,
     ...(kind.visibility !== undefined && { visibility: kind.visibility }),
     rungs: rungNames(fields),
+  };
+}
+
+/**
+ * A policy under another kind of worker: what a rung named stays, what was built in follows the worker that runs this
+ * attempt (SEMANTICS 1.4, 3.6). A job first fetched by a foreign worker gets its grace back when one of ours runs it.
+ */
+export function policyFor(policy: Policy, kind: WorkerKind): Policy {
+  const grace = policy.rungs.grace === "built-in" ? (kind.hears ? BUILT_IN_GRACE : 0) : policy.grace;
+  const beats = policy.rungs.heartbeat === "built-in" && !kind.remote ? "worker" : "handler";
+  const isSame =
+    grace === policy.grace &&
+    beats === policy.beats &&
+    kind.hears === policy.hears &&
+    kind.visibility === policy.visibility;
+  if (isSame) return policy;
+  const { visibility: _earlier, ...rest } = policy;
+  return {
+    ...rest,
+    grace,
+    beats,
+    hears: kind.hears,
+    ...(kind.visibility !== undefined && { visibility: kind.visibility }),
   };
 }
 

@@ -30,10 +30,7 @@ function common(options: BackoffOptions, field: string, more: readonly string[] 
       `it must not be shorter than first (${formatDuration(first)})`,
     );
   }
-  const jitter = options.jitter ?? true;
-  if (typeof jitter !== "boolean")
-    throw refuse("invalid_retry", `${field}.jitter`, jitter, "write true or false");
-  return { first, max, jitter };
+  return { first, max, jitter: checkJitter(options.jitter ?? true, field) };
 }
 
 /** The same delay each time. */
@@ -65,13 +62,23 @@ export function polynomial(options: BackoffOptions & { readonly power?: number }
 }
 
 /** Exactly these delays, the last one for all further retries. */
-export function delays(list: readonly Duration[], options: { readonly jitter?: boolean } = {}): Backoff {
-  refuseUnknownKeys(options, "delays", ["jitter"]);
+export function delays(
+  list: readonly Duration[],
+  options: { readonly max?: Duration; readonly jitter?: boolean } = {},
+): Backoff {
+  refuseUnknownKeys(options, "delays", ["max", "jitter"]);
   if (!Array.isArray(list) || list.length === 0 || list.length > 100) {
     throw refuse("invalid_retry", "delays", list, "name 1 to 100 delays");
   }
   const parsed = list.map((delay, index) => parseDuration(delay, `delays[${index}]`, { zero: true }));
-  return { kind: "delays", delays: parsed, max: Math.max(...parsed), jitter: options.jitter ?? false };
+  const max = options.max === undefined ? Math.max(...parsed) : parseDuration(options.max, "delays.max");
+  return { kind: "delays", delays: parsed, max, jitter: checkJitter(options.jitter ?? false, "delays") };
+}
+
+function checkJitter(jitter: boolean, field: string): boolean {
+  if (typeof jitter !== "boolean")
+    throw refuse("invalid_retry", `${field}.jitter`, jitter, "write true or false");
+  return jitter;
 }
 
 function atLeastOne(value: number, field: string): number {
@@ -95,7 +102,8 @@ function plainDelay(backoff: Backoff, retry: number): number {
     case "linear":
       return backoff.first * retry;
     case "exponential":
-      return backoff.first * backoff.factor ** (retry - 1);
+      // The power may overflow to infinity, and nothing times infinity is not a number.
+      return backoff.first === 0 ? 0 : backoff.first * backoff.factor ** (retry - 1);
     case "polynomial":
       return backoff.first * retry ** backoff.power;
     case "delays":
@@ -177,10 +185,23 @@ function oneOf(value: string | undefined, allowed: readonly string[], field: str
   }
 }
 
+const BACKOFF_NUMBERS: Readonly<Record<Backoff["kind"], readonly string[]>> = {
+  constant: ["first"],
+  linear: ["first"],
+  exponential: ["first", "factor"],
+  polynomial: ["first", "power"],
+  delays: [],
+};
+
+/** A backoff written by hand must be whole: a number missing in it would make the next start NaN. */
 function isBackoff(value: unknown): value is Backoff {
-  return (
-    typeof value === "object" && value !== null && "kind" in value && "max" in value && "jitter" in value
-  );
+  if (typeof value !== "object" || value === null) return false;
+  const { kind, max, jitter, ...rest } = value as Record<string, unknown>;
+  if (typeof kind !== "string" || !Object.hasOwn(BACKOFF_NUMBERS, kind)) return false;
+  const list =
+    kind === "delays" ? rest.delays : BACKOFF_NUMBERS[kind as Backoff["kind"]].map((name) => rest[name]);
+  if (!Array.isArray(list) || list.length === 0 || typeof jitter !== "boolean") return false;
+  return [max, ...list].every((number) => Number.isFinite(number) && (number as number) >= 0);
 }
 
 /** Whether `except` names this error: its type exactly, or a `Prefix.*` it begins with. */

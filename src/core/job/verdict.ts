@@ -162,8 +162,10 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
 /** The error of a used-up total budget (SEMANTICS 3.9); an inherited deadline is named as such (4.7). */
 export function totalError(job: JobRow, now: Instant, predicted: boolean): ErrorRecord {
   const totalAt = job.totalAt as Instant;
-  const limit = job.options?.total ?? totalAt - job.createdAt;
   const from = job.options?.inheritedFrom;
+  // Where a parent's deadline cut the job's own total, what was left of it is the limit.
+  const own = from === undefined ? job.options?.total : undefined;
+  const limit = own ?? totalAt - job.createdAt;
   return {
     type: "total_timeout",
     code: "total_timeout",

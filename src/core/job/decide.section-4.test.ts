@@ -1,0 +1,290 @@
+import { describe, expect, it } from "vitest";
+import {
+  at,
+  claimed,
+  enqueued,
+  errorOf,
+  failEvent,
+  judge,
+  namesOf,
+  running,
+  type Said,
+  startEvent,
+  step,
+} from "../../../test/support/rows.ts";
+import { MOST_RETURNS } from "./decide.ts";
+import type { JobRow } from "./job.ts";
+import { constant, delays } from "./retry.ts";
+
+const RECLAIM = { type: "claim", lease: 10_000, salt: 3 } as const;
+
+describe("4.1 the retry policy", () => {
+  it("4.1 attempts count the first one too", () => {
+    const second = (row: JobRow) => ({ ...row, attempt: 2 });
+    const row = running({ rung: { retry: { attempts: 2 } } });
+    expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
+    expect(judge(second(row), failEvent(), at("1s")).image.state).toBe("discarded");
+  });
+
+  it("4.1 the defaults are 3 attempts, exponential from 1 s", () => {
+    const row = running();
+    const dueAfter = (attempt: number) =>
+      (judge({ ...row, attempt }, failEvent(), at("1s")).image.wakeAt ?? 0) - at("1s");
+    expect([dueAfter(1), dueAfter(2)]).toEqual([1_000, 2_000]);
+    expect(judge({ ...row, attempt: 3 }, failEvent(), at("1s")).image.state).toBe("discarded");
+  });
+
+  it("4.1 timeouts and stalls are retryable unless except names them", () => {
+    const timeouts = { attempt: "30s", grace: "0s", heartbeat: "20s" } as const;
+    const late = { type: "expire" } as const;
+    const silent = { type: "stall" } as const;
+    const verdict = (except: string[], event: typeof late | typeof silent) =>
+      judge(running({ rung: { timeouts, retry: { except } } }), event, at("30s")).image.state;
+    expect([verdict([], late), verdict([], silent)]).toEqual(["retryable", "retryable"]);
+    expect([verdict(["timeout"], late), verdict(["timeout"], silent)]).toEqual(["discarded", "retryable"]);
+    expect([verdict(["stalled"], late), verdict(["stalled"], silent)]).toEqual(["retryable", "discarded"]);
+  });
+
+  it("4.1 except matches the type exactly, or by Prefix.*", () => {
+    const verdict = (type: string) =>
+      judge(
+        running({ rung: { retry: { except: ["Fatal", "Card.*"] } } }),
+        failEvent({ error: { type, code: "handler_error", message: "no" } }),
+        at("1s"),
+      ).image.state;
+    expect(["Fatal", "Card.Declined"].map(verdict)).toEqual(["discarded", "discarded"]);
+    expect(["FatalError", "Card", "Cards.X", "fatal"].map(verdict)).toEqual(Array(4).fill("retryable"));
+  });
+
+  it("4.1 a reporter's word that no retry can help ends the job", () => {
+    expect(judge(running(), failEvent({ final: true }), at("1s")).image.state).toBe("discarded");
+  });
+});
+
+describe("8.2 what an attempt leaves behind", () => {
+  it("8.2 the checkpoint is kept for the next attempt, the progress is not", () => {
+    const row: JobRow = { ...running(), progress: "0.5", checkpoint: '"page 7"' };
+    const backs = [failEvent(), { type: "release" }, { type: "snooze", dueAt: at("1m") }] as const;
+    for (const event of backs) {
+      expect(step(row, event, at("1s"))).toMatchObject({ progress: null, checkpoint: '"page 7"' });
+    }
+  });
+});
+
+describe("4.2 does a retry fit", () => {
+  const backoff = constant({ first: "10s", jitter: false });
+  const failed = (said: Said, now = at("10s")) => judge(running(said), failEvent(), now);
+
+  it("4.2 full: discarded at once if now + backoff + attempt would pass totalAt", () => {
+    const rung = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
+    const decision = failed({ rung });
+    expect(decision.image.state).toBe("discarded");
+    expect(errorOf(decision)).toMatchObject({ type: "total_timeout", predicted: true, elapsed: 10_000 });
+    expect(namesOf(decision)).toEqual(["job.failed", "job.total_timeout", "job.discarded"]);
+  });
+
+  it("4.2 full: a retry that ends exactly at totalAt fits", () => {
+    const rung = { timeouts: { attempt: "30s", total: "50s" }, retry: { backoff } } as const;
+    expect(failed({ rung }).image.state).toBe("retryable");
+  });
+
+  it("4.2 the attempt's own error is kept in the history, before the predicted one", () => {
+    const rung = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
+    expect(failed({ rung }).documents?.errors?.map(({ type }) => type)).toEqual(["Error", "total_timeout"]);
+  });
+
+  it("4.2 a built-in attempt counts as 0 here", () => {
+    const rung = { timeouts: { total: "21s" }, retry: { backoff } } as const;
+    expect(failed({ rung }).image.state).toBe("retryable");
+    expect(failed({ rung }, at("12s")).image.state).toBe("discarded");
+  });
+
+  it("4.2 an attempt named by any rung counts, the engine's defaults included", () => {
+    const context = { engineRung: { timeouts: { attempt: 30_000 } } };
+    const rung = { timeouts: { total: "49s" }, retry: { backoff } } as const;
+    expect(failed({ rung, context }).image.state).toBe("discarded");
+  });
+
+  it("4.2 any: it starts while any budget is left, with the attempt cut to what remains", () => {
+    const said: Said = {
+      enqueue: { timeouts: { total: "25s" } },
+      rung: { timeouts: { attempt: "30s" }, retry: { backoff, retryFit: "any" } },
+    };
+    const waiting = step(running(said), failEvent(), at("10s"));
+    expect([waiting.state, waiting.wakeAt]).toEqual(["retryable", at("20s")]);
+    const ready = step(step(waiting, { type: "wake" }, at("20s")), RECLAIM, at("20s"));
+    expect(step(ready, startEvent(said, at("20s")), at("20s")).softAt).toBe(at("25s"));
+  });
+
+  it("4.2 any: a retry that could only begin at totalAt does not fit", () => {
+    const rung = { timeouts: { total: "20s" }, retry: { backoff, retryFit: "any" } } as const;
+    expect(failed({ rung }).image.state).toBe("discarded");
+    expect(failed({ rung }, at("10s") - 1).image.state).toBe("retryable");
+  });
+});
+
+describe("4.3 crashes, stalls and strikes", () => {
+  it("4.3 a crash or stall of a started attempt spends it", () => {
+    const row = running({ rung: { retry: { attempts: 1 } } });
+    expect(judge(row, { type: "wake", seenAt: null }, at("60s")).image).toMatchObject({
+      state: "discarded",
+      attempt: 1,
+    });
+  });
+
+  it("4.3 a claim that runs out before its handler was entered spends nothing but adds a strike", () => {
+    const decision = judge(claimed(), { type: "wake" }, at("10s"));
+    expect(decision.image).toMatchObject({ state: "available", attempt: 0, returns: 0, strikes: 1 });
+    expect(namesOf(decision)).toEqual(["job.struck"]);
+    expect(judge(claimed(), { type: "wake" }, at("10s") - 1).image).toMatchObject({
+      state: "active",
+      strikes: 0,
+    });
+  });
+
+  it("4.3 strikes add up until an attempt has failed by itself", () => {
+    let row = enqueued();
+    for (let nth = 0; nth < 3; nth++) {
+      row = step(step(row, RECLAIM, at("0s")), { type: "wake" }, at("10s"));
+    }
+    expect(row.strikes).toBe(3);
+    const started = step(step(row, RECLAIM, at("10s")), startEvent({}, at("11s")), at("11s"));
+    expect(started.strikes).toBe(3);
+    expect(step(started, failEvent(), at("12s")).strikes).toBe(0);
+  });
+
+  it("4.3 onStall discard forbids a second run after a crash, also when the sweep comes late", () => {
+    const row = running({ rung: { retry: { onStall: "discard" } } });
+    for (const now of [at("60s"), at("2d")]) {
+      const decision = judge(row, { type: "wake", seenAt: null }, now);
+      expect(decision.image.state).toBe("discarded");
+      expect(errorOf(decision).type).toBe("stalled");
+    }
+    expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
+  });
+
+  it("4.3 a named visibility timeout that runs out makes the job available at once and spends the attempt", () => {
+    const row = running({ worker: { hears: false, remote: true, visibility: 20_000 } });
+    expect(judge(row, { type: "wake" }, at("20s") - 1).image.state).toBe("active");
+    const decision = judge(row, { type: "wake" }, at("20s"));
+    expect(decision.image).toMatchObject({ state: "available", attempt: 1 });
+    expect(errorOf(decision).type).toBe("visibility_timeout");
+    expect(decision.fence).toBeGreaterThan(row.fence);
+  });
+
+  it("4.3 a visibility timeout discards at the limit", () => {
+    const said: Said = {
+      rung: { retry: { attempts: 1 } },
+      worker: { hears: false, remote: true, visibility: 20_000 },
+    };
+    const decision = judge(running(said), { type: "wake" }, at("20s"));
+    expect(decision.image.state).toBe("discarded");
+    expect(namesOf(decision)).toEqual(["job.visibility_timeout", "job.failed", "job.discarded"]);
+  });
+
+  it("4.3 a shorter heartbeat runs out as a stall, not as a visibility timeout", () => {
+    const said: Said = {
+      rung: { timeouts: { heartbeat: "10s" } },
+      worker: { hears: false, remote: true, visibility: 20_000 },
+    };
+    expect(errorOf(judge(running(said), { type: "wake" }, at("10s"))).type).toBe("stalled");
+  });
+});
+
+describe("4.4 giving back", () => {
+  it("4.4 a release gives the attempt back and goes to available, with its error in the history", () => {
+    const error = { type: "shutdown", code: "shutdown", message: "The worker shut down" };
+    const row = running();
+    const decision = judge(row, { type: "release", error }, at("5s"));
+    expect(decision.image).toMatchObject({ state: "available", attempt: 0, returns: 1, rank: row.rank });
+    expect(errorOf(decision)).toEqual({ ...error, attempt: 1, at: at("5s") });
+  });
+
+  it("4.4 a release with a delay waits that long", () => {
+    const decision = judge(claimed(), { type: "release", delay: 5_000 }, at("1s"));
+    expect(decision.image).toMatchObject({ state: "scheduled", wakeAt: at("6s"), wake: "ready" });
+  });
+
+  it("4.4 a snooze gives the attempt back and goes to scheduled", () => {
+    const decision = judge(running(), { type: "snooze", dueAt: at("1h") }, at("5s"));
+    expect(decision.image).toMatchObject({ state: "scheduled", attempt: 0, returns: 1, wakeAt: at("1h") });
+    expect(decision.events).toEqual([{ name: "job.snoozed", dueAt: at("1h") }]);
+  });
+
+  it("4.4 a snooze at or past totalAt discards at once, predicted", () => {
+    const row = running({ rung: { timeouts: { total: "1h" } } });
+    const decision = judge(row, { type: "snooze", dueAt: at("1h") }, at("5s"));
+    expect(decision.image.state).toBe("discarded");
+    expect(errorOf(decision)).toMatchObject({ type: "total_timeout", predicted: true });
+    expect(judge(row, { type: "snooze", dueAt: at("1h") - 1 }, at("5s")).image.state).toBe("scheduled");
+  });
+
+  it("4.4 the fence grows all the same", () => {
+    const row = running();
+    const again = step(step(row, { type: "release" }, at("1s")), RECLAIM, at("2s"));
+    expect(again.fence).toBeGreaterThan(row.fence);
+  });
+
+  it("4.4 at most 1,000 returns per job, releases and snoozes together", () => {
+    expect(MOST_RETURNS).toBe(1_000);
+    let row = running();
+    for (let nth = 1; nth <= MOST_RETURNS; nth++) {
+      const back = nth % 2 ? ({ type: "release" } as const) : ({ type: "snooze", dueAt: at("0s") } as const);
+      const waiting = step(row, back, at("0s"));
+      const ready = waiting.state === "scheduled" ? step(waiting, { type: "wake" }, at("0s")) : waiting;
+      row = step(step(ready, RECLAIM, at("0s")), startEvent(), at("0s"));
+    }
+    expect([row.returns, row.attempt]).toEqual([MOST_RETURNS, 1]);
+    for (const event of [{ type: "release" }, { type: "snooze", dueAt: at("1s") }] as const) {
+      const decision = judge(row, event, at("0s"));
+      expect(decision.image.state).toBe("discarded");
+      expect(errorOf(decision).type).toBe("too_many_returns");
+    }
+  });
+
+  it("4.4 a claim handed back unspent is no return", () => {
+    expect(step(claimed(), { type: "release" }, at("1s")).returns).toBe(0);
+  });
+});
+
+describe("4.5 exhausted", () => {
+  const dead = { retry: { attempts: 1, onExhausted: "dead-letter" } } as const;
+  const isDead = (row: JobRow, event: Parameters<typeof judge>[1], now: number) => {
+    const { image } = judge(row, event, now);
+    expect(image.state).toBe("discarded");
+    return image.deadLetter;
+  };
+
+  it("4.5 discarded, or also a dead letter when onExhausted says so", () => {
+    expect(isDead(running({ rung: { retry: { attempts: 1 } } }), failEvent(), at("1s"))).toBe(false);
+    const decision = judge(running({ rung: dead }), failEvent(), at("1s"));
+    expect(decision.image).toMatchObject({ state: "discarded", deadLetter: true, pruneAt: null });
+    expect(decision.events.at(-1)).toMatchObject({ name: "job.discarded", deadLetter: true });
+  });
+
+  it("4.5 it decides for total_timeout and stalled too", () => {
+    const total = { ...dead, timeouts: { total: "1m" } } as const;
+    expect(isDead(enqueued({ rung: total }), { type: "wake" }, at("1m"))).toBe(true);
+    expect(isDead(running({ rung: total }), { type: "expire" }, at("90s"))).toBe(true);
+    expect(isDead(running({ rung: total }), { type: "snooze", dueAt: at("2m") }, at("1s"))).toBe(true);
+    expect(isDead(running({ rung: dead }), { type: "wake", seenAt: null }, at("60s"))).toBe(true);
+  });
+
+  it("4.5 never for wait, mode discard, Discard or cancel", () => {
+    const wait = { ...dead, timeouts: { wait: "1m" } } as const;
+    expect(isDead(enqueued({ rung: wait }), { type: "wake" }, at("1m"))).toBe(false);
+    const mode = { ...dead, timeouts: { attempt: "1m", grace: "0s", mode: "discard" } } as const;
+    expect(isDead(running({ rung: mode }), { type: "expire" }, at("1m"))).toBe(false);
+    expect(isDead(running({ rung: dead }), failEvent({ discard: true }), at("1s"))).toBe(false);
+    expect(judge(running({ rung: dead }), { type: "cancel" }, at("1s")).image.deadLetter).toBe(false);
+  });
+
+  it("4.5 startedAt stays on a job that ended from a running attempt, and on no other", () => {
+    const ended = judge(running(), failEvent({ final: true }), at("1s")).image;
+    expect([ended.startedAt, ended.finishedAt]).toEqual([at("0s"), at("1s")]);
+    const expired = judge(enqueued({ rung: { timeouts: { wait: "1m" } } }), { type: "wake" }, at("1m")).image;
+    expect([expired.startedAt, expired.finishedAt]).toEqual([null, at("1m")]);
+    const between = step(running({ rung: { retry: { backoff: delays(["1m"]) } } }), failEvent(), at("1s"));
+    expect(judge(between, { type: "cancel" }, at("2s")).image.startedAt).toBeNull();
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { at, enqueued, retryable, running, type Said } from "../../../test/support/rows.ts";
+import { type ExplainedField, explainJob } from "./explain.ts";
+import { parseRung } from "./policy.ts";
+import { constant } from "./retry.ts";
+
+const SAID: Said = {
+  enqueue: { timeouts: { attempt: "2m" } },
+  rung: { timeouts: { attempt: "1m", total: "1h", grace: "5s", mode: "discard" } },
+};
+const RUNGS = {
+  definition: parseRung(SAID.rung ?? {}, ""),
+  engine: parseRung({ timeouts: { grace: "9s" }, retry: { attempts: 7 } }, ""),
+};
+
+function fieldOf(fields: readonly ExplainedField[], name: ExplainedField["field"]) {
+  return fields.find(({ field }) => field === name);
+}
+
+describe("2 explain", () => {
+  it("2 says for every field which rung won and what lost", () => {
+    const { fields, fixed } = explainJob(enqueued(SAID), RUNGS, at("0s"));
+    expect(fixed).toBe(false);
+    expect(fieldOf(fields, "attempt")).toEqual({
+      field: "attempt",
+      value: "2m",
+      rung: "enqueue",
+      lost: [
+        { rung: "definition", value: "60s" },
+        { rung: "built-in", value: "30m" },
+      ],
+    });
+    expect(fieldOf(fields, "grace")).toMatchObject({ value: "5s", rung: "definition" });
+    expect(fieldOf(fields, "mode")).toMatchObject({ value: "discard", rung: "definition" });
+    expect(fieldOf(fields, "attempts")).toMatchObject({ value: "7", rung: "engine" });
+    expect(fieldOf(fields, "total")).toMatchObject({ value: "1h", rung: "definition" });
+    expect(fieldOf(fields, "wait")).toMatchObject({ value: "none", rung: "built-in" });
+  });
+
+  it("2 names every field once", () => {
+    const names = explainJob(enqueued(), {}, at("0s")).fields.map(({ field }) => field);
+    expect([...names].sort()).toEqual(
+      [
+        ...["wait", "total", "attempt", "grace", "heartbeat", "mode", "attempts", "backoff", "except"],
+        ...["retryFit", "onStall", "onExhausted", "retention"],
+      ].sort(),
+    );
+  });
+
+  it("2 gives the instants a start now would have, before the first attempt", () => {
+    const { instants } = explainJob(enqueued(SAID), RUNGS, at("10s"));
+    expect(instants).toMatchObject({ soft: at("130s"), hard: at("135s"), total: at("1h"), wait: null });
+    const later = enqueued({ ...SAID, enqueue: { ...SAID.enqueue, delay: "5m" } });
+    expect(explainJob(later, RUNGS, at("10s")).instants).toMatchObject({ due: at("5m"), soft: at("7m") });
+  });
+
+  it("2 gives the real ones while it runs, and keeps what the first start fixed", () => {
+    const { instants, fixed, fields } = explainJob(running(SAID), {}, at("100s"));
+    expect(fixed).toBe(true);
+    expect(instants).toMatchObject({ soft: at("2m"), hard: at("125s") });
+    expect(fieldOf(fields, "grace")).toMatchObject({ value: "5s", rung: "definition" });
+    const between = explainJob(retryable(SAID), {}, at("10s"));
+    expect([between.fixed, between.instants.soft]).toEqual([true, at("130s")]);
+  });
+
+  it("2 warns where limits work against each other", () => {
+    const warnings = (said: Said) =>
+      explainJob(enqueued(said), { definition: parseRung(said.rung ?? {}, "") }, at("0s")).warnings.join(
+        "\n",
+      );
+    expect(warnings({ rung: { timeouts: { attempt: "10s" } } })).toBe("");
+    const slow = { timeouts: { total: "30s" }, retry: { backoff: constant({ first: "20s" }) } } as const;
+    expect(warnings({ rung: slow })).toContain(
+      "total (30s) is shorter than the backoffs of 3 attempts (40s)",
+    );
+    expect(warnings({ rung: { timeouts: { total: "1m" } } })).toContain(
+      "attempt (30m) is longer than total (60s)",
+    );
+    expect(warnings({ rung: { timeouts: { grace: "2m" } } })).toContain(
+      "grace (2m) is longer than heartbeat",
+    );
+    const endless = { timeouts: { attempt: "none", heartbeat: "none" } } as const;
+    expect(warnings({ rung: endless })).toContain("neither attempt nor heartbeat");
+    expect(warnings({ rung: { timeouts: { heartbeat: "5s" } } })).toContain("must call beat()");
+  });
+
+  it("2 reads as text", () => {
+    const text = explainJob(running(SAID), RUNGS, at("1s")).toString();
+    expect(text).toContain("Policies were fixed at the first start.");
+    expect(text).toMatch(/^attempt +2m +by enqueue \(definition said 60s, built-in said 30m\)$/m);
+    expect(text).toMatch(/^wait +never$/m);
+  });
+});

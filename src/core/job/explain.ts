@@ -1,0 +1,191 @@
+import { formatDuration, type Instant } from "../time.ts";
+import { attemptLimits } from "./deadlines.ts";
+import { dueAtOf, type JobRow, type PolicyField, type RungName } from "./job.ts";
+import {
+  type Resolved,
+  type ResolvedFields,
+  type Rungs,
+  resolveBudgets,
+  resolveFields,
+  resolvePolicy,
+} from "./policy.ts";
+import { backoffDelay } from "./retry.ts";
+
+export interface ExplainedField {
+  readonly field: PolicyField | "wait" | "total";
+  /** As a person would write it: `30s`, `none`, `fail`. */
+  readonly value: string;
+  readonly rung: RungName;
+  readonly lost: readonly { readonly rung: RungName; readonly value: string }[];
+}
+
+/** Why a job's limits are what they are (SEMANTICS 2). */
+export interface Explanation {
+  readonly fields: readonly ExplainedField[];
+  /** Absolute instants; before the first start those of an attempt are what a start now would give. */
+  readonly instants: {
+    readonly soft: Instant | null;
+    readonly hard: Instant | null;
+    readonly total: Instant | null;
+    readonly wait: Instant | null;
+    readonly stall: Instant | null;
+    readonly due: Instant;
+  };
+  /** Whether a start has fixed the policies, so that no redeploy reshapes them any more. */
+  readonly fixed: boolean;
+  readonly warnings: readonly string[];
+  toString(): string;
+}
+
+/** Explains a job from its row and what the rungs say today. */
+export function explainJob(row: JobRow, rungs: Rungs, now: Instant): Explanation {
+  const said = row.options?.rung ? { ...rungs, enqueue: row.options.rung } : rungs;
+  const resolved = resolveFields(said);
+  const policy = row.policy ?? resolvePolicy(said);
+  const limits =
+    row.startedAt === null ? attemptLimits(Math.max(now, dueAtOf(row.rank)), policy, row.totalAt) : row;
+  const fixed = row.policy !== null;
+  const fields = [...budgetFields(row, said), ...policyFields(resolved, row)];
+  const instants = {
+    soft: limits.softAt,
+    hard: limits.hardAt,
+    total: row.totalAt,
+    wait: row.waitAt,
+    stall: limits.stallAt,
+    due: dueAtOf(row.rank),
+  };
+  const warnings = warn(row, policy, resolved, now);
+  return { fields, instants, fixed, warnings, toString: () => print(fields, instants, fixed, warnings) };
+}
+
+function budgetFields(row: JobRow, rungs: Rungs): ExplainedField[] {
+  const { wait, total } = resolveBudgets(rungs);
+  const kept = (field: "wait" | "total", resolved: Resolved<number | null>): ExplainedField => {
+    // Wait and total were fixed at enqueue; what the rungs say today no longer matters to this job.
+    const value = row.options?.[field] ?? null;
+    const rung = (field === "wait" ? row.options?.waitFrom : row.options?.totalFrom) ?? "built-in";
+    const lost = resolved.lost
+      .filter((other) => other.rung !== rung)
+      .map((other) => ({ rung: other.rung, value: duration(other.value) }));
+    if (field === "total" && row.options?.inheritedFrom !== undefined && row.totalAt !== null) {
+      const left = formatDuration(row.totalAt - row.createdAt);
+      return {
+        field,
+        value: `${left} (inherited from job ${row.options.inheritedFrom})`,
+        rung: "enqueue",
+        lost: value === null ? lost : [{ rung, value: duration(value) }, ...lost],
+      };
+    }
+    return { field, value: duration(value), rung, lost };
+  };
+  return [kept("wait", wait), kept("total", total)];
+}
+
+function policyFields(resolved: ResolvedFields, row: JobRow): ExplainedField[] {
+  const { retention, ...fields } = resolved;
+  const flat = { ...fields, retention: retention.completed } as Record<PolicyField, Resolved<unknown>>;
+  return (Object.entries(flat) as [PolicyField, Resolved<unknown>][]).map(([field, found]) => {
+    const fixedRung = row.policy?.rungs[field];
+    const show = (value: unknown) => showValue(field, value);
+    if (!row.policy || fixedRung === undefined) {
+      return {
+        field,
+        value: show(found.value),
+        rung: found.rung,
+        lost: found.lost.map(({ rung, value }) => ({ rung, value: show(value) })),
+      };
+    }
+    const value = fixedValue(field, row);
+    const others = [{ rung: found.rung, value: found.value }, ...found.lost].filter(
+      ({ rung }) => rung !== fixedRung,
+    );
+    return {
+      field,
+      value: show(value),
+      rung: fixedRung,
+      lost: others.map((other) => ({ rung: other.rung, value: show(other.value) })),
+    };
+  });
+}
+
+function fixedValue(field: PolicyField, row: JobRow): unknown {
+  const policy = row.policy as NonNullable<JobRow["policy"]>;
+  if (field === "retention") return policy.retention.completed;
+  return field in policy ? policy[field as "attempt"] : policy.retry[field as "attempts"];
+}
+
+function duration(value: number | null): string {
+  return value === null ? "none" : formatDuration(value);
+}
+
+const DURATIONS: ReadonlySet<string> = new Set(["attempt", "grace", "heartbeat", "retention"]);
+
+function showValue(field: PolicyField, value: unknown): string {
+  if (field === "grace" && value === null) return "unbounded";
+  if (DURATIONS.has(field)) return duration(value as number | null);
+  return typeof value === "string" || typeof value === "number" ? String(value) : JSON.stringify(value);
+}
+
+function warn(
+  row: JobRow,
+  policy: ReturnType<typeof resolvePolicy>,
+  resolved: ResolvedFields,
+  now: Instant,
+): string[] {
+  const warnings: string[] = [];
+  const total = row.options?.total ?? (row.totalAt === null ? null : row.totalAt - row.createdAt);
+  const { attempts, backoff } = policy.retry;
+  let backoffs = 0;
+  for (let retry = 1; retry < Math.min(attempts, 100); retry++)
+    backoffs += backoffDelay({ ...backoff, jitter: false }, retry, () => 0);
+  if (total !== null && backoffs >= total) {
+    warnings.push(
+      `total (${formatDuration(total)}) is shorter than the backoffs of ${attempts} attempts (${formatDuration(backoffs)}): not all of them can run`,
+    );
+  }
+  if (total !== null && policy.attempt !== null && policy.attempt > total) {
+    warnings.push(
+      `attempt (${formatDuration(policy.attempt)}) is longer than total (${formatDuration(total)}) and is cut to it`,
+    );
+  }
+  if (policy.heartbeat !== null && policy.grace !== null && policy.grace > policy.heartbeat) {
+    warnings.push(
+      `grace (${formatDuration(policy.grace)}) is longer than heartbeat (${formatDuration(policy.heartbeat)}): a handler that goes silent in its grace is ended by the stall`,
+    );
+  }
+  if (policy.heartbeat === null && policy.attempt === null)
+    warnings.push("neither attempt nor heartbeat limits an attempt: one that hangs holds its slot for ever");
+  if (resolved.heartbeat.rung !== "built-in" && policy.beats === "handler" && policy.heartbeat !== null) {
+    warnings.push(
+      `heartbeat is named (${resolved.heartbeat.rung}): the handler itself must call beat(), progress() or checkpoint() every ${formatDuration(policy.heartbeat)}`,
+    );
+  }
+  if (row.totalAt !== null && row.totalAt <= now && row.finishedAt === null)
+    warnings.push("total is over: the job ends at the next sweep");
+  return warnings;
+}
+
+function print(
+  fields: readonly ExplainedField[],
+  instants: Explanation["instants"],
+  fixed: boolean,
+  warnings: readonly string[],
+): string {
+  const rows = fields.map(({ field, value, rung, lost }) => {
+    const others = lost.map((other) => `${other.rung} said ${other.value}`).join(", ");
+    return `${field.padEnd(12)}${value.padEnd(14)}by ${rung}${others ? ` (${others})` : ""}`;
+  });
+  const times = Object.entries(instants).map(
+    ([name, at]) => `${name.padEnd(12)}${at === null ? "never" : new Date(at).toISOString()}`,
+  );
+  const state = fixed
+    ? "Policies were fixed at the first start."
+    : "Policies are what a first start now would fix.";
+  return [
+    state,
+    ...rows,
+    "",
+    ...times,
+    ...(warnings.length > 0 ? ["", ...warnings.map((text) => `warning: ${text}`)] : []),
+  ].join("\n");
+}

@@ -1,0 +1,221 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { at, DAY, enqueued, policyOf, running, startEvent, step, T0 } from "../../../test/support/rows.ts";
+import type { Rung, RungName } from "./job.ts";
+import {
+  BUILT_IN_RETENTION,
+  LOCAL_WORKER,
+  parseRung,
+  parseTimeouts,
+  type Rungs,
+  resolveBudgets,
+  resolveFields,
+  resolvePolicy,
+} from "./policy.ts";
+import { BUILT_IN_RETRY, constant } from "./retry.ts";
+
+const LADDER = ["enqueue", "definition", "queue", "engine"] as const;
+
+describe("2 which setting wins", () => {
+  it.each(LADDER.map((name, index) => [name, LADDER.slice(index)] as const))(
+    "2 %s wins over every less specific rung",
+    (name, saying) => {
+      const rungs: Rungs = Object.fromEntries(
+        saying.map((rung, index) => [rung, { timeouts: { attempt: 1_000 + index } }]),
+      );
+      const { attempt } = resolveFields(rungs);
+      expect([attempt.value, attempt.rung]).toEqual([1_000, name]);
+    },
+  );
+
+  it("2 the built-in stands where no rung says anything", () => {
+    const policy = resolvePolicy({});
+    expect(new Set(Object.values(policy.rungs))).toEqual(new Set<RungName>(["built-in"]));
+    expect(policy.retry).toEqual(BUILT_IN_RETRY);
+    expect(policy.retention).toEqual(BUILT_IN_RETENTION);
+  });
+
+  it("2 a field left out falls through, each field for itself", () => {
+    const policy = resolvePolicy({
+      enqueue: { timeouts: { attempt: 1 } },
+      definition: { timeouts: { attempt: 2, grace: 3 }, retry: { attempts: 7 } },
+      queue: { timeouts: { heartbeat: 4 }, retry: { attempts: 8, retryFit: "any" } },
+      engine: { timeouts: { grace: 5, heartbeat: 6, mode: "discard" }, retention: { completed: 9 } },
+    });
+    expect(policy).toMatchObject({ attempt: 1, grace: 3, heartbeat: 4, mode: "discard" });
+    expect(policy.retry).toMatchObject({ attempts: 7, retryFit: "any", onStall: "retry" });
+    expect(policy.retention).toEqual({ ...BUILT_IN_RETENTION, completed: 9 });
+    expect(policy.rungs).toMatchObject({
+      attempt: "enqueue",
+      grace: "definition",
+      heartbeat: "queue",
+      mode: "engine",
+      attempts: "definition",
+      retryFit: "queue",
+      onStall: "built-in",
+      retention: "engine",
+    });
+  });
+
+  it("2 naming only a duration at enqueue never resets the mode", () => {
+    const definition = parseRung({ timeouts: { attempt: "1m", mode: "discard" } }, "");
+    const enqueue = parseRung({ timeouts: { attempt: "2m" } }, "options");
+    expect(resolvePolicy({ enqueue, definition })).toMatchObject({ attempt: 120_000, mode: "discard" });
+  });
+
+  it("2 explain's data names the winner and, in order, all that lost", () => {
+    const rungs: Rungs = {
+      enqueue: { timeouts: { grace: null } },
+      queue: { timeouts: { grace: 5_000 } },
+      engine: { timeouts: { grace: 9_000 } },
+    };
+    expect(resolveFields(rungs).grace).toEqual({
+      value: null,
+      rung: "enqueue",
+      lost: [
+        { rung: "queue", value: 5_000 },
+        { rung: "engine", value: 9_000 },
+        { rung: "built-in", value: 30_000 },
+      ],
+    });
+    expect(resolveFields({}).mode).toEqual({ value: "fail", rung: "built-in", lost: [] });
+    expect(resolveFields({ engine: { retention: { completed: 1 } } }).retention.completed).toEqual({
+      value: 1,
+      rung: "engine",
+      lost: [{ rung: "built-in", value: DAY }],
+    });
+  });
+
+  it("2 a producer without the definition skips that rung for wait and total", () => {
+    const queue: Rung = { timeouts: { wait: 1_000, total: 2_000 } };
+    const definition: Rung = { timeouts: { wait: 10, total: 20 } };
+    const known = resolveBudgets({ definition, queue });
+    expect([known.wait.value, known.total.value]).toEqual([10, 20]);
+    const { wait, total } = resolveBudgets({ queue });
+    expect([wait.value, wait.rung, total.value, total.rung]).toEqual([1_000, "queue", 2_000, "queue"]);
+    expect(wait.lost).toEqual([{ rung: "built-in", value: null }]);
+  });
+});
+
+describe("2 what is fixed when", () => {
+  it("2 total and wait are fixed as instants at enqueue, to the millisecond", () => {
+    const row = enqueued({
+      rung: { timeouts: { wait: "1234ms", total: "5678ms" } },
+      context: { now: T0 + 1 },
+    });
+    expect([row.waitAt, row.totalAt]).toEqual([T0 + 1 + 1_234, T0 + 1 + 5_678]);
+  });
+
+  it("2 the settings of the queue the job goes to are the ones that count", () => {
+    const queueRung = (queue: string): Rung | undefined =>
+      queue === "slow" ? { timeouts: { total: 9_000 } } : undefined;
+    expect(enqueued({ context: { queueRung } }).totalAt).toBeNull();
+    expect(enqueued({ enqueue: { queue: "slow" }, context: { queueRung } }).totalAt).toBe(at("9s"));
+  });
+
+  it("2 the other policies are resolved at the first start and kept for later attempts", () => {
+    const first = running({ rung: { timeouts: { attempt: "30s" }, retry: { backoff: constant() } } });
+    expect(first.policy?.attempt).toBe(30_000);
+    const again = step(first, { type: "release" }, at("1s"));
+    const reclaimed = step(again, { type: "claim", lease: 10_000, salt: 1 }, at("2s"));
+    const redeployed = startEvent({ rung: { timeouts: { attempt: "5m", grace: "0s" } } }, at("2s"));
+    const second = step(reclaimed, redeployed, at("2s"));
+    expect(second.policy).toEqual(first.policy);
+    expect([second.softAt, second.hardAt]).toEqual([at("32s"), at("62s")]);
+  });
+});
+
+describe("3.6 whose beats count", () => {
+  it("3.6 where no rung names heartbeat, the worker beats for the attempt", () => {
+    expect(policyOf().beats).toBe("worker");
+    expect(running().stallAt).toBeNull();
+    expect(running().heartbeat).toBe(60_000);
+  });
+
+  it("3.6 where a rung names it, only the handler's own beats count", () => {
+    expect(policyOf({ timeouts: { heartbeat: "60s" } }).beats).toBe("handler");
+    expect(resolvePolicy({ engine: { timeouts: { heartbeat: 60_000 } } }).beats).toBe("handler");
+    expect(running({ rung: { timeouts: { heartbeat: "20s" } } }).stallAt).toBe(at("20s"));
+  });
+
+  it("3.6 over HTTP a job is beaten for by name, so the server's own beats never count", () => {
+    expect(policyOf({}, { remote: true }).beats).toBe("handler");
+  });
+});
+
+const limit = fc.option(fc.option(fc.integer({ min: 1, max: 1e9 }), { nil: null }), { nil: undefined });
+const rungOf = fc.record(
+  {
+    timeouts: fc.record(
+      { attempt: limit, grace: limit, heartbeat: limit, mode: fc.constantFrom("fail", "discard", undefined) },
+      { requiredKeys: [] },
+    ),
+    retry: fc.record({ attempts: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }) }),
+  },
+  { requiredKeys: [] },
+) as fc.Arbitrary<Rung>;
+const rungsOf: fc.Arbitrary<Rungs> = fc.record(
+  { enqueue: rungOf, definition: rungOf, queue: rungOf, engine: rungOf },
+  { requiredKeys: [] },
+);
+
+describe("properties of the ladder", () => {
+  const reads = {
+    attempt: (rung: Rung) => rung.timeouts?.attempt,
+    grace: (rung: Rung) => rung.timeouts?.grace,
+    heartbeat: (rung: Rung) => rung.timeouts?.heartbeat,
+    mode: (rung: Rung) => rung.timeouts?.mode,
+    attempts: (rung: Rung) => rung.retry?.attempts,
+  };
+
+  it("the most specific rung that wrote a field wins it, and the rest have lost in order", () => {
+    fc.assert(
+      fc.property(rungsOf, (rungs) => {
+        const fields = resolveFields(rungs, LOCAL_WORKER);
+        for (const [name, read] of Object.entries(reads)) {
+          const field = fields[name as keyof typeof reads];
+          const wrote = LADDER.filter((rung) => read(rungs[rung] ?? {}) !== undefined);
+          expect([field.rung, ...field.lost.map(({ rung }) => rung)]).toEqual([...wrote, "built-in"]);
+          const [first] = wrote;
+          if (first) expect(field.value).toBe(read(rungs[first] as Rung));
+        }
+      }),
+    );
+  });
+
+  it("the order in which rungs and fields are written does not matter", () => {
+    const reversed = <Value extends object>(value: Value): Value =>
+      Object.fromEntries(
+        Object.entries(value)
+          .reverse()
+          .map(([key, item]) => [key, item && typeof item === "object" ? reversed(item) : item]),
+      ) as Value;
+    fc.assert(
+      fc.property(rungsOf, (rungs) => {
+        expect(resolvePolicy(reversed(rungs))).toEqual(resolvePolicy(rungs));
+      }),
+    );
+  });
+});
+
+describe("1.2 total and attempt written together", () => {
+  it("1.2 total shorter than attempt is refused where both were written, naming both", () => {
+    expect(() => parseTimeouts({ total: "1m", attempt: "2m" }, "options.timeouts")).toThrow(
+      expect.objectContaining({
+        code: "timeouts_contradict",
+        field: "options.timeouts.total",
+        message:
+          'options.timeouts.total: "1m" contradicts another timeout; it is shorter than options.timeouts.attempt (2m): make total at least as long',
+      }),
+    );
+  });
+
+  it("1.2 total as long as attempt, or one of them off, is allowed", () => {
+    expect(parseTimeouts({ total: "2m", attempt: "2m" }, "timeouts")).toEqual({
+      total: 120_000,
+      attempt: 120_000,
+    });
+    expect(parseTimeouts({ total: "1s", attempt: "none" }, "timeouts").attempt).toBeNull();
+    expect(parseTimeouts({ total: "none", attempt: "2m" }, "timeouts").total).toBeNull();
+  });
+});

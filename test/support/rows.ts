@@ -1,0 +1,156 @@
+/**
+ * Rows for tests of the pure core. They are made by the real enqueue and moved by the real `decide`, so that a test
+ * never judges a row that could not exist.
+ */
+
+import { CLAIM_LEASE } from "../../src/core/job/deadlines.ts";
+import { applied, decide } from "../../src/core/job/decide.ts";
+import { defineJob } from "../../src/core/job/definition.ts";
+import {
+  type EnqueueContext,
+  type EnqueueOptions,
+  type NewJob,
+  prepareStencil,
+  stamp,
+} from "../../src/core/job/envelope.ts";
+import type { EventOf, JobEvent } from "../../src/core/job/events.ts";
+import type { ErrorRecord, JobRow, Policy } from "../../src/core/job/job.ts";
+import {
+  LOCAL_WORKER,
+  parseRung,
+  type RungOptions,
+  resolvePolicy,
+  type WorkerKind,
+} from "../../src/core/job/policy.ts";
+import type { Decision, LifecycleEventName } from "../../src/core/job/verdict.ts";
+import type { Random } from "../../src/core/random.ts";
+import { type Duration, type Instant, parseDuration } from "../../src/core/time.ts";
+
+/** Some instant in 2027; tests count from it. */
+export const T0: Instant = 1_800_000_000_000;
+export const ID = "01890000-0000-7000-8000-000000000001";
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+/** Jitter's middle: a factor of exactly 1. */
+export const half: Random = () => 0.5;
+
+export interface Said {
+  /** What the definition says. */
+  readonly rung?: RungOptions;
+  readonly enqueue?: EnqueueOptions;
+  readonly worker?: Partial<WorkerKind>;
+  readonly context?: Partial<EnqueueContext>;
+}
+
+/** `T0` plus a duration. */
+export function at(duration: Duration): Instant {
+  return T0 + parseDuration(duration, "test", { zero: true });
+}
+
+export function policyOf(rung: RungOptions = {}, worker: Partial<WorkerKind> = {}): Policy {
+  return resolvePolicy({ definition: parseRung(rung, "") }, { ...LOCAL_WORKER, ...worker });
+}
+
+export function newJob({ rung = {}, enqueue = {}, context = {} }: Said = {}): NewJob {
+  const definition = defineJob({ type: "test.job", ...rung });
+  const stencil = prepareStencil(definition, enqueue, { now: T0, nextId: () => ID, ...context });
+  return stamp(stencil, "null", () => ID);
+}
+
+/** A job as it stands in a store right after its enqueue at `T0`. */
+export function enqueued(said: Said = {}): JobRow {
+  const { fresh: _fresh, image, needs, workflow, gate, uniqueKey: _key, ...job } = newJob(said);
+  return {
+    ...job,
+    ...image,
+    fence: 0,
+    rev: 0,
+    claimedAt: null,
+    worker: null,
+    needs: needs ?? 0,
+    workflow: workflow ?? null,
+    gate: gate ?? null,
+    policy: null,
+    errors: null,
+    progress: null,
+    checkpoint: null,
+    result: null,
+  };
+}
+
+export function pending(said: Said = {}, changes: Partial<JobRow> = {}): JobRow {
+  const row = enqueued(said);
+  return { ...row, state: "pending", wake: "judge", needs: 1, ...changes };
+}
+
+/** Claimed at `T0`, its handler not entered. */
+export function claimed(said: Said = {}, now: Instant = T0): JobRow {
+  return step(enqueued(said), { type: "claim", lease: CLAIM_LEASE, salt: 7 }, now);
+}
+
+/** Its handler was entered at `T0`. */
+export function running(said: Said = {}, now: Instant = T0): JobRow {
+  return step(claimed(said, now), startEvent(said, now), now);
+}
+
+export function startEvent(said: Said = {}, now: Instant = T0): EventOf<"start"> {
+  const rungs = {
+    enqueue: parseRung(withoutUndefined(said.enqueue), "options"),
+    definition: parseRung(said.rung ?? {}, ""),
+    engine: said.context?.engineRung,
+  };
+  return { type: "start", policy: resolvePolicy(rungs, { ...LOCAL_WORKER, ...said.worker }), upper: now };
+}
+
+function withoutUndefined(said: EnqueueOptions = {}): RungOptions {
+  const { timeouts, retry, retention } = said;
+  return { ...(timeouts && { timeouts }), ...(retry && { retry }), ...(retention && { retention }) };
+}
+
+export function failEvent(more: Partial<EventOf<"fail">> = {}): EventOf<"fail"> {
+  return {
+    type: "fail",
+    error: { type: "Error", code: "handler_error", message: "no" },
+    signalled: false,
+    ...more,
+  };
+}
+
+/** A failed first attempt, waiting for its second. */
+export function retryable(said: Said = {}, now: Instant = at("1s")): JobRow {
+  return step(running(said), failEvent(), now);
+}
+
+export function discarded(said: Said = {}, now: Instant = at("1s")): JobRow {
+  return step(running(said), failEvent({ final: true }), now);
+}
+
+export type Accepted = Extract<Decision, { ok: true }>;
+
+/** The decision, which must not be a rejection. */
+export function accepted(decision: Decision): Accepted {
+  if (!decision.ok) throw new Error(`rejected: ${decision.because}`);
+  return decision;
+}
+
+export function judge(job: JobRow, event: JobEvent, now: Instant, random: Random = half): Accepted {
+  return accepted(decide(job, event, now, random));
+}
+
+export function step(job: JobRow, event: JobEvent, now: Instant, random: Random = half): JobRow {
+  return applied(job, judge(job, event, now, random));
+}
+
+export function namesOf(decision: Accepted): LifecycleEventName[] {
+  return decision.events.map(({ name }) => name);
+}
+
+/** The error a decision puts on the job. */
+export function errorOf(decision: Accepted): ErrorRecord {
+  const error = decision.documents?.errors?.at(-1);
+  if (!error) throw new Error("the decision kept no error");
+  return error;
+}
