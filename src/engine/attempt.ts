@@ -1,0 +1,486 @@
+import { softKind } from "../core/job/deadlines.ts";
+import { decide } from "../core/job/decide.ts";
+import { errorInput } from "../core/job/error-input.ts";
+import type { JobEvent } from "../core/job/events.ts";
+import type { JobRow, Policy } from "../core/job/job.ts";
+import { BUILT_IN_GRACE } from "../core/job/policy.ts";
+import { imageOf, type LifecycleEvent, timeoutError } from "../core/job/verdict.ts";
+import { type Json, toJsonText, validate } from "../core/schema.ts";
+import { type Instant, parseDuration, parseInstant } from "../core/time.ts";
+import type { Outcome } from "../ports/store.ts";
+import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
+import { CleanupHooks } from "./cleanup.ts";
+import { Draft } from "./draft.ts";
+import type { Parts } from "./parts.ts";
+import { runPipeline } from "./pipeline.ts";
+import type { Middleware, Processor } from "./processor.ts";
+import { type AbortReason, Discard, Snooze, StopError, TimeoutError } from "./reasons.ts";
+import { type Decided, VerdictWrite } from "./verdict-write.ts";
+import type { Writer } from "./writer.ts";
+
+/** What an attempt needs of the worker that runs it. */
+export interface AttemptHost {
+  readonly parts: Parts;
+  readonly writer: Writer;
+  readonly middleware: readonly Middleware[];
+  /** Its slot is free again: the verdict was given, or there is none left to give. */
+  freed(attempt: Attempt): void;
+  /** The handler ran past its verdict; until it ends, the process carries it. */
+  stuck(attempt: Attempt): void;
+  unstuck(attempt: Attempt): void;
+  /** `nextAt` moved closer. */
+  watch(attempt: Attempt): void;
+  /** Somebody else wrote the row: it has to be read again. */
+  changed(attempt: Attempt): void;
+  /** The handler gave a sign of life that the store should hear of. */
+  beaten(attempt: Attempt): void;
+}
+
+const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
+
+/**
+ * One attempt: the handler, its signal, and the one verdict on it. The row is the truth about its deadlines; this
+ * object only watches them for as long as the handler runs.
+ */
+export class Attempt implements ScopedAttempt {
+  readonly processor: Processor;
+  /** The next instant at which something is due for this attempt; Infinity for never. */
+  nextAt = Number.POSITIVE_INFINITY;
+  /** Monotonic time of the start, for measuring how long handlers run. */
+  readonly enteredAt: number;
+  /** Whether the store knows that this attempt has started. */
+  mark: "unwritten" | "queued" | "sent" | "written" = "unwritten";
+  row: JobRow;
+  readonly #host: AttemptHost;
+  #scope: AttemptScope | undefined;
+  #reason: AbortReason | undefined;
+  #controller: AbortController | undefined;
+  #isOver = false;
+  /** Somebody else's verdict stands: this one would be refused. */
+  #isLost = false;
+  /** Until when the handler of a cancelled or lost job may hold its slot. */
+  #stopAt: Instant | undefined;
+  /** The handler has returned or thrown; an attempt can be over before that, and is stuck then. */
+  #hasEnded = false;
+  #onEnded: (() => void)[] | undefined;
+  #rejectForced: ((error: TimeoutError) => void) | undefined;
+  #draft: Draft | undefined;
+  #cleanup: CleanupHooks | undefined;
+  /** The last beat of the handler that the store has not heard of. */
+  unsentStallAt: Instant | undefined;
+
+  constructor(host: AttemptHost, processor: Processor, row: JobRow, start: Decided) {
+    this.#host = host;
+    this.processor = processor;
+    // The start is not committed yet, so the revision in the store is still the one of the claim.
+    this.row = { ...row, ...start.image, ...start.documents };
+    this.enteredAt = host.parts.system.monotonic();
+    this.#schedule();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  get reason(): AbortReason | undefined {
+    return this.#reason;
+  }
+
+  get policy(): Policy {
+    return this.row.policy as Policy;
+  }
+
+  /** Made on first use: an AbortController per job would cost more than the rest of a small job. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#reason) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  get parts(): Parts {
+    return this.#host.parts;
+  }
+
+  run(): void {
+    const scope = new AttemptScope(this);
+    this.#scope = scope;
+    try {
+      const parsed = this.#parsePayload(scope);
+      if (parsed)
+        parsed.then(
+          () => this.#call(scope),
+          (error) => this.#threw(error),
+        );
+      else this.#call(scope);
+    } catch (error) {
+      this.#threw(error);
+    }
+  }
+
+  #parsePayload(scope: AttemptScope): Promise<void> | undefined {
+    const schema = this.processor.definition.payload;
+    if (!schema) return undefined;
+    const payload = validate(schema, JSON.parse(this.row.payload), "payload", "invalid_payload");
+    if (payload instanceof Promise) return payload.then((value) => scope.setPayload(value));
+    scope.setPayload(payload);
+    return undefined;
+  }
+
+  #call(scope: AttemptScope): void {
+    const { handler } = this.processor;
+    const { middleware } = this.#host;
+    let returned: unknown;
+    if (middleware.length > 0) {
+      const forced = new Promise<never>((_, reject) => {
+        this.#rejectForced = reject;
+      });
+      forced.catch(() => {});
+      returned = runPipeline(middleware, handler, scope, {
+        forced,
+        classify: (error) => this.#classify(error),
+      });
+    } else {
+      returned = handler(scope as never);
+    }
+    if (returned instanceof Promise) {
+      returned.then(
+        (value) => this.#returned(value),
+        (error) => this.#threw(error),
+      );
+    } else this.#returned(returned);
+  }
+
+  #classify(error: unknown): unknown {
+    if (!(this.#reason instanceof TimeoutError) || error instanceof TimeoutError) return error;
+    const { kind, limit, elapsed, deadline } = this.#reason;
+    return new TimeoutError(kind, limit, elapsed, deadline, error);
+  }
+
+  #returned(value: unknown): void {
+    this.#ended();
+    if (this.#isOver) return;
+    if (value instanceof Snooze) {
+      this.#snooze(value);
+      return;
+    }
+    if (value === undefined) {
+      this.#settle({ type: "succeed", signalled: this.#isTimedOut });
+      return;
+    }
+    const schema = this.processor.definition.result;
+    try {
+      const checked = schema ? validate(schema, value, "result", "invalid_result") : value;
+      if (checked instanceof Promise)
+        checked.then(
+          (result) => this.#succeed(result),
+          (error) => this.#fail(error),
+        );
+      else this.#succeed(checked);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #succeed(result: unknown): void {
+    if (this.#isOver) return;
+    try {
+      const text = result === undefined ? undefined : toJsonText(result, "result", this.parts.documentLimit);
+      this.#settle({
+        type: "succeed",
+        signalled: this.#isTimedOut,
+        ...(text !== undefined && { result: text }),
+      });
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #snooze(value: Snooze): void {
+    try {
+      const now = this.parts.clock.now();
+      const dueAt =
+        value.after === undefined
+          ? parseInstant(value.until, "snooze.until")
+          : now + parseDuration(value.after, "snooze.after");
+      this.#settle({ type: "snooze", dueAt: Math.max(dueAt, now) });
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #threw(error: unknown): void {
+    this.#ended();
+    if (!this.#isOver) this.#fail(error);
+  }
+
+  /** Classified by the state of our own signal, never by the class of the error (SEMANTICS 3.5). */
+  #fail(error: unknown): void {
+    if (this.#reason instanceof StopError && this.#reason.kind === "shutdown") {
+      this.release();
+      return;
+    }
+    const cause =
+      this.#isTimedOut && error instanceof TimeoutError && error.cause !== undefined ? error.cause : error;
+    this.#settle({
+      type: "fail",
+      error: errorInput(cause),
+      signalled: this.#isTimedOut,
+      discard: error instanceof Discard,
+    });
+  }
+
+  get #isTimedOut(): boolean {
+    return this.#reason instanceof TimeoutError;
+  }
+
+  /** Gives the one verdict; whatever the handler does after it changes nothing. */
+  #settle(event: JobEvent): void {
+    if (this.#isLost) {
+      this.#over();
+      return;
+    }
+    const { parts, writer } = this.#host;
+    const at = parts.clock.now();
+    const decision = decide(this.row, event, at, parts.random);
+    if (!decision.ok) {
+      parts.logger.error(
+        { job: this.row.id, event: event.type, because: decision.because },
+        "a verdict was refused",
+      );
+      this.#over();
+      return;
+    }
+    const row = this.mark === "sent" ? { ...this.row, rev: this.row.rev + 1 } : this.row;
+    const before = this.mark === "written" || this.mark === "sent" ? undefined : STARTED;
+    writer.push(
+      new VerdictWrite({ parts, writer, row, event, decision, at, before, draft: this.#draft?.take() }),
+    );
+    this.#over();
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    this.nextAt = Number.POSITIVE_INFINITY;
+    this.#host.freed(this);
+    if (!this.#hasEnded) this.#host.stuck(this);
+  }
+
+  #ended(): void {
+    this.#hasEnded = true;
+    if (this.#isOver) this.#host.unstuck(this);
+    for (const callback of this.#onEnded ?? []) callback();
+    this.#onEnded = undefined;
+  }
+
+  /** Resolves when the handler has returned or thrown. */
+  ended(): Promise<void> {
+    if (this.#hasEnded) return Promise.resolve();
+    return new Promise((resolve) => (this.#onEnded ??= []).push(resolve));
+  }
+
+  /** Called when `nextAt` has come. */
+  tick(now: Instant): void {
+    if (this.#isOver) return;
+    const { softAt, hardAt, stallAt } = this.row;
+    const isSoftDue = this.#reason === undefined && softAt !== null && now >= softAt;
+    const isStallFirst =
+      stallAt !== null &&
+      now >= stallAt &&
+      (softAt === null ||
+        stallAt < softAt ||
+        (stallAt === softAt && softKind(this.row) === "execution") ||
+        this.#reason !== undefined);
+    if (isStallFirst && !(this.#reason instanceof StopError)) {
+      this.parts.counters.fired(now - stallAt);
+      this.#settle({ type: "stall" });
+      return;
+    }
+    if (isSoftDue) {
+      this.parts.counters.fired(now - softAt);
+      this.#timeOut(now);
+    }
+    if (this.#isTimedOut && hardAt !== null && now >= hardAt) this.#force(now);
+    else if (this.#stopAt !== undefined && now >= this.#stopAt) this.#over();
+    this.#schedule();
+  }
+
+  #timeOut(now: Instant): void {
+    const { kind = "execution", limit = 0, elapsed = 0 } = timeoutError(this.row, now, {});
+    this.#abort(new TimeoutError(kind, limit, elapsed, this.row.hardAt));
+  }
+
+  #force(now: Instant): void {
+    this.#rejectForced?.(this.#reason as TimeoutError);
+    this.parts.counters.fired(now - (this.row.hardAt as Instant));
+    this.#settle({ type: "expire", forced: true });
+  }
+
+  /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
+  stop(kind: "cancelled" | "lost"): void {
+    if (this.#isOver) return;
+    const now = this.parts.clock.now();
+    this.#stopAt = now + (this.policy.grace ?? BUILT_IN_GRACE);
+    this.#isLost = true;
+    this.#abort(new StopError(kind, now - (this.row.startedAt as Instant), this.#stopAt));
+    if (this.#hasEnded) this.#over();
+    else void this.ended().then(() => !this.#isOver && this.#over());
+    this.#schedule();
+  }
+
+  /** The worker shuts down: hear it, clean up, and give the job back (SEMANTICS 5.2). */
+  shutDown(deadline: Instant): void {
+    if (this.#isOver || this.#reason) return;
+    this.#abort(
+      new StopError("shutdown", this.parts.clock.now() - (this.row.startedAt as Instant), deadline),
+    );
+  }
+
+  /** Gives the job back without spending the attempt; one that was already timing out is judged as that timeout. */
+  release(): void {
+    if (this.#isOver) return;
+    if (this.#isLost) this.#over();
+    else if (this.#isTimedOut) this.#settle({ type: "fail", error: SHUTDOWN, signalled: true });
+    else this.#settle({ type: "release", error: SHUTDOWN });
+  }
+
+  /** The commit of the start took longer than the budget: the handler was never entered, so the attempt is not spent. */
+  giveBackUnentered(): void {
+    this.#hasEnded = true;
+    this.#settle({ type: "release" });
+  }
+
+  /** Commits that the attempt has started, so that a crash of this process spends it (SEMANTICS 4.3). */
+  writeMark(): void {
+    if (this.#isOver || this.mark !== "unwritten") return;
+    this.mark = "queued";
+    this.#host.writer.push({
+      id: this.row.id,
+      unit: () => {
+        if (this.#isOver || this.mark !== "queued") return null;
+        this.mark = "sent";
+        const { id, fence, rev, policy } = this.row;
+        return { job: { id, fence, rev, image: imageOf(this.row), documents: { policy } } };
+      },
+      done: (outcome) => this.#marked(outcome),
+    });
+  }
+
+  /** The start is committed: from here on a crash spends the attempt. */
+  markWritten(): void {
+    this.mark = "written";
+    this.row = { ...this.row, rev: this.row.rev + 1 };
+    this.parts.counters.record(this.row, STARTED);
+    this.parts.bus.announce(this.row, STARTED, this.row.startedAt as Instant);
+  }
+
+  #marked(outcome: Outcome): void {
+    if (outcome.ok) this.markWritten();
+    else if (outcome.because === "stale") {
+      this.mark = "unwritten";
+      this.#host.changed(this);
+    } else if (!this.#isOver) this.stop(outcome.at?.state === "cancelled" ? "cancelled" : "lost");
+  }
+
+  #abort(reason: AbortReason): void {
+    this.#reason ??= reason;
+    this.#controller?.abort(this.#reason);
+    this.#cleanup?.run();
+  }
+
+  onCleanup(hook: () => void | Promise<void>): void {
+    this.#cleanup ??= new CleanupHooks(this.parts, () => this.row);
+    this.#cleanup.add(hook, this.#reason !== undefined);
+  }
+
+  /** A sign of life of the handler: it moves `stallAt` and nothing else (SEMANTICS 3.6). */
+  beat(): void {
+    const { policy } = this;
+    if (
+      this.#isOver ||
+      this.row.stallAt === null ||
+      policy.beats !== "handler" ||
+      this.row.heartbeat === null
+    )
+      return;
+    const stallAt = this.parts.clock.now() + this.row.heartbeat;
+    this.row = { ...this.row, stallAt };
+    this.unsentStallAt = stallAt;
+    this.#schedule();
+    this.#host.beaten(this);
+  }
+
+  /** Made on first use: most handlers report nothing. */
+  get #drafted(): Draft {
+    this.#draft ??= new Draft(this.#host.writer, () => this.row);
+    return this.#draft;
+  }
+
+  progress(fraction: number, note: Json | undefined): void {
+    if (this.#isOver) return;
+    const value = Number.isFinite(fraction) ? Math.min(1, Math.max(0, fraction)) : 0;
+    const progress = toJsonText(
+      { value, ...(note !== undefined && { note }) },
+      "progress",
+      this.parts.documentLimit,
+    );
+    this.#drafted.write({ progress });
+    this.beat();
+    const { bus, clock } = this.parts;
+    if (bus.wants("job.progress")) {
+      bus.emit({ ...bus.detail(this.row, "job.progress", clock.now()), progress: JSON.parse(progress) });
+    }
+  }
+
+  checkpoint(state: Json): Promise<void> {
+    if (this.#isOver) return Promise.reject(this.#reason ?? new StopError("lost", 0, null));
+    this.#drafted.write({ checkpoint: toJsonText(state, "checkpoint", this.parts.documentLimit) });
+    this.beat();
+    return this.#drafted.durable();
+  }
+
+  log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
+    if (!this.#isOver) this.#drafted.log(this.parts.clock.now(), message, fields);
+  }
+
+  /** The row changed under the same fence (an extension): its limits hold from now on. */
+  refresh(row: JobRow): void {
+    if (this.#isOver || row.fence !== this.row.fence) return;
+    const { startedAt, attempt } = this.row;
+    const known = { ...row, attempt, startedAt, policy: row.policy ?? this.row.policy };
+    if (row.startedAt !== null) this.row = known;
+    else {
+      // The store does not know of the start yet, so the limits of the new row are laid out from it again.
+      const start = decide(
+        row,
+        { type: "start", policy: this.policy, upper: startedAt as Instant },
+        startedAt as Instant,
+        this.parts.random,
+      );
+      this.row =
+        start.ok && start.image.state === "active"
+          ? { ...row, ...start.image, ...start.documents }
+          : { ...this.row, rev: row.rev };
+      if (this.mark !== "queued") this.mark = "unwritten";
+    }
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    const { softAt, hardAt, stallAt } = this.row;
+    let nextAt = this.#stopAt ?? Number.POSITIVE_INFINITY;
+    if (this.#reason === undefined && softAt !== null) nextAt = softAt;
+    else if (this.#isTimedOut && hardAt !== null) nextAt = hardAt;
+    if (stallAt !== null && stallAt < nextAt && !(this.#reason instanceof StopError)) nextAt = stallAt;
+    if (this.#isOver) nextAt = Number.POSITIVE_INFINITY;
+    this.nextAt = nextAt;
+    if (nextAt !== Number.POSITIVE_INFINITY) this.#host.watch(this);
+  }
+}
+
+const SHUTDOWN = {
+  type: "shutdown",
+  code: "shutdown",
+  message: "The worker shut down before the attempt ended",
+};

@@ -1,0 +1,154 @@
+import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
+import type { LifecycleEvent, LifecycleEventName } from "../core/job/verdict.ts";
+import type { Instant } from "../core/time.ts";
+import type { Logger } from "../ports/log.ts";
+
+/** What every event about one job carries. */
+export interface JobEventDetail {
+  readonly name: EngineEventName;
+  readonly id: JobId;
+  readonly type: string;
+  readonly queue: string;
+  readonly attempt: number;
+  readonly at: Instant;
+  readonly error?: ErrorRecord;
+  readonly dueAt?: Instant;
+  readonly late?: true;
+  readonly deadLetter?: true;
+  /** Milliseconds from the start of the attempt to its verdict. */
+  readonly elapsed?: number;
+  readonly progress?: unknown;
+}
+
+/** A worker's loop was blocked: nothing in this process could beat, time out or settle meanwhile. */
+export interface BlockedDetail {
+  readonly name: "worker.blocked";
+  readonly at: Instant;
+  readonly gap: number;
+  readonly jobs: readonly { readonly id: JobId; readonly type: string }[];
+}
+
+export interface UnreadyDetail {
+  readonly name: "worker.unready" | "worker.ready";
+  readonly at: Instant;
+  readonly worker: string;
+  readonly reason: string;
+}
+
+export interface StoreErrorDetail {
+  readonly name: "store.error";
+  readonly at: Instant;
+  readonly during: string;
+  readonly error: unknown;
+}
+
+/** Events of one job: the lifecycle, and what only the process that runs it can tell. */
+type WorkerJobEventName =
+  | "job.stuck"
+  | "job.unstuck"
+  | "job.lost"
+  | "job.unknown_type"
+  | "job.progress"
+  | "job.cleanup_failed";
+type JobEventNames = LifecycleEventName | WorkerJobEventName;
+
+export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & { readonly name: Name } } & {
+  readonly "worker.blocked": BlockedDetail;
+  readonly "worker.unready": UnreadyDetail;
+  readonly "worker.ready": UnreadyDetail;
+  readonly "store.error": StoreErrorDetail;
+};
+
+export type EngineEventName = keyof EngineEvents;
+export type EngineEvent = EngineEvents[EngineEventName];
+
+type Listener = (event: never) => void;
+const BUFFER_LIMIT = 10_000;
+
+/** In-process events. A listener that throws is logged and harms nobody; without listeners an event costs nothing. */
+export class EventBus {
+  readonly #logger: Logger;
+  readonly #listeners = new Map<EngineEventName | "*", Set<Listener>>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
+    return this.#add(name, listener as Listener);
+  }
+
+  #add(name: EngineEventName | "*", listener: Listener): () => void {
+    const set = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, set.add(listener));
+    return () => {
+      set.delete(listener);
+      if (set.size === 0) this.#listeners.delete(name);
+    };
+  }
+
+  /** Whether building an event is worth it. */
+  wants(name: EngineEventName): boolean {
+    return this.#listeners.size > 0 && (this.#listeners.has(name) || this.#listeners.has("*"));
+  }
+
+  emit(event: EngineEvent): void {
+    for (const key of [event.name, "*"] as const) {
+      for (const listener of this.#listeners.get(key) ?? []) {
+        try {
+          listener(event as never);
+        } catch (error) {
+          this.#logger.error({ error, event: event.name }, "an event listener threw");
+        }
+      }
+    }
+  }
+
+  /** Emits what a committed decision tells of one job. */
+  announce(job: JobRow, events: readonly LifecycleEvent[], at: Instant): void {
+    if (this.#listeners.size === 0) return;
+    for (const event of events) {
+      if (!this.wants(event.name)) continue;
+      this.emit({ ...this.detail(job, event.name, at), ...event } as EngineEvent);
+    }
+  }
+
+  detail<Name extends JobEventNames>(
+    job: JobRow,
+    name: Name,
+    at: Instant,
+  ): JobEventDetail & { readonly name: Name } {
+    return {
+      name,
+      id: job.id,
+      type: job.type,
+      queue: job.queue,
+      attempt: job.attempt,
+      at,
+      ...(job.startedAt !== null && { elapsed: at - job.startedAt }),
+    };
+  }
+
+  /** All events as an async iterator with a bounded buffer: a slow reader loses the oldest, never the process its memory. */
+  async *stream(signal?: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
+    const buffer: EngineEvent[] = [];
+    let notify: (() => void) | undefined;
+    const off = this.#add("*", ((event: EngineEvent) => {
+      if (buffer.length >= BUFFER_LIMIT) buffer.shift();
+      buffer.push(event);
+      notify?.();
+    }) as Listener);
+    const onAbort = () => notify?.();
+    signal?.addEventListener("abort", onAbort);
+    try {
+      while (!signal?.aborted) {
+        const event = buffer.shift();
+        if (event) yield event;
+        else await new Promise<void>((resolve) => (notify = resolve));
+      }
+    } finally {
+      off();
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+}

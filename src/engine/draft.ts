@@ -1,0 +1,107 @@
+import type { JobDocuments, JobRow } from "../core/job/job.ts";
+import { type Json, toJsonText } from "../core/schema.ts";
+import type { Instant } from "../core/time.ts";
+import type { Effect, Outcome } from "../ports/store.ts";
+import { StopError } from "./reasons.ts";
+import type { Writer } from "./writer.ts";
+
+/** What was written before a verdict and travels with it. */
+export interface DraftContent {
+  readonly documents?: JobDocuments;
+  readonly effects?: readonly Effect[];
+  /** Tells whoever waits for a checkpoint to be durable. */
+  readonly settle?: (outcome: Outcome) => void;
+}
+
+interface Waiting {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const MOST_LOG_LINES = 1_000;
+const LONGEST_LOG_LINE = 16_000;
+
+/**
+ * Progress, checkpoint and log lines of one attempt on their way into the store. They are gathered until the writer
+ * takes them, so a handler that reports often costs one write per batch; a verdict takes what is left with it.
+ */
+export class Draft {
+  readonly #writer: Writer;
+  readonly #row: () => JobRow;
+  #documents: JobDocuments | undefined;
+  #effects: Effect[] | undefined;
+  #waiting: Waiting[] | undefined;
+  #isQueued = false;
+  #logLines = 0;
+
+  constructor(writer: Writer, row: () => JobRow) {
+    this.#writer = writer;
+    this.#row = row;
+  }
+
+  write(documents: JobDocuments): void {
+    this.#documents = { ...this.#documents, ...documents };
+    this.#queue();
+  }
+
+  /** Resolves once what was written so far is durable. */
+  durable(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting ??= [];
+      this.#waiting.push({ resolve, reject });
+    });
+  }
+
+  log(at: Instant, message: string, fields: { readonly [key: string]: Json } | undefined): void {
+    if (this.#logLines >= MOST_LOG_LINES) return;
+    this.#logLines += 1;
+    const { id, attempt } = this.#row();
+    const line = { at, attempt, message: String(message).slice(0, 4_000), ...(fields && { fields }) };
+    const log = JSON.parse(toJsonText(line, "log", LONGEST_LOG_LINE)) as Json;
+    this.#effects ??= [];
+    this.#effects.push({ log, job: id });
+    this.#queue();
+  }
+
+  #queue(): void {
+    if (this.#isQueued) return;
+    this.#isQueued = true;
+    const { id } = this.#row();
+    let taken: DraftContent | undefined;
+    this.#writer.push({
+      id,
+      unit: () => {
+        this.#isQueued = false;
+        taken = this.take();
+        if (!taken) return null;
+        const { documents, effects } = taken;
+        const job = { id, fence: this.#row().fence, ...(documents && { documents }) };
+        return effects ? { job, then: effects } : { job };
+      },
+      done: (outcome) => taken?.settle?.(outcome),
+    });
+  }
+
+  /** Hands over what is not on its way yet. */
+  take(): DraftContent | undefined {
+    const documents = this.#documents;
+    const effects = this.#effects;
+    const waiting = this.#waiting;
+    this.#documents = undefined;
+    this.#effects = undefined;
+    this.#waiting = undefined;
+    if (!documents && !effects) return undefined;
+    return {
+      ...(documents && { documents }),
+      ...(effects && { effects }),
+      ...(waiting && { settle: (outcome: Outcome) => settle(waiting, outcome) }),
+    };
+  }
+}
+
+function settle(waiting: readonly Waiting[], outcome: Outcome): void {
+  for (const { resolve, reject } of waiting) {
+    if (outcome.ok) resolve();
+    else reject(new StopError("lost", 0, null));
+  }
+}

@@ -1,0 +1,325 @@
+import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
+import { createIdSource } from "../core/ids.ts";
+import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
+import {
+  type EnqueueContext,
+  type EnqueueOptions,
+  preparePayload,
+  prepareStencil,
+  stamp,
+} from "../core/job/envelope.ts";
+import { type Explanation, explainJob } from "../core/job/explain.ts";
+import type { JobId, JobRow } from "../core/job/job.ts";
+import { parseRung, type RungOptions } from "../core/job/policy.ts";
+import { DOCUMENT_LIMIT, type Json } from "../core/schema.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
+import { type Logger, silentLogger } from "../ports/log.ts";
+import { type Enqueued, type Hint, pauseKey, type Store } from "../ports/store.ts";
+import type { System } from "../ports/system.ts";
+import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
+import { EngineClock } from "./clock.ts";
+import { type CounterSnapshot, Counters } from "./counters.ts";
+import { JobHandle } from "./handle.ts";
+import { Intake } from "./intake.ts";
+import { Loop } from "./loop.ts";
+import { PruneLoop } from "./loops/prune.ts";
+import { SweepLoop } from "./loops/sweep.ts";
+import { type ExtendOptions, operate, parseExtension } from "./operations.ts";
+import type { Parts } from "./parts.ts";
+import { QueueSettings } from "./queue-settings.ts";
+import { Waiters } from "./waiters.ts";
+import type { WorkOptions } from "./work-options.ts";
+import { Worker } from "./worker.ts";
+
+export interface EngineOptions extends RungOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly logger?: Logger;
+  /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
+  readonly documentLimit?: number;
+}
+
+const SETTINGS_EVERY = 5_000;
+
+/** Definitions by what `enqueue` returns for them. */
+type ResultOf<Definition> = Definition extends JobDefinition<never, unknown, infer Result> ? Result : never;
+
+/** What a user opens: it enqueues, works, and looks after what is due. */
+export class Engine implements AsyncDisposable {
+  readonly #parts: Parts;
+  readonly #intake: Intake;
+  readonly #sweep: SweepLoop;
+  readonly #prune: PruneLoop;
+  readonly #settings: Loop;
+  readonly #workers = new Set<Worker>();
+  #listening: AsyncDisposable | undefined;
+  #closing: Promise<void> | undefined;
+
+  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt">) {
+    this.#parts = {
+      ...parts,
+      enqueueFrom: (parent, definition, payload, options) =>
+        this.#enqueue(definition, payload, options, parent),
+      wakeSweepAt: (at) => this.#sweep.wakeAt(at),
+    };
+    const { system, logger, storeFailed } = this.#parts;
+    this.#intake = new Intake(this.#parts);
+    this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
+    this.#prune = new PruneLoop(this.#parts);
+    this.#settings = new Loop({
+      name: "settings",
+      system,
+      logger,
+      round: async () => {
+        await this.#parts.queues.refresh();
+        return SETTINGS_EVERY;
+      },
+      onError: (error) => storeFailed(error, "settings"),
+    });
+  }
+
+  static async open(options: EngineOptions): Promise<Engine> {
+    const { store, system } = options;
+    const logger = options.logger ?? silentLogger;
+    const rung = parseRung(options, "");
+    const clock = await EngineClock.open(system, store);
+    const bus = new EventBus(logger);
+    const queues = new QueueSettings(store);
+    await queues.refresh();
+    const engine = new Engine({
+      system,
+      store,
+      clock,
+      logger,
+      bus,
+      queues,
+      rung,
+      counters: new Counters(),
+      waiters: new Waiters(),
+      random: system.random,
+      nextId: createIdSource(() => clock.now(), system.fill),
+      documentLimit: options.documentLimit ?? DOCUMENT_LIMIT,
+      storeFailed: (error, during) => {
+        logger.error({ error, during }, "the store failed");
+        bus.emit({ name: "store.error", at: clock.now(), during, error });
+      },
+    });
+    engine.#listening = await store.listen((hint) => engine.#hear(hint));
+    engine.#sweep.loop.start();
+    engine.#prune.loop.start();
+    engine.#settings.start();
+    return engine;
+  }
+
+  /** Adds one job; resolves when it is durable. A known id gives the old job, marked `duplicate`. */
+  enqueue<Input, Result>(
+    definition: JobDefinition<Input, unknown, Result>,
+    ...[payload, options]: undefined extends Input
+      ? [payload?: NoInfer<Input>, options?: EnqueueOptions]
+      : [payload: NoInfer<Input>, options?: EnqueueOptions]
+  ): Promise<JobHandle<Result>> {
+    return this.#enqueue(definition, payload as Input, options, undefined) as Promise<JobHandle<Result>>;
+  }
+
+  async #enqueue<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: Input,
+    options: EnqueueOptions | undefined,
+    parent: JobRow | undefined,
+  ): Promise<JobHandle<unknown>> {
+    this.#assertOpen();
+    const stencil = prepareStencil(definition, options, this.#context(parent));
+    const text = await preparePayload(definition, payload, this.#parts.documentLimit);
+    const job = stamp(stencil, text, this.#parts.nextId);
+    const [answer] = await this.#intake.enqueue([job]);
+    return this.#handle(job.id, answer as Enqueued);
+  }
+
+  /** Adds many jobs of one definition; all payloads are checked before any is stored. */
+  async enqueueMany<Input, Result>(
+    definition: JobDefinition<Input, unknown, Result>,
+    payloads: readonly NoInfer<Input>[],
+    options?: Omit<EnqueueOptions, "id">,
+  ): Promise<JobHandle<Result>[]> {
+    this.#assertOpen();
+    const stencil = prepareStencil(definition, options, this.#context(undefined));
+    const { documentLimit, nextId } = this.#parts;
+    const texts: string[] = [];
+    for (const payload of payloads) {
+      const text = preparePayload(definition, payload, documentLimit);
+      texts.push(typeof text === "string" ? text : await text);
+    }
+    const jobs = texts.map((text) => stamp(stencil, text, nextId));
+    const answers = await this.#intake.enqueue(jobs);
+    return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued) as JobHandle<Result>);
+  }
+
+  #handle(id: JobId, answer: Enqueued): JobHandle<unknown> {
+    if (typeof answer === "object") return new JobHandle(this.#parts, answer.duplicate, true);
+    return new JobHandle(this.#parts, id, answer === "exists");
+  }
+
+  #context(parent: JobRow | undefined): EnqueueContext {
+    const { clock, nextId, queues, rung, documentLimit } = this.#parts;
+    return {
+      now: clock.now(),
+      nextId,
+      queueRung: (queue) => queues.rungOf(queue),
+      engineRung: rung,
+      documentLimit,
+      ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
+    };
+  }
+
+  /** A handle on a job that was enqueued elsewhere or earlier. */
+  job<Definition extends JobDefinition<never, unknown, unknown>>(
+    id: JobId,
+    _definition?: Definition,
+  ): JobHandle<ResultOf<Definition>> {
+    return new JobHandle(this.#parts, id);
+  }
+
+  /** The job as it stands, or null. */
+  async load(id: JobId): Promise<JobRow | null> {
+    const [row] = await this.#parts.store.jobs.load([id]);
+    return row ?? null;
+  }
+
+  /** Starts a worker in this process. */
+  work(options: WorkOptions): Worker {
+    this.#assertOpen();
+    const worker = new Worker(this.#parts, options, (closed) => this.#workers.delete(closed));
+    this.#workers.add(worker);
+    return worker.start();
+  }
+
+  /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
+  cancel(id: JobId): Promise<JobRow> {
+    return operate(this.#parts, id, { type: "cancel" });
+  }
+
+  /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
+  async extend(id: JobId, options: ExtendOptions): Promise<JobRow> {
+    return operate(this.#parts, id, { type: "extend", ...parseExtension(options) });
+  }
+
+  /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
+  retry(id: JobId, options: { readonly keepDeadline?: boolean } = {}): Promise<JobRow> {
+    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
+    return operate(this.#parts, id, { type: "retry", ...options });
+  }
+
+  /** Makes a pending job available. */
+  activate(id: JobId): Promise<JobRow> {
+    return operate(this.#parts, id, { type: "activate" });
+  }
+
+  /** Says for every limit of a job which rung won and what lost, the resulting instants, and what looks wrong. */
+  async explain(id: JobId, definition?: JobDefinition<never, unknown, unknown>): Promise<Explanation> {
+    const row = await this.load(id);
+    if (!row) throw new CurfewError("not_found", `explain: there is no job ${id}`);
+    if (definition) assertDefinition(definition, "definition");
+    const { queues, rung, clock } = this.#parts;
+    return explainJob(
+      row,
+      { definition: definition?.rung, queue: queues.rungOf(row.queue), engine: rung },
+      clock.now(),
+    );
+  }
+
+  /** Settings of a queue that all processes see: the third rung of SEMANTICS 2. */
+  async configureQueue(queue: string, options: RungOptions): Promise<void> {
+    refuseUnknownKeys(options, "queue", ["timeouts", "retry", "retention"]);
+    const body = parseRung(options, "queue") as unknown as Json;
+    await this.#put({ put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null });
+    await this.#parts.queues.refresh();
+  }
+
+  /** Stops claims from a queue, in all processes, from the moment this resolves. */
+  async pause(queue: string): Promise<void> {
+    await this.#put({
+      put: pauseKey(checkQueue(queue, "queue")),
+      body: { at: this.#parts.clock.now() },
+      wakeAt: null,
+    });
+  }
+
+  async resume(queue: string): Promise<void> {
+    await this.#put({ delete: pauseKey(checkQueue(queue, "queue")) });
+    this.#ready(queue);
+  }
+
+  async #put(
+    effect:
+      | { put: readonly [string, string]; body: Json; wakeAt: null }
+      | { delete: readonly [string, string] },
+  ): Promise<void> {
+    this.#assertOpen();
+    await this.#parts.store.commit([{ then: [effect] }], { now: this.#parts.clock.now() });
+  }
+
+  /** Calls back for each event of this process; returns the function that stops it. */
+  on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
+    return this.#parts.bus.on(name, listener);
+  }
+
+  /** All events of this process, until the signal aborts or the loop is left. */
+  events(signal?: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
+    return this.#parts.bus.stream(signal);
+  }
+
+  counters(): CounterSnapshot {
+    return this.#parts.counters.snapshot();
+  }
+
+  get store(): Store {
+    return this.#parts.store;
+  }
+
+  /** The engine's time: the store's clock, see SEMANTICS 3.10. */
+  now(): number {
+    return this.#parts.clock.now();
+  }
+
+  /** One round of the sweep, for tests and operators; the engine runs it by itself. */
+  async sweepOnce(): Promise<void> {
+    await this.#sweep.round();
+  }
+
+  async pruneOnce(): Promise<void> {
+    await this.#prune.round();
+  }
+
+  #ready(queue: string): void {
+    for (const worker of this.#workers) worker.notify(queue);
+  }
+
+  #hear(hint: Hint): void {
+    if ("ready" in hint) this.#ready(hint.ready);
+    else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
+    else for (const worker of this.#workers) worker.suspect(hint.lost);
+  }
+
+  #assertOpen(): void {
+    if (this.#closing) throw new CurfewError("closed", "the engine is closed: open another one");
+  }
+
+  /** Closes the workers (SEMANTICS 5.2), then the loops and the store. Calling it twice is harmless. */
+  close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    if (options.drain !== undefined) parseDuration(options.drain, "close.drain", { zero: true });
+    this.#closing ??= this.#close(options);
+    return this.#closing;
+  }
+
+  async #close(options: { readonly drain?: Duration }): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.close(options)));
+    await Promise.all([this.#sweep.loop.stop(), this.#prune.loop.stop(), this.#settings.stop()]);
+    await this.#listening?.[Symbol.asyncDispose]();
+    this.#parts.clock.close();
+    await this.#parts.store.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

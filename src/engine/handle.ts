@@ -1,0 +1,145 @@
+import { CurfewError } from "../core/errors.ts";
+import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
+import { isTerminal } from "../core/job/lifecycle.ts";
+import { imageOf } from "../core/job/verdict.ts";
+import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
+import type { Timer } from "../ports/system.ts";
+import type { Parts } from "./parts.ts";
+
+const POLL = 1_000;
+
+/** The job ended without a result; `record` is the error kept on it. */
+export class JobFailedError extends CurfewError {
+  override readonly name = "JobFailedError";
+  readonly record: ErrorRecord | undefined;
+  readonly state: JobRow["state"];
+
+  constructor(row: JobRow) {
+    const record = row.errors?.at(-1);
+    super("job_failed", `job ${row.id} was ${row.state}${record ? `: ${record.message}` : ""}`);
+    this.record = record;
+    this.state = row.state;
+  }
+}
+
+/** A job that was enqueued, or found by its id. */
+export class JobHandle<Result = unknown> {
+  readonly id: JobId;
+  /** The id or unique key was known already: this is the old job, and nothing was added. */
+  readonly duplicate: boolean;
+  readonly #parts: Parts;
+
+  constructor(parts: Parts, id: JobId, duplicate = false) {
+    this.#parts = parts;
+    this.id = id;
+    this.duplicate = duplicate;
+  }
+
+  /**
+   * What the processor returned. It rejects with a JobFailedError if the job ended without a result, with
+   * `result_gone` if nothing was kept of it, and with `result_timeout` when `within` is over; the job itself goes on.
+   */
+  result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
+    const within = options.within === undefined ? undefined : parseDuration(options.within, "within");
+    return new Promise((resolve, reject) => {
+      const wait = new ResultWait(this.#parts, this.id, (row) => {
+        if (row === null)
+          reject(
+            new CurfewError(
+              "result_gone",
+              `job ${this.id} ended, and its result was not kept: set retention above "0s", or ask before it ends`,
+            ),
+          );
+        else if (row.state === "completed")
+          resolve((row.result === null ? undefined : JSON.parse(row.result)) as Result);
+        else reject(new JobFailedError(row));
+      });
+      const giveUp = (error: unknown) => {
+        wait.close();
+        reject(error);
+      };
+      if (within !== undefined) {
+        const message = `job ${this.id} did not end within ${formatDuration(within)}; it goes on`;
+        wait.limit = this.#parts.system.after(
+          within,
+          () => giveUp(new CurfewError("result_timeout", message)),
+          { keepAlive: true },
+        );
+      }
+      options.signal?.addEventListener("abort", () => giveUp(options.signal?.reason), { once: true });
+      if (options.signal?.aborted) giveUp(options.signal.reason);
+    });
+  }
+}
+
+/** Waits for one job to end: told by this process, by a hint, or at the latest by a poll. */
+class ResultWait {
+  limit: Timer | undefined;
+  readonly #parts: Parts;
+  readonly #id: JobId;
+  readonly #onEnd: (row: JobRow | null) => void;
+  readonly #off: () => void;
+  #poll: Timer | undefined;
+  #isLooking = false;
+  #isClosed = false;
+
+  constructor(parts: Parts, id: JobId, onEnd: (row: JobRow | null) => void) {
+    this.#parts = parts;
+    this.#id = id;
+    this.#onEnd = onEnd;
+    this.#off = parts.waiters.add(id, (row) => (row === "look" ? void this.#look() : this.#end(row)));
+    void this.#look();
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking || this.#isClosed) return;
+    this.#isLooking = true;
+    try {
+      const [row] = await this.#parts.store.jobs.load([this.#id]);
+      if (!row) this.#end(null);
+      else if (isTerminal(row.state)) this.#end(row);
+      else await this.#markAwaited(row);
+    } catch (error) {
+      this.#parts.storeFailed(error, "load");
+    }
+    this.#isLooking = false;
+    this.#poll?.cancel();
+    if (!this.#isClosed)
+      this.#poll = this.#parts.system.after(POLL, () => void this.#look(), { keepAlive: true });
+  }
+
+  /** A job whose retention is 0 would be deleted in its settle: the mark keeps it for a minute (SEMANTICS 9). */
+  async #markAwaited(row: JobRow): Promise<void> {
+    const { store, clock } = this.#parts;
+    const retention = row.policy?.retention ?? row.options?.retention;
+    if (row.options?.awaited || !retention || retention.completed > 0) return;
+    const { id, fence, rev } = row;
+    await store.commit(
+      [
+        {
+          job: {
+            id,
+            fence,
+            rev,
+            image: imageOf(row),
+            documents: { options: { ...row.options, awaited: true } },
+          },
+        },
+      ],
+      { now: clock.now() },
+    );
+  }
+
+  #end(row: JobRow | null): void {
+    if (this.#isClosed) return;
+    this.close();
+    this.#onEnd(row);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#off();
+    this.#poll?.cancel();
+    this.limit?.cancel();
+  }
+}

@@ -1,0 +1,144 @@
+import { CurfewError } from "../core/errors.ts";
+import type { NewJob } from "../core/job/envelope.ts";
+import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
+import type { Parts } from "./parts.ts";
+
+interface Entry {
+  readonly jobs: readonly NewJob[];
+  readonly resolve: (answers: Enqueued[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Batches from here on travel alone: they are worth a statement of their own. */
+const BULK = 100;
+const BULK_LANES = 2;
+const TRIES = 4;
+const FIRST_BACKOFF = 25;
+
+/**
+ * Enqueues made while a store call is under way share the next one and its commit; each caller's promise resolves
+ * only when its own job is durable.
+ */
+export class Intake {
+  readonly #parts: Parts;
+  #singles: Entry[] = [];
+  #bulk: Entry[] = [];
+  #isBusy = false;
+  #bulkBusy = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async enqueue(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    if (jobs.length <= BATCH_LIMIT) return this.#submit(jobs);
+    const answers: Promise<Enqueued[]>[] = [];
+    for (let from = 0; from < jobs.length; from += BATCH_LIMIT)
+      answers.push(this.#submit(jobs.slice(from, from + BATCH_LIMIT)));
+    return (await Promise.all(answers)).flat();
+  }
+
+  #submit(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    return new Promise((resolve, reject) => {
+      const entry = { jobs, resolve, reject };
+      if (jobs.length >= BULK) {
+        this.#bulk.push(entry);
+        if (this.#bulkBusy < BULK_LANES) void this.#drainBulk();
+      } else {
+        this.#singles.push(entry);
+        if (!this.#isBusy) void this.#drainSingles();
+      }
+    });
+  }
+
+  async #drainBulk(): Promise<void> {
+    this.#bulkBusy += 1;
+    for (let entry = this.#bulk.shift(); entry; entry = this.#bulk.shift())
+      await this.#send([entry], entry.jobs);
+    this.#bulkBusy -= 1;
+  }
+
+  async #drainSingles(): Promise<void> {
+    this.#isBusy = true;
+    // One microtask, so that calls made in the same turn share even the first statement.
+    await undefined;
+    while (this.#singles.length > 0) {
+      let size = 0;
+      const entries: Entry[] = [];
+      while (this.#singles.length > 0 && size + (this.#singles[0] as Entry).jobs.length <= BATCH_LIMIT) {
+        const entry = this.#singles.shift() as Entry;
+        size += entry.jobs.length;
+        entries.push(entry);
+      }
+      await this.#send(
+        entries,
+        entries.flatMap((entry) => entry.jobs),
+      );
+    }
+    this.#isBusy = false;
+  }
+
+  async #send(entries: readonly Entry[], jobs: readonly NewJob[]): Promise<void> {
+    let answers: Enqueued[];
+    try {
+      answers = await this.#tryStore(jobs);
+    } catch (error) {
+      const failure = new CurfewError(
+        "store_failed",
+        "enqueue: the store did not take the job; enqueue it again with the same id",
+        { cause: error },
+      );
+      for (const entry of entries) entry.reject(failure);
+      return;
+    }
+    this.#notice(jobs, answers);
+    let from = 0;
+    for (const entry of entries) {
+      entry.resolve(answers.slice(from, from + entry.jobs.length));
+      from += entry.jobs.length;
+    }
+  }
+
+  /** A lost reply is asked for again under the same ids, so a retry can find the job but never double it. */
+  async #tryStore(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    const { store, clock, system } = this.#parts;
+    for (let tries = 1; ; tries++) {
+      try {
+        const attempt = tries === 1 ? jobs : jobs.map((job) => ({ ...job, fresh: false }));
+        const answers = await store.jobs.enqueue(attempt, { now: clock.now() });
+        if (tries === 1) return answers;
+        return answers.map((answer, index) =>
+          answer === "exists" && (jobs[index] as NewJob).fresh ? "created" : answer,
+        );
+      } catch (error) {
+        this.#parts.storeFailed(error, "enqueue");
+        if (tries === TRIES) throw error;
+        await new Promise<void>((resolve) =>
+          system.after(FIRST_BACKOFF * 4 ** (tries - 1), resolve, { keepAlive: true }),
+        );
+      }
+    }
+  }
+
+  #notice(jobs: readonly NewJob[], answers: readonly Enqueued[]): void {
+    const { bus, counters, clock, wakeSweepAt } = this.#parts;
+    let created = 0;
+    let wakeAt = Number.POSITIVE_INFINITY;
+    const wants = bus.wants("job.enqueued") || bus.wants("job.scheduled");
+    for (let index = 0; index < jobs.length; index++) {
+      if (answers[index] !== "created") continue;
+      const job = jobs[index] as NewJob;
+      created += 1;
+      if (job.image.wakeAt !== null && job.image.wakeAt < wakeAt) wakeAt = job.image.wakeAt;
+      if (wants) this.#announce(job, clock.now());
+    }
+    counters.add("enqueued", created);
+    if (wakeAt !== Number.POSITIVE_INFINITY) wakeSweepAt(wakeAt);
+  }
+
+  #announce(job: NewJob, at: number): void {
+    const { id, type, queue } = job;
+    const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
+    this.#parts.bus.emit({ name, id, type, queue, attempt: 0, at });
+  }
+}

@@ -1,0 +1,201 @@
+import { CLAIM_LEASE } from "../core/job/deadlines.ts";
+import { fenceSalt, type JobRow } from "../core/job/job.ts";
+import { Loop } from "./loop.ts";
+import type { Parts } from "./parts.ts";
+
+/** A claimed job that waits for a slot. `confirmedAt` is monotonic: when it was last certain that the claim holds. */
+export interface Held {
+  row: JobRow;
+  readonly claimedAt: number;
+  confirmedAt: number;
+}
+
+export interface LaneHost {
+  readonly parts: Parts;
+  readonly id: string;
+  /** Claims are bounded by what is not committed yet, so a slow store slows the claiming down. */
+  readonly room: number;
+  readonly canClaim: boolean;
+  /** Starts the watch over the event loop: from here on a standstill is noticed. */
+  busy(): void;
+  /** False if the event loop has just stood still, so that what arrives now may be old. */
+  isFresh(): boolean;
+  enter(lane: Lane, held: Held): void;
+  /** Gives back jobs that were held too long. */
+  giveBack(held: readonly Held[]): void;
+  confirm(lane: Lane, held: readonly Held[]): void;
+}
+
+const CLAIM_BATCH = 200;
+/** Only what will start within this time is claimed ahead. */
+const AHEAD = 100;
+const MOST_AHEAD = 2 * CLAIM_BATCH;
+/** A claim is entered only if it was confirmed within this time; see STORE-PORT, trap 8. */
+const CONFIRMED_WITHIN = 250;
+const HELD_AT_MOST = 1_000;
+const POLL = 1_000;
+
+/** One queue of a worker: its slots, the jobs it holds for them, and the loop that claims more. */
+export class Lane {
+  readonly queue: string;
+  readonly concurrency: number;
+  readonly loop: Loop;
+  readonly #host: LaneHost;
+  #held: Held[] = [];
+  #next = 0;
+  #running = 0;
+  #confirming = 0;
+  /** The last claim gave less than was asked for: there is no point in asking again before a hint or the next poll. */
+  #isDry = false;
+  #averageRun: number | undefined;
+  #isPumping = false;
+
+  constructor(host: LaneHost, queue: string, concurrency: number) {
+    this.#host = host;
+    this.queue = queue;
+    this.concurrency = concurrency;
+    const { system, logger, storeFailed } = host.parts;
+    this.loop = new Loop({
+      name: `claim ${queue}`,
+      system,
+      logger,
+      round: () => this.#claim(),
+      onError: (error) => storeFailed(error, "claim"),
+    });
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  get heldCount(): number {
+    return this.#held.length - this.#next + this.#confirming;
+  }
+
+  held(): readonly Held[] {
+    return this.#held.slice(this.#next);
+  }
+
+  /** Something became available: claim, whatever the last claim said. */
+  notify(): void {
+    this.#isDry = false;
+    this.loop.wake();
+  }
+
+  ranFor(elapsed: number): void {
+    this.#averageRun = this.#averageRun === undefined ? elapsed : this.#averageRun * 0.9 + elapsed * 0.1;
+  }
+
+  /** How many jobs to hold ahead of free slots: none while it is not known how long handlers run. */
+  get #ahead(): number {
+    if (this.#averageRun === undefined || this.#averageRun > AHEAD) return 0;
+    return Math.min(MOST_AHEAD, Math.floor((this.concurrency * AHEAD) / Math.max(this.#averageRun, 0.01)));
+  }
+
+  get #wanted(): number {
+    if (!this.#host.canClaim) return 0;
+    const target = this.concurrency - this.#running + this.#ahead;
+    const held = this.heldCount;
+    // Half empty: late enough that claims are large, early enough that handlers never wait for a round trip.
+    if (held > target / 2) return 0;
+    return Math.min(target - held, CLAIM_BATCH, this.#host.room);
+  }
+
+  async #claim(): Promise<number | null> {
+    const { parts, id } = this.#host;
+    const limit = this.#wanted;
+    if (limit <= 0) return this.#isDry ? this.#pollDelay() : null;
+    this.#host.busy();
+    const sentAt = parts.system.monotonic();
+    const rows = await parts.store.jobs.claim({
+      queue: this.queue,
+      limit,
+      now: parts.clock.now(),
+      lease: CLAIM_LEASE,
+      salt: fenceSalt(parts.random),
+      worker: id,
+      from: 0,
+    });
+    const receivedAt = parts.system.monotonic();
+    const confirmedAt = this.#host.isFresh() ? receivedAt : sentAt;
+    for (const row of rows) this.#held.push({ row, claimedAt: receivedAt, confirmedAt });
+    this.#isDry = rows.length < limit;
+    this.pump();
+    if (this.#isDry) return this.#pollDelay();
+    return this.#wanted > 0 ? 0 : null;
+  }
+
+  #pollDelay(): number {
+    return POLL * (0.75 + 0.5 * this.#host.parts.random());
+  }
+
+  /** Enters held jobs into free slots. A handler that ends at once frees its slot from within, so the loop is not re-entered. */
+  pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    this.#fill();
+    this.#isPumping = false;
+    if (!this.#isDry && this.#wanted > 0) this.loop.wake();
+  }
+
+  #fill(): void {
+    const { system } = this.#host.parts;
+    while (this.#running < this.concurrency && this.#next < this.#held.length) {
+      const held = this.#held[this.#next] as Held;
+      const now = system.monotonic();
+      if (now - held.claimedAt > HELD_AT_MOST || now - held.confirmedAt > CONFIRMED_WITHIN) {
+        this.#reconsider(now);
+        break;
+      }
+      this.#next += 1;
+      this.#running += 1;
+      this.#host.enter(this, held);
+    }
+    if (this.#next > 0 && this.#next === this.#held.length) {
+      this.#held = [];
+      this.#next = 0;
+    }
+  }
+
+  /** Old claims are given back, doubtful ones confirmed by a beat before anything is entered (SEMANTICS 3.1). */
+  #reconsider(now: number): void {
+    const all = this.#held.slice(this.#next);
+    this.#held = [];
+    this.#next = 0;
+    const old = all.filter((held) => now - held.claimedAt > HELD_AT_MOST);
+    const doubtful = all.filter((held) => now - held.claimedAt <= HELD_AT_MOST);
+    if (old.length > 0) this.#host.giveBack(old);
+    if (doubtful.length > 0) {
+      this.#confirming += doubtful.length;
+      this.#host.confirm(this, doubtful);
+    }
+  }
+
+  /** The answer to `confirm`: what still holds goes on, in its old order. */
+  confirmed(asked: number, held: readonly Held[]): void {
+    this.#confirming -= asked;
+    this.#held = [...held, ...this.#held.slice(this.#next)];
+    this.#next = 0;
+    this.pump();
+  }
+
+  /** Looks after jobs that wait too long for a slot; called on every tick of the worker. */
+  tidy(now: number): void {
+    const first = this.#held[this.#next];
+    if (first && now - first.claimedAt > HELD_AT_MOST) this.#reconsider(now);
+  }
+
+  /** A slot is free again. */
+  freed(): void {
+    this.#running -= 1;
+    this.pump();
+  }
+
+  /** Takes out everything that is held, for a shutdown. */
+  takeHeld(): Held[] {
+    const all = this.#held.slice(this.#next);
+    this.#held = [];
+    this.#next = 0;
+    return all;
+  }
+}

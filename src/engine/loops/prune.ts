@@ -1,0 +1,31 @@
+import { Loop } from "../loop.ts";
+import type { Parts } from "../parts.ts";
+
+const EVERY = 60_000;
+const LIMIT = 500;
+const EVENTS_KEPT = 7 * 86_400_000;
+
+/** Deletes what retention no longer keeps, in small batches with a rest between them. */
+export class PruneLoop {
+  readonly loop: Loop;
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    const { system, logger, storeFailed } = parts;
+    this.loop = new Loop({
+      name: "prune",
+      system,
+      logger,
+      round: () => this.round(),
+      onError: (error) => storeFailed(error, "prune"),
+    });
+  }
+
+  async round(): Promise<number> {
+    const { store, clock, random } = this.#parts;
+    const now = clock.now();
+    const pruned = await store.jobs.prune({ now, eventsBefore: now - EVENTS_KEPT, limit: LIMIT });
+    return pruned >= LIMIT ? 50 : EVERY * (0.75 + 0.5 * random());
+  }
+}

@@ -1,0 +1,123 @@
+import { decide } from "../../core/job/decide.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
+import type { RecordRow, Unit } from "../../ports/store.ts";
+import { Loop } from "../loop.ts";
+import type { Parts } from "../parts.ts";
+import type { Decided } from "../verdict-write.ts";
+
+const LIMIT = 200;
+/** How long a judge may take before another sweep gets the same row. */
+const HOLD = 10_000;
+const POLL = 1_000;
+
+/**
+ * Acts on what is due: promotes scheduled jobs and ended backoffs, ends what waited or ran too long, and takes jobs
+ * back from workers that have gone silent. Any engine may do it; the fence and revision of each row decide who wins.
+ */
+export class SweepLoop {
+  readonly loop: Loop;
+  readonly #parts: Parts;
+  readonly #onReady: (queue: string) => void;
+  #nextWakeAt: Instant | null = null;
+
+  constructor(parts: Parts, onReady: (queue: string) => void) {
+    this.#parts = parts;
+    this.#onReady = onReady;
+    const { system, logger, storeFailed } = parts;
+    this.loop = new Loop({
+      name: "sweep",
+      system,
+      logger,
+      round: () => this.round(),
+      onError: (error) => storeFailed(error, "sweep"),
+    });
+  }
+
+  /** Something may be due at this instant; a sweep that sleeps longer is woken for it. */
+  wakeAt(at: Instant): void {
+    if (this.#nextWakeAt !== null && at >= this.#nextWakeAt) return;
+    this.#nextWakeAt = at;
+    this.loop.wake();
+  }
+
+  /** One round; it answers how long to rest. */
+  async round(): Promise<number> {
+    const { clock, store, random } = this.#parts;
+    const now = clock.now();
+    const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
+    for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
+    if (swept.jobs.length > 0) await this.#judge(swept.jobs);
+    if (swept.records.length > 0) await this.#judgeRecords(swept.records, now);
+    this.#nextWakeAt = swept.nextWakeAt;
+    if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
+    const rest =
+      swept.nextWakeAt === null ? Number.POSITIVE_INFINITY : Math.max(0, swept.nextWakeAt - clock.now());
+    return Math.min(rest, POLL * (0.75 + 0.5 * random()));
+  }
+
+  async #judge(rows: readonly JobRow[]): Promise<void> {
+    const { clock, store, random } = this.#parts;
+    const seen = await this.#workersSeen(rows);
+    const now = clock.now();
+    const judged: { row: JobRow; decision: Decided }[] = [];
+    const units: Unit[] = [];
+    for (const row of rows) {
+      const seenAt = row.worker === null ? null : (seen.get(row.worker) ?? null);
+      const decision = decide(row, { type: "wake", seenAt }, now, random);
+      if (!decision.ok) continue;
+      judged.push({ row, decision });
+      const { image, documents, fence, drop } = decision;
+      units.push({
+        job: {
+          id: row.id,
+          fence: row.fence,
+          rev: row.rev,
+          image,
+          ...(documents && { documents }),
+          ...(fence !== undefined && { nextFence: fence }),
+          ...(drop && { drop }),
+        },
+      });
+    }
+    if (units.length === 0) return;
+    const outcomes = await store.commit(units, { now });
+    for (const [index, outcome] of outcomes.entries()) {
+      // Whoever was faster has decided on a newer row; its wakeAt brings the job back here if need be.
+      if (outcome.ok) this.#announce(judged[index] as { row: JobRow; decision: Decided }, now);
+    }
+  }
+
+  #announce({ row, decision }: { row: JobRow; decision: Decided }, now: Instant): void {
+    const { counters, bus, waiters } = this.#parts;
+    if (decision.events.length > 0 && row.wakeAt !== null) counters.fired(Math.max(0, now - row.wakeAt));
+    counters.record(row, decision.events);
+    bus.announce(row, decision.events, now);
+    waiters.hint(row.id);
+    if (decision.image.state === "available") this.#onReady(row.queue);
+  }
+
+  async #workersSeen(rows: readonly JobRow[]): Promise<ReadonlyMap<string, Instant>> {
+    const ids = new Set<string>();
+    for (const row of rows) if (row.worker !== null && row.startedAt !== null) ids.add(row.worker);
+    if (ids.size === 0) return new Map();
+    const records = await this.#parts.store.records.load([...ids].map((id) => ["worker", id] as const));
+    return new Map(
+      records
+        .filter((record) => record !== null)
+        .map((record) => [record.key[1], (record.body as { seenAt: number }).seenAt]),
+    );
+  }
+
+  /** Workers that were never heard of again; other kinds of records are not looked at here yet. */
+  async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
+    const gone = records.filter(
+      ({ key, body }) => key[0] === "worker" && (body as { seenAt: number }).seenAt + HOLD < now,
+    );
+    if (gone.length === 0) return;
+    const units = gone.map(
+      ({ key, version }): Unit => ({ when: [{ record: key, version }], then: [{ delete: key }] }),
+    );
+    await this.#parts.store.commit(units, { now });
+  }
+}

@@ -1,0 +1,83 @@
+import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { applied, decide } from "../core/job/decide.ts";
+import type { Extension, JobEvent } from "../core/job/events.ts";
+import type { JobId, JobRow } from "../core/job/job.ts";
+import { isTerminal } from "../core/job/lifecycle.ts";
+import { parseTimeouts, type TimeoutOptions } from "../core/job/policy.ts";
+import type { Rejection } from "../core/job/verdict.ts";
+import type { Parts } from "./parts.ts";
+
+const TRIES = 20;
+
+/** Limits that `extend` may change. */
+export type ExtendOptions = Pick<TimeoutOptions, "attempt" | "total" | "heartbeat">;
+
+export function parseExtension(options: ExtendOptions): Extension {
+  refuseUnknownKeys(options, "extend", ["attempt", "total", "heartbeat"]);
+  const { attempt, total, heartbeat } = parseTimeouts(options, "extend");
+  if (attempt === undefined && total === undefined && heartbeat === undefined) {
+    throw refuse("invalid_option", "extend", options, "name at least one of attempt, total and heartbeat");
+  }
+  return {
+    ...(attempt !== undefined && { attempt }),
+    ...(total !== undefined && { total }),
+    ...(heartbeat !== undefined && { heartbeat }),
+  };
+}
+
+/**
+ * What somebody outside the worker does to a job: it is decided on the row as read and committed under its fence and
+ * revision; if the row has moved on, it is read and decided again.
+ */
+export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise<JobRow> {
+  const { store, clock, random, counters, bus, waiters } = parts;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const [row] = await store.jobs.load([id]);
+    if (!row) throw new CurfewError("not_found", `${event.type}: there is no job ${id}`);
+    const now = clock.now();
+    const decision = decide(row, event, now, random);
+    if (!decision.ok) throw refusal(row, event, decision.because);
+    const { image, documents, fence, drop } = decision;
+    const [outcome] = await store.commit(
+      [
+        {
+          job: {
+            id,
+            fence: row.fence,
+            rev: row.rev,
+            image,
+            ...(documents && { documents }),
+            ...(fence !== undefined && { nextFence: fence }),
+            ...(drop && { drop }),
+          },
+        },
+      ],
+      { now },
+    );
+    if (!outcome?.ok) continue;
+    counters.record(row, decision.events);
+    bus.announce(row, decision.events, now);
+    const result = applied(row, decision);
+    if (isTerminal(result.state)) waiters.settled(result);
+    if (image.wakeAt !== null) parts.wakeSweepAt(image.wakeAt);
+    return result;
+  }
+  throw new CurfewError(
+    "invalid_state",
+    `${event.type}: job ${id} changed ${TRIES} times while it was being decided; try again`,
+  );
+}
+
+function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError {
+  const why: Record<Rejection, string> = {
+    invalid_state: `it is ${row.state}`,
+    timing_out: "its time is already up",
+    too_close: "its deadline is passing right now",
+    lease_over: "its claim has run out",
+    not_due: "it is not due yet",
+  };
+  return new CurfewError(
+    "invalid_state",
+    `${event.type}: job ${row.id} cannot be changed so: ${why[because]}`,
+  );
+}

@@ -1,0 +1,40 @@
+import type { JobDefinition } from "../core/job/definition.ts";
+import type { EnqueuedJob, EnqueueOptions } from "../core/job/envelope.ts";
+import type { JobId, JobRow, Rung } from "../core/job/job.ts";
+import type { Random } from "../core/random.ts";
+import type { Logger } from "../ports/log.ts";
+import type { Store } from "../ports/store.ts";
+import type { System } from "../ports/system.ts";
+import type { EventBus } from "./bus.ts";
+import type { EngineClock } from "./clock.ts";
+import type { Counters } from "./counters.ts";
+import type { QueueSettings } from "./queue-settings.ts";
+import type { Waiters } from "./waiters.ts";
+
+/** What the pieces of one engine share. */
+export interface Parts {
+  readonly system: System;
+  readonly store: Store;
+  readonly clock: EngineClock;
+  readonly logger: Logger;
+  readonly bus: EventBus;
+  readonly counters: Counters;
+  readonly queues: QueueSettings;
+  readonly waiters: Waiters;
+  readonly random: Random;
+  readonly nextId: () => JobId;
+  /** The engine's own rung (SEMANTICS 2). */
+  readonly rung: Rung;
+  readonly documentLimit: number;
+  /** Reports a failing store once per call; loops and writers go on by themselves. */
+  storeFailed(error: unknown, during: string): void;
+  /** Enqueues on behalf of a running job, which hands on what is left of its total (SEMANTICS 4.7). */
+  enqueueFrom<Input>(
+    parent: JobRow | undefined,
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: NoInfer<Input>,
+    options?: EnqueueOptions,
+  ): Promise<EnqueuedJob>;
+  /** Tells the sweep that something may be due at this instant. */
+  wakeSweepAt(at: number): void;
+}

@@ -1,0 +1,52 @@
+import type { System, Timer } from "../ports/system.ts";
+
+const TICK = 100;
+/** After a standstill longer than this nothing is entered before a beat was confirmed. */
+const GAP = 250;
+
+/**
+ * Feels whether the event loop runs. While a worker is busy it ticks; a tick that comes late, or a look in between
+ * that finds the last tick too long ago, means that the process stood still: blocked, suspended, or collecting garbage.
+ */
+export class Pulse {
+  readonly #system: System;
+  readonly #onTick: (now: number) => boolean;
+  readonly #onGap: (gap: number) => void;
+  #timer: Timer | undefined;
+  #tickedAt = 0;
+
+  /** `onTick` answers whether there is still something to watch over. */
+  constructor(system: System, onTick: (now: number) => boolean, onGap: (gap: number) => void) {
+    this.#system = system;
+    this.#onTick = onTick;
+    this.#onGap = onGap;
+  }
+
+  start(): void {
+    if (this.#timer) return;
+    this.#tickedAt = this.#system.monotonic();
+    this.#arm();
+  }
+
+  isFresh(): boolean {
+    return this.#system.monotonic() - this.#tickedAt <= TICK + GAP;
+  }
+
+  #arm(): void {
+    this.#timer = this.#system.after(TICK, () => this.#tick());
+  }
+
+  #tick(): void {
+    const now = this.#system.monotonic();
+    const gap = now - this.#tickedAt - TICK;
+    this.#tickedAt = now;
+    this.#timer = undefined;
+    if (gap > GAP) this.#onGap(gap);
+    if (this.#onTick(now)) this.start();
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+}

@@ -1,0 +1,65 @@
+import type { TimeoutKind } from "../core/job/job.ts";
+import { type Duration, formatDuration, type Instant, type InstantInput } from "../core/time.ts";
+
+/** The reason of a signal that means "time is up"; also what middleware sees of an attempt that timed out. */
+export class TimeoutError extends Error {
+  override readonly name = "TimeoutError";
+  readonly kind: TimeoutKind;
+  /** The limit that was used up, in milliseconds. */
+  readonly limit: number;
+  readonly elapsed: number;
+  /** When the attempt is ended by force; null where grace is unbounded. */
+  readonly deadline: Instant | null;
+
+  constructor(kind: TimeoutKind, limit: number, elapsed: number, deadline: Instant | null, cause?: unknown) {
+    super(`Timed out (${kind}) after ${formatDuration(limit)}`, cause === undefined ? undefined : { cause });
+    this.kind = kind;
+    this.limit = limit;
+    this.elapsed = elapsed;
+    this.deadline = deadline;
+  }
+}
+
+/** The reason of a signal that is not a timeout: somebody cancelled, the worker shuts down, or the fence was lost. */
+export class StopError extends Error {
+  override readonly name = "StopError";
+  readonly kind: "cancelled" | "shutdown" | "lost";
+  readonly limit = 0;
+  readonly elapsed: number;
+  readonly deadline: Instant | null;
+
+  constructor(kind: "cancelled" | "shutdown" | "lost", elapsed: number, deadline: Instant | null) {
+    const says = {
+      cancelled: "The job was cancelled",
+      shutdown: "The worker is shutting down",
+      lost: "The claim on the job was lost",
+    };
+    super(says[kind]);
+    this.kind = kind;
+    this.elapsed = elapsed;
+    this.deadline = deadline;
+  }
+}
+
+export type AbortReason = TimeoutError | StopError;
+
+/** Thrown by a handler that knows that no retry can help: the job ends, and never as a dead letter. */
+export class Discard extends Error {
+  override readonly name = "Discard";
+}
+
+/** Returned by a handler that wants to be called again later: not a failure, and no attempt is spent. */
+export class Snooze {
+  readonly after: Duration | undefined;
+  readonly until: InstantInput | undefined;
+
+  constructor(when: { after: Duration } | { until: InstantInput }) {
+    this.after = "after" in when ? when.after : undefined;
+    this.until = "until" in when ? when.until : undefined;
+  }
+}
+
+/** `return snooze({ after: "1m" })`, or `{ until }` an instant. */
+export function snooze(when: { readonly after: Duration } | { readonly until: InstantInput }): Snooze {
+  return new Snooze(when);
+}

@@ -1,0 +1,118 @@
+import { applied, decide } from "../core/job/decide.ts";
+import type { JobEvent } from "../core/job/events.ts";
+import type { JobRow } from "../core/job/job.ts";
+import { isTerminal } from "../core/job/lifecycle.ts";
+import type { Decision, LifecycleEvent } from "../core/job/verdict.ts";
+import type { Instant } from "../core/time.ts";
+import type { Outcome, Unit } from "../ports/store.ts";
+import type { DraftContent } from "./draft.ts";
+import type { Parts } from "./parts.ts";
+import type { Write, Writer } from "./writer.ts";
+
+export type Decided = Extract<Decision, { ok: true }>;
+
+const MOST_REDECISIONS = 10;
+
+interface VerdictOptions {
+  readonly parts: Parts;
+  readonly writer: Writer;
+  readonly row: JobRow;
+  readonly event: JobEvent;
+  readonly decision: Decided;
+  readonly at: Instant;
+  readonly draft?: DraftContent | undefined;
+  /** Events of the same attempt that no commit has told of yet. */
+  readonly before?: readonly LifecycleEvent[] | undefined;
+}
+
+/**
+ * A verdict on its way into the store. Events, counters and results follow only once it is committed. If an outsider
+ * changed the row meanwhile (an extension, a waiter), it is decided anew on the row as it is now.
+ */
+export class VerdictWrite implements Write {
+  readonly id: string;
+  readonly #options: VerdictOptions;
+  #row: JobRow;
+  #decision: Decided;
+  #redecisions = 0;
+
+  constructor(options: VerdictOptions) {
+    this.id = options.row.id;
+    this.#options = options;
+    this.#row = options.row;
+    this.#decision = options.decision;
+  }
+
+  unit(): Unit {
+    const { image, documents, fence, drop } = this.#decision;
+    const { draft } = this.#options;
+    // A success that is kept needs no revision: nothing an outsider may change about a running job would spoil it.
+    const isPlain = image.state === "completed" && drop === undefined;
+    const merged = draft?.documents ? { ...draft.documents, ...documents } : documents;
+    const job = {
+      id: this.id,
+      fence: this.#row.fence,
+      ...(!isPlain && { rev: this.#row.rev }),
+      image,
+      ...(merged && { documents: merged }),
+      ...(fence !== undefined && { nextFence: fence }),
+      ...(drop && { drop }),
+    };
+    return draft?.effects?.length ? { job, then: draft.effects } : { job };
+  }
+
+  done(outcome: Outcome): void {
+    if (!outcome.ok && outcome.because === "stale" && this.#redecisions++ < MOST_REDECISIONS) {
+      void this.#redecide();
+      return;
+    }
+    const { parts, draft } = this.#options;
+    if (outcome.ok) this.#announce();
+    else if (outcome.because === "gone") parts.counters.add("unknown");
+    else {
+      parts.counters.add("lost");
+      if (parts.bus.wants("job.lost"))
+        parts.bus.emit(parts.bus.detail(this.#row, "job.lost", this.#options.at));
+    }
+    draft?.settle?.(outcome);
+  }
+
+  #announce(): void {
+    const { parts, before, at } = this.#options;
+    const { counters, bus, waiters, wakeSweepAt } = parts;
+    if (before) {
+      counters.record(this.#row, before);
+      bus.announce(this.#row, before, this.#row.startedAt ?? at);
+    }
+    counters.record(this.#row, this.#decision.events);
+    bus.announce(this.#row, this.#decision.events, at);
+    const { image } = this.#decision;
+    if (image.wakeAt !== null && image.state !== "active") wakeSweepAt(image.wakeAt);
+    if (waiters.has(this.id) && isTerminal(image.state)) waiters.settled(applied(this.#row, this.#decision));
+  }
+
+  async #redecide(): Promise<void> {
+    const { parts, writer, event, at } = this.#options;
+    try {
+      const [row] = await parts.store.jobs.load([this.id]);
+      if (!row || row.fence !== this.#row.fence) {
+        this.done({ ok: false, because: row ? "lost" : "gone", at: row ?? null });
+        return;
+      }
+      // The attempt may be unmarked in the store, so what only this process knows about it is laid over the row.
+      const { attempt, startedAt, softAt, hardAt, stallAt, heartbeat } = this.#row;
+      const started = { ...row, attempt, startedAt, policy: row.policy ?? this.#row.policy };
+      this.#row = row.startedAt === null ? { ...started, softAt, hardAt, stallAt, heartbeat } : started;
+      const decision = decide(this.#row, event, at, parts.random);
+      if (!decision.ok) {
+        this.done({ ok: false, because: "lost", at: row });
+        return;
+      }
+      this.#decision = decision;
+      writer.push(this);
+    } catch (error) {
+      parts.storeFailed(error, "load");
+      parts.system.after(100, () => void this.#redecide(), { keepAlive: true });
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import type { JobId, JobRow } from "../core/job/job.ts";
+
+type Listener = (row: JobRow | "look") => void;
+
+/** Who waits in this process for which job to end. */
+export class Waiters {
+  readonly #waiting = new Map<JobId, Set<Listener>>();
+
+  add(id: JobId, listener: Listener): () => void {
+    const set = this.#waiting.get(id) ?? new Set();
+    this.#waiting.set(id, set.add(listener));
+    return () => {
+      set.delete(listener);
+      if (set.size === 0) this.#waiting.delete(id);
+    };
+  }
+
+  has(id: JobId): boolean {
+    return this.#waiting.size > 0 && this.#waiting.has(id);
+  }
+
+  /** The job ended here, so the waiter needs no look into the store. */
+  settled(row: JobRow): void {
+    for (const listener of [...(this.#waiting.get(row.id) ?? [])]) listener(row);
+  }
+
+  /** The job may have ended somewhere: the waiter looks. */
+  hint(id: JobId): void {
+    for (const listener of [...(this.#waiting.get(id) ?? [])]) listener("look");
+  }
+}

@@ -1,0 +1,427 @@
+import { refuseUnknownKeys } from "../core/errors.ts";
+import { decide } from "../core/job/decide.ts";
+import type { JobEvent } from "../core/job/events.ts";
+import type { JobId, JobRow, Policy } from "../core/job/job.ts";
+import { resolvePolicy } from "../core/job/policy.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
+import type { BeatAnswer } from "../ports/store.ts";
+import type { Timer } from "../ports/system.ts";
+import { Attempt, type AttemptHost } from "./attempt.ts";
+import { type Held, Lane, type LaneHost } from "./lane.ts";
+import { BeatLoop } from "./loops/beat.ts";
+import type { Parts } from "./parts.ts";
+import type { Middleware, Processor } from "./processor.ts";
+import { Pulse } from "./pulse.ts";
+import { type Decided, VerdictWrite } from "./verdict-write.ts";
+import { Watch } from "./watch.ts";
+import { checkMaxStuck, checkProcessors, checkQueues, WORK_KEYS, type WorkOptions } from "./work-options.ts";
+import { Writer } from "./writer.ts";
+
+const UNFLUSHED_ROOM = 600;
+const MARK_AFTER = 400;
+const UNKNOWN_TYPE_DELAY = 5_000;
+const SHUTDOWN_GRACE = 5_000;
+const TOO_CLOSE_WAIT = 2;
+
+/** Claims jobs, runs their handlers, and makes sure that each attempt gets its one verdict on time. */
+export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
+  readonly id: string;
+  readonly parts: Parts;
+  readonly writer: Writer;
+  readonly middleware: readonly Middleware[];
+  readonly #processors = new Map<string, Processor>();
+  readonly #lanes = new Map<string, Lane>();
+  readonly #running = new Map<JobId, { attempt: Attempt; lane: Lane }>();
+  readonly #stuck = new Set<Attempt>();
+  readonly #watch: Watch;
+  readonly #beat: BeatLoop;
+  readonly #pulse: Pulse;
+  readonly #maxStuck: number;
+  readonly #concurrency: number;
+  readonly #drain: number;
+  readonly #policies = new Map<Processor, Map<string, Policy>>();
+  readonly #onClosed: (worker: Worker) => void;
+  #policyEpoch = -1;
+  #closing: Promise<void> | undefined;
+  #markTimer: Timer | undefined;
+  #isUnready = false;
+  #onIdle: (() => void)[] = [];
+
+  constructor(parts: Parts, options: WorkOptions, onClosed: (worker: Worker) => void) {
+    refuseUnknownKeys(options, "work", WORK_KEYS);
+    this.parts = parts;
+    this.id = parts.nextId();
+    this.writer = new Writer(parts, () => this.#pumpAll());
+    this.middleware = options.middleware ?? [];
+    this.#onClosed = onClosed;
+    this.#drain =
+      options.drain === undefined ? 25_000 : parseDuration(options.drain, "work.drain", { zero: true });
+    for (const processor of checkProcessors(options.processors))
+      this.#processors.set(processor.definition.type, processor);
+    for (const [queue, concurrency] of checkQueues(options.queues))
+      this.#lanes.set(queue, new Lane(this, queue, concurrency));
+    this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
+    this.#maxStuck = checkMaxStuck(options.maxStuck ?? this.#concurrency);
+    this.#watch = new Watch(parts, () => this.attempts());
+    this.#beat = new BeatLoop(parts, this);
+    this.#pulse = new Pulse(
+      parts.system,
+      (now) => this.#tick(now),
+      (gap) => this.#blocked(gap),
+    );
+  }
+
+  start(): this {
+    for (const lane of this.#lanes.values()) lane.loop.start();
+    this.#beat.loop.start();
+    return this;
+  }
+
+  /** What the worker is doing, for readiness checks: an unready worker claims nothing, and says why. */
+  status(): {
+    readonly ready: boolean;
+    readonly reason: string | null;
+    readonly running: number;
+    readonly held: number;
+    readonly stuck: number;
+  } {
+    const failing = [...this.#lanes.values()].find((lane) => lane.loop.isFailing);
+    const reason = this.#closing
+      ? "closing"
+      : this.#stuck.size >= this.#maxStuck
+        ? `${this.#stuck.size} handlers are stuck past their hard deadline`
+        : failing
+          ? `claims from queue ${failing.queue} are failing`
+          : null;
+    return {
+      ready: reason === null,
+      reason,
+      running: this.#running.size,
+      held: this.#heldCount,
+      stuck: this.#stuck.size,
+    };
+  }
+
+  get queues(): readonly string[] {
+    return [...this.#lanes.keys()];
+  }
+
+  *attempts(): Iterable<Attempt> {
+    for (const { attempt } of this.#running.values()) yield attempt;
+  }
+
+  held(): Held[] {
+    return [...this.#lanes.values()].flatMap((lane) => [...lane.held()]);
+  }
+
+  get #heldCount(): number {
+    let count = 0;
+    for (const lane of this.#lanes.values()) count += lane.heldCount;
+    return count;
+  }
+
+  get room(): number {
+    return this.#concurrency + UNFLUSHED_ROOM - this.#running.size - this.#heldCount - this.writer.backlog;
+  }
+
+  get canClaim(): boolean {
+    return this.#closing === undefined && this.#stuck.size < this.#maxStuck;
+  }
+
+  /** A queue has something to claim. */
+  notify(queue: string): void {
+    this.#lanes.get(queue)?.notify();
+  }
+
+  /** Somebody voided the fence of this job: ask the store at once what became of it. */
+  suspect(id: JobId): void {
+    if (this.#running.has(id)) this.#beat.loop.wake();
+    else this.parts.counters.add("ignored");
+  }
+
+  // What lanes ask of their worker.
+
+  enter(lane: Lane, held: Held): void {
+    const { clock, random } = this.parts;
+    const { row } = held;
+    const processor = this.#processors.get(row.type);
+    if (!processor) {
+      this.#releaseUnknown(row);
+      lane.freed();
+      return;
+    }
+    const event: JobEvent = {
+      type: "start",
+      policy: row.policy ?? this.#policyOf(processor, row),
+      upper: clock.upper(),
+    };
+    const now = clock.now();
+    const decision = decide(row, event, now, random);
+    if (!decision.ok) this.#notEntered(lane, held, decision.because);
+    else if (decision.image.state !== "active") {
+      this.#write(row, event, decision, now);
+      lane.freed();
+    } else if (row.strikes > 0) this.#enterMarked(lane, processor, row, decision);
+    else this.#run(lane, new Attempt(this, processor, row, decision));
+  }
+
+  #run(lane: Lane, attempt: Attempt): void {
+    this.#running.set(attempt.row.id, { attempt, lane });
+    this.#markTimer ??= this.parts.system.after(MARK_AFTER, () => this.#markRunning());
+    attempt.run();
+  }
+
+  #policyOf(processor: Processor, row: JobRow): Policy {
+    const { queues, rung: engine } = this.parts;
+    const definition = processor.definition.rung;
+    const enqueue = row.options?.rung;
+    const queue = queues.rungOf(row.queue);
+    if (enqueue) return resolvePolicy({ enqueue, definition, queue, engine });
+    if (this.#policyEpoch !== queues.epoch) {
+      this.#policies.clear();
+      this.#policyEpoch = queues.epoch;
+    }
+    let byQueue = this.#policies.get(processor);
+    if (!byQueue) this.#policies.set(processor, (byQueue = new Map()));
+    let policy = byQueue.get(row.queue);
+    if (!policy) byQueue.set(row.queue, (policy = resolvePolicy({ definition, queue, engine })));
+    return policy;
+  }
+
+  #notEntered(lane: Lane, held: Held, because: string): void {
+    if (because === "too_close") {
+      // The slot stays taken for the moment in which it cannot be told whether the deadline has passed.
+      this.parts.system.after(TOO_CLOSE_WAIT, () => this.enter(lane, held));
+      return;
+    }
+    this.parts.counters.add("lost");
+    lane.freed();
+  }
+
+  /** A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3). */
+  #enterMarked(lane: Lane, processor: Processor, row: JobRow, decision: Decided): void {
+    const { image, documents } = decision;
+    this.writer.push({
+      id: row.id,
+      unit: () => ({
+        job: { id: row.id, fence: row.fence, rev: row.rev, image, ...(documents && { documents }) },
+      }),
+      done: (outcome) => {
+        if (!outcome.ok) {
+          this.parts.counters.add("lost");
+          lane.freed();
+          return;
+        }
+        const attempt = new Attempt(this, processor, row, decision);
+        attempt.markWritten();
+        this.#running.set(row.id, { attempt, lane });
+        // The commit may have taken so long that the deadline passed meanwhile: then it is given back unentered.
+        if (attempt.row.softAt !== null && this.parts.clock.upper() >= attempt.row.softAt)
+          attempt.giveBackUnentered();
+        else attempt.run();
+      },
+    });
+  }
+
+  #releaseUnknown(row: JobRow): void {
+    const { bus, clock, random, logger } = this.parts;
+    const now = clock.now();
+    const event: JobEvent = {
+      type: "release",
+      delay: Math.round(UNKNOWN_TYPE_DELAY * (0.75 + 0.5 * random())),
+    };
+    const decision = decide(row, event, now, random);
+    if (decision.ok) this.#write(row, event, decision, now);
+    logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
+    if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", now));
+  }
+
+  #write(row: JobRow, event: JobEvent, decision: Decided, at: number): void {
+    const { parts, writer } = this;
+    writer.push(new VerdictWrite({ parts, writer, row, event, decision, at }));
+  }
+
+  giveBack(held: readonly Held[]): void {
+    const { clock, random } = this.parts;
+    const now = clock.now();
+    for (const { row } of held) {
+      const event: JobEvent = { type: "release" };
+      const decision = decide(row, event, now, random);
+      if (decision.ok) this.#write(row, event, decision, now);
+    }
+  }
+
+  confirm(lane: Lane, held: readonly Held[]): void {
+    this.#beat.confirm(held).then(
+      (valid) => lane.confirmed(held.length, valid),
+      // Without an answer nothing may be entered; the leases run out and the sweep gives the jobs to somebody else.
+      (error) => {
+        this.parts.storeFailed(error, "beat");
+        lane.confirmed(held.length, []);
+      },
+    );
+  }
+
+  /** What a beat learned about a running attempt. */
+  heard(attempt: Attempt, answer: BeatAnswer): void {
+    if (answer === "ok") return;
+    if (answer === "changed") this.changed(attempt);
+    else attempt.stop(answer.lost === "cancelled" ? "cancelled" : "lost");
+  }
+
+  changed(attempt: Attempt): void {
+    void this.#reload(attempt);
+  }
+
+  async #reload(attempt: Attempt): Promise<void> {
+    try {
+      const [row] = await this.parts.store.jobs.load([attempt.row.id]);
+      if (row) attempt.refresh(row);
+    } catch (error) {
+      this.parts.storeFailed(error, "load");
+    }
+  }
+
+  // What attempts ask of their worker.
+
+  freed(attempt: Attempt): void {
+    const entry = this.#running.get(attempt.row.id);
+    if (entry?.attempt !== attempt) return;
+    this.#running.delete(attempt.row.id);
+    entry.lane.ranFor(this.parts.system.monotonic() - attempt.enteredAt);
+    entry.lane.freed();
+    if (this.#running.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  stuck(attempt: Attempt): void {
+    const { bus, clock, counters } = this.parts;
+    this.#stuck.add(attempt);
+    counters.add("stuck");
+    if (bus.wants("job.stuck")) bus.emit(bus.detail(attempt.row, "job.stuck", clock.now()));
+    this.#announceReadiness();
+  }
+
+  unstuck(attempt: Attempt): void {
+    if (!this.#stuck.delete(attempt)) return;
+    const { bus, clock } = this.parts;
+    if (bus.wants("job.unstuck")) bus.emit(bus.detail(attempt.row, "job.unstuck", clock.now()));
+    this.#announceReadiness();
+    this.#pumpAll();
+  }
+
+  #pumpAll(): void {
+    for (const lane of this.#lanes.values()) lane.pump();
+  }
+
+  #announceReadiness(): void {
+    const isUnready = this.#stuck.size >= this.#maxStuck;
+    if (isUnready === this.#isUnready) return;
+    this.#isUnready = isUnready;
+    const { bus, clock, logger } = this.parts;
+    const reason = `${this.#stuck.size} of at most ${this.#maxStuck} handlers are stuck past their hard deadline`;
+    logger.warn(
+      { worker: this.id, stuck: this.#stuck.size },
+      isUnready ? "the worker stopped claiming" : "the worker claims again",
+    );
+    bus.emit({
+      name: isUnready ? "worker.unready" : "worker.ready",
+      at: clock.now(),
+      worker: this.id,
+      reason,
+    });
+  }
+
+  watch(attempt: Attempt): void {
+    this.#watch.until(attempt.nextAt);
+  }
+
+  beaten(attempt: Attempt): void {
+    this.#beat.hurry(attempt);
+  }
+
+  busy(): void {
+    this.#pulse.start();
+  }
+
+  isFresh(): boolean {
+    return this.#pulse.isFresh();
+  }
+
+  /** Looks after jobs that wait too long; there is nothing to look after once nothing is held or running. */
+  #tick(now: number): boolean {
+    for (const lane of this.#lanes.values()) lane.tidy(now);
+    return this.#running.size > 0 || this.#heldCount > 0;
+  }
+
+  /** The event loop stood still: say which jobs were running, and let a beat tell which of them are still ours. */
+  #blocked(gap: number): void {
+    const { bus, clock, logger } = this.parts;
+    const jobs = [...this.attempts()].map(({ row }) => ({ id: row.id, type: row.type }));
+    logger.warn(
+      { gap: Math.round(gap), jobs },
+      "the event loop was blocked; no deadline in this process could be kept meanwhile",
+    );
+    bus.emit({ name: "worker.blocked", at: clock.now(), gap: Math.round(gap), jobs });
+    if (clock.hasDrifted()) clock.sample().catch((error) => this.parts.storeFailed(error, "clock"));
+    this.#beat.loop.wake();
+  }
+
+  /** Tells the store that attempts have started, so that a crash spends them; short ones never need it. */
+  #markRunning(): void {
+    this.#markTimer = undefined;
+    for (const attempt of this.attempts()) attempt.writeMark();
+    if (this.#running.size > 0)
+      this.#markTimer = this.parts.system.after(MARK_AFTER, () => this.#markRunning());
+  }
+
+  // Shutdown (SEMANTICS 5.2).
+
+  /** Stops claiming, drains, aborts what is left, gives it back, and resolves when nothing is claimed any more. */
+  close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    const drain =
+      options.drain === undefined ? this.#drain : parseDuration(options.drain, "close.drain", { zero: true });
+    this.#closing ??= this.#close(drain);
+    return this.#closing;
+  }
+
+  async #close(drain: number): Promise<void> {
+    const { clock } = this.parts;
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
+    this.giveBack([...this.#lanes.values()].flatMap((lane) => lane.takeHeld()));
+    if (await this.#idleWithin(drain)) return this.#finish();
+    const running = [...this.attempts()];
+    const graces = running.map(({ policy }) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE));
+    const grace = Math.max(...graces);
+    running.forEach((attempt, index) => attempt.shutDown(clock.now() + (graces[index] as number)));
+    await this.#idleWithin(grace);
+    for (const attempt of [...this.attempts()]) attempt.release();
+    return this.#finish();
+  }
+
+  async #finish(): Promise<void> {
+    const { system } = this.parts;
+    const timer = system.after(SHUTDOWN_GRACE, () => this.writer.abandon(), { keepAlive: true });
+    await this.writer.flushed();
+    timer.cancel();
+    await this.#beat.close();
+    this.#watch.close();
+    this.#pulse.stop();
+    this.#markTimer?.cancel();
+    this.#onClosed(this);
+  }
+
+  #idleWithin(delay: number): Promise<boolean> {
+    if (this.#running.size === 0) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const timer = this.parts.system.after(delay, () => resolve(false), { keepAlive: true });
+      this.#onIdle.push(() => {
+        timer.cancel();
+        resolve(true);
+      });
+    });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

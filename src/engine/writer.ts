@@ -1,0 +1,124 @@
+import type { JobId } from "../core/job/job.ts";
+import type { Outcome, Unit } from "../ports/store.ts";
+import type { Parts } from "./parts.ts";
+
+/** Something to commit about one job. The unit is asked for when the batch is built, so that late additions travel with it. */
+export interface Write {
+  readonly id: JobId;
+  /** Null withdraws the write. */
+  unit(): Unit | null;
+  done(outcome: Outcome): void;
+}
+
+const BATCH = 256;
+const FIRST_BACKOFF = 50;
+const LONGEST_BACKOFF = 2_000;
+
+/**
+ * Gathers writes into commits: at once when the store is idle, in one batch while a commit is under way. A lone
+ * write is never delayed, and under load the cost of a commit is shared. One commit at a time keeps the writes of
+ * one job in order; a batch never holds two writes of the same job.
+ */
+export class Writer {
+  readonly #parts: Parts;
+  readonly #onCommitted: () => void;
+  #queue: Write[] = [];
+  #isBusy = false;
+  #idle: (() => void)[] = [];
+  #isClosed = false;
+
+  /** `onCommitted` is called after each batch: there is room again for whoever was waiting for it. */
+  constructor(parts: Parts, onCommitted: () => void) {
+    this.#parts = parts;
+    this.#onCommitted = onCommitted;
+  }
+
+  /** Writes that are not committed yet: what bounds how much a worker may claim. */
+  get backlog(): number {
+    return this.#queue.length;
+  }
+
+  push(write: Write): void {
+    this.#queue.push(write);
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    this.#parts.system.soon(() => void this.#drain());
+  }
+
+  /** Resolves when everything pushed so far is committed, or the writer gave up. */
+  flushed(): Promise<void> {
+    if (!this.#isBusy) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Stops retrying: whatever is not committed by now will be judged by the sweep. */
+  abandon(): void {
+    this.#isClosed = true;
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const { writes, units } = this.#takeBatch();
+      if (units.length === 0) continue;
+      const outcomes = await this.#commit(units);
+      if (outcomes === null) break;
+      for (let index = 0; index < writes.length; index++)
+        (writes[index] as Write).done(outcomes[index] as Outcome);
+      this.#onCommitted();
+    }
+    this.#isBusy = false;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #takeBatch(): { writes: Write[]; units: Unit[] } {
+    const writes: Write[] = [];
+    const units: Unit[] = [];
+    const ids = new Set<JobId>();
+    const later: Write[] = [];
+    let index = 0;
+    for (; index < this.#queue.length && writes.length < BATCH; index++) {
+      const write = this.#queue[index] as Write;
+      if (ids.has(write.id)) {
+        later.push(write);
+        continue;
+      }
+      const unit = write.unit();
+      if (unit === null) continue;
+      ids.add(write.id);
+      writes.push(write);
+      units.push(unit);
+    }
+    this.#queue =
+      later.length === 0 && index >= this.#queue.length ? [] : later.concat(this.#queue.slice(index));
+    return { writes, units };
+  }
+
+  /** A store that fails is asked again: every unit is fenced, so a commit whose reply was lost does no harm twice. */
+  async #commit(units: readonly Unit[]): Promise<Outcome[] | null> {
+    const { store, clock, system } = this.#parts;
+    for (let tries = 0; !this.#isClosed; tries++) {
+      try {
+        const outcomes = await store.commit(units, { now: clock.now() });
+        return tries === 0
+          ? outcomes
+          : outcomes.map((outcome, index) => recognised(outcome, units[index] as Unit));
+      } catch (error) {
+        this.#parts.storeFailed(error, "commit");
+        const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries, 10), LONGEST_BACKOFF);
+        await new Promise<void>((resolve) => system.after(delay, resolve, { keepAlive: true }));
+      }
+    }
+    return null;
+  }
+}
+
+/**
+ * After a lost reply, our own success looks like a refusal. Only the holder of a fence can take a job out of active
+ * without changing the fence, so a job that has left active under our fence was moved by this very write.
+ */
+function recognised(outcome: Outcome, unit: Unit): Outcome {
+  if (outcome.ok || outcome.at === null || !unit.job) return outcome;
+  const { fence, image } = unit.job;
+  const isOurs = outcome.at.fence === (unit.job.nextFence ?? fence) && image?.state === outcome.at.state;
+  return isOurs && outcome.at.state !== "active" ? { ok: true } : outcome;
+}
