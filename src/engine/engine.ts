@@ -28,6 +28,7 @@ import { type ExtendOptions, operate, parseExtension } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
 import { Waiters } from "./waiters.ts";
+import { within } from "./within.ts";
 import type { WorkOptions } from "./work-options.ts";
 import { Worker } from "./worker.ts";
 
@@ -40,9 +41,10 @@ export interface EngineOptions extends RungOptions {
 }
 
 const SETTINGS_EVERY = 5_000;
+const CLOSE_LIMIT = 5_000;
 
 /** Definitions by what `enqueue` returns for them. */
-type ResultOf<Definition> = Definition extends JobDefinition<never, unknown, infer Result> ? Result : never;
+type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
 
 /** What a user opens: it enqueues, works, and looks after what is due. */
 export class Engine implements AsyncDisposable {
@@ -172,7 +174,7 @@ export class Engine implements AsyncDisposable {
   }
 
   /** A handle on a job that was enqueued elsewhere or earlier. */
-  job<Definition extends JobDefinition<never, unknown, unknown>>(
+  job<Definition extends JobDefinition<unknown, unknown, unknown>>(
     id: JobId,
     _definition?: Definition,
   ): JobHandle<ResultOf<Definition>> {
@@ -215,7 +217,7 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Says for every limit of a job which rung won and what lost, the resulting instants, and what looks wrong. */
-  async explain(id: JobId, definition?: JobDefinition<never, unknown, unknown>): Promise<Explanation> {
+  async explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
     const row = await this.load(id);
     if (!row) throw new CurfewError("not_found", `explain: there is no job ${id}`);
     if (definition) assertDefinition(definition, "definition");
@@ -312,11 +314,17 @@ export class Engine implements AsyncDisposable {
   }
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
+    const { system, clock, store } = this.#parts;
     await Promise.all([...this.#workers].map((worker) => worker.close(options)));
-    await Promise.all([this.#sweep.loop.stop(), this.#prune.loop.stop(), this.#settings.stop()]);
-    await this.#listening?.[Symbol.asyncDispose]();
-    this.#parts.clock.close();
-    await this.#parts.store.close();
+    const stopped = Promise.all([
+      this.#sweep.loop.stop(),
+      this.#prune.loop.stop(),
+      this.#settings.stop(),
+      this.#listening?.[Symbol.asyncDispose](),
+    ]);
+    clock.close();
+    await within(system, CLOSE_LIMIT, stopped);
+    await within(system, CLOSE_LIMIT, store.close());
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -16,6 +16,8 @@ export interface LaneHost {
   /** Claims are bounded by what is not committed yet, so a slow store slows the claiming down. */
   readonly room: number;
   readonly canClaim: boolean;
+  /** A worker that closes enters nothing more; what it holds is given back. */
+  readonly isClosing: boolean;
   /** Starts the watch over the event loop: from here on a standstill is noticed. */
   busy(): void;
   /** False if the event loop has just stood still, so that what arrives now may be old. */
@@ -140,7 +142,7 @@ export class Lane {
 
   #fill(): void {
     const { system } = this.#host.parts;
-    while (this.#running < this.concurrency && this.#next < this.#held.length) {
+    while (this.#running < this.concurrency && this.#next < this.#held.length && !this.#host.isClosing) {
       const held = this.#held[this.#next] as Held;
       const now = system.monotonic();
       if (now - held.claimedAt > HELD_AT_MOST || now - held.confirmedAt > CONFIRMED_WITHIN) {

@@ -53,7 +53,7 @@ export interface Processor {
 
 /** Binds a handler to a definition; payload and result are checked against it by the compiler. */
 export function processor<Payload, Result>(
-  definition: JobDefinition<never, Payload, Result>,
+  definition: JobDefinition<unknown, Payload, Result>,
   handler: Handler<Payload, Result>,
 ): Processor {
   assertDefinition(definition, "definition");

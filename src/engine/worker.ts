@@ -14,6 +14,7 @@ import type { Middleware, Processor } from "./processor.ts";
 import { Pulse } from "./pulse.ts";
 import { type Decided, VerdictWrite } from "./verdict-write.ts";
 import { Watch } from "./watch.ts";
+import { within } from "./within.ts";
 import { checkMaxStuck, checkProcessors, checkQueues, WORK_KEYS, type WorkOptions } from "./work-options.ts";
 import { Writer } from "./writer.ts";
 
@@ -126,6 +127,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   get canClaim(): boolean {
     return this.#closing === undefined && this.#stuck.size < this.#maxStuck;
+  }
+
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
   }
 
   /** A queue has something to claim. */
@@ -386,24 +391,30 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   async #close(drain: number): Promise<void> {
     const { clock } = this.parts;
-    await Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
-    this.giveBack([...this.#lanes.values()].flatMap((lane) => lane.takeHeld()));
-    if (await this.#idleWithin(drain)) return this.#finish();
-    const running = [...this.attempts()];
-    const graces = running.map(({ policy }) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE));
-    const grace = Math.max(...graces);
-    running.forEach((attempt, index) => attempt.shutDown(clock.now() + (graces[index] as number)));
-    await this.#idleWithin(grace);
-    for (const attempt of [...this.attempts()]) attempt.release();
-    return this.#finish();
+    // A claim under way is not waited for here: a store that hangs must not keep close() from keeping its own time.
+    const stopped = Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
+    this.#giveBackHeld();
+    if (!(await this.#idleWithin(drain))) {
+      const running = [...this.attempts()];
+      const graces = running.map(({ policy }) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE));
+      running.forEach((attempt, index) => attempt.shutDown(clock.now() + (graces[index] as number)));
+      await this.#idleWithin(Math.max(...graces));
+      for (const attempt of [...this.attempts()]) attempt.release();
+    }
+    await this.#finish(stopped);
   }
 
-  async #finish(): Promise<void> {
+  #giveBackHeld(): void {
+    this.giveBack([...this.#lanes.values()].flatMap((lane) => lane.takeHeld()));
+  }
+
+  async #finish(stopped: Promise<unknown>): Promise<void> {
     const { system } = this.parts;
-    const timer = system.after(SHUTDOWN_GRACE, () => this.writer.abandon(), { keepAlive: true });
-    await this.writer.flushed();
-    timer.cancel();
-    await this.#beat.close();
+    await within(system, SHUTDOWN_GRACE, stopped);
+    this.#giveBackHeld();
+    await within(system, SHUTDOWN_GRACE, this.writer.flushed());
+    this.writer.abandon();
+    await within(system, SHUTDOWN_GRACE, this.#beat.close());
     this.#watch.close();
     this.#pulse.stop();
     this.#markTimer?.cancel();

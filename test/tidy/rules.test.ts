@@ -44,7 +44,7 @@ describe("import directions", () => {
     ["src/server/wire.ts", 'const pool = await import("../sandbox/pool.ts");'],
     ["src/open.ts", 'import { serve } from "./server/serve.ts";'],
     ["src/cli/main.ts", 'import { sqlite } from "../stores/sqlite/store.ts";'],
-    ["src/testing/sim-clock.ts", 'import { memory } from "../stores/memory/store.ts";'],
+    ["src/testing/sim-clock.ts", 'import { sqlite } from "../stores/sqlite/store.ts";'],
     ["src/engine/engine.ts", 'import { simClock } from "../testing/index.ts";'],
     ["src/engine/engine.ts", 'import { simClock } from "curfew/testing";'],
     ["src/cli/main.ts", 'import { openEngine } from "../index.ts";'],

@@ -17,7 +17,7 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
 const DEFINITION: unique symbol = Symbol("curfew.definition");
 
 /** Any definition, whatever its types. */
-export type AnyDefinition = JobDefinition<never, unknown, unknown>;
+export type AnyDefinition = JobDefinition<unknown, unknown, unknown>;
 
 export type InputOfJob<Definition> =
   Definition extends JobDefinition<infer Input, unknown, unknown> ? Input : never;

@@ -1,6 +1,6 @@
 import { decide } from "../../core/job/decide.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import type { Instant } from "../../core/time.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
@@ -10,6 +10,8 @@ const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
 const HOLD = 10_000;
 const POLL = 1_000;
+/** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
+const SHORTEST = 2;
 
 /**
  * Acts on what is due: promotes scheduled jobs and ended backoffs, ends what waited or ran too long, and takes jobs
@@ -47,16 +49,17 @@ export class SweepLoop {
     const now = clock.now();
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
-    if (swept.jobs.length > 0) await this.#judge(swept.jobs);
+    const judgedWakeAt = swept.jobs.length > 0 ? await this.#judge(swept.jobs) : null;
     if (swept.records.length > 0) await this.#judgeRecords(swept.records, now);
-    this.#nextWakeAt = swept.nextWakeAt;
+    this.#nextWakeAt = earlier(swept.nextWakeAt, judgedWakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
-    const rest =
-      swept.nextWakeAt === null ? Number.POSITIVE_INFINITY : Math.max(0, swept.nextWakeAt - clock.now());
-    return Math.min(rest, POLL * (0.75 + 0.5 * random()));
+    const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
+    if (rest <= 0) return 0;
+    return Math.min(Math.max(rest, SHORTEST), POLL * (0.75 + 0.5 * random()));
   }
 
-  async #judge(rows: readonly JobRow[]): Promise<void> {
+  /** Answers when the first of the judged rows wants to be looked at again. */
+  async #judge(rows: readonly JobRow[]): Promise<Instant | null> {
     const { clock, store, random } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
@@ -80,15 +83,20 @@ export class SweepLoop {
         },
       });
     }
-    if (units.length === 0) return;
+    if (units.length === 0) return null;
     const outcomes = await store.commit(units, { now });
+    let wakeAt: Instant | null = null;
     for (const [index, outcome] of outcomes.entries()) {
       // Whoever was faster has decided on a newer row; its wakeAt brings the job back here if need be.
-      if (outcome.ok) this.#announce(judged[index] as { row: JobRow; decision: Decided }, now);
+      if (!outcome.ok) continue;
+      const { row, decision } = judged[index] as { row: JobRow; decision: Decided };
+      this.#announce(row, decision, now);
+      wakeAt = earlier(wakeAt, decision.image.wakeAt);
     }
+    return wakeAt;
   }
 
-  #announce({ row, decision }: { row: JobRow; decision: Decided }, now: Instant): void {
+  #announce(row: JobRow, decision: Decided, now: Instant): void {
     const { counters, bus, waiters } = this.#parts;
     if (decision.events.length > 0 && row.wakeAt !== null) counters.fired(Math.max(0, now - row.wakeAt));
     counters.record(row, decision.events);

@@ -1,0 +1,28 @@
+export { CurfewError, ERRORS, type ErrorCode } from "./core/errors.ts";
+export { type DefinitionOptions, defineJob, type JobDefinition, unchecked } from "./core/job/definition.ts";
+export type { EnqueueOptions } from "./core/job/envelope.ts";
+export type { ExplainedField, Explanation } from "./core/job/explain.ts";
+export type { ErrorRecord, JobRow, JobState, Policy, TimeoutKind, TimeoutMode } from "./core/job/job.ts";
+export type { RetentionOptions, RungOptions, TimeoutOptions } from "./core/job/policy.ts";
+export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
+export type { Json, Schema } from "./core/schema.ts";
+export type { Duration, Instant, InstantInput } from "./core/time.ts";
+export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
+export type { CounterSnapshot } from "./engine/counters.ts";
+export { LATENESS_BOUNDS } from "./engine/counters.ts";
+export type { Engine } from "./engine/engine.ts";
+export { JobFailedError, type JobHandle } from "./engine/handle.ts";
+export {
+  type AttemptContext,
+  type Handler,
+  type Middleware,
+  type Processor,
+  processor,
+} from "./engine/processor.ts";
+export { type AbortReason, Discard, type Snooze, StopError, snooze, TimeoutError } from "./engine/reasons.ts";
+export type { WorkOptions } from "./engine/work-options.ts";
+export type { Worker } from "./engine/worker.ts";
+export { type OpenOptions, openEngine } from "./open.ts";
+export type { Logger } from "./ports/log.ts";
+export type { Store } from "./ports/store.ts";
+export { createMemoryStore } from "./stores/memory/memory-store.ts";
