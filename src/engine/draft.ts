@@ -76,7 +76,7 @@ export class Draft {
         if (!taken) return null;
         const { documents, effects } = taken;
         const job = { id, fence: this.#row().fence, ...(documents && { documents }) };
-        return effects ? { job, then: effects } : { job };
+        return effects ? { job, effects } : { job };
       },
       done: (outcome) => taken?.settle?.(outcome),
     });

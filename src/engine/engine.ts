@@ -257,7 +257,7 @@ export class Engine implements AsyncDisposable {
       | { delete: readonly [string, string] },
   ): Promise<void> {
     this.#assertOpen();
-    await this.#parts.store.commit([{ then: [effect] }], { now: this.#parts.clock.now() });
+    await this.#parts.store.commit([{ effects: [effect] }], { now: this.#parts.clock.now() });
   }
 
   /** Calls back for each event of this process; returns the function that stops it. */

@@ -41,9 +41,13 @@ export interface AttemptContext<Payload = unknown> {
   ) => Promise<EnqueuedJob>;
 }
 
+/** What a handler may return: its result, a snooze, or nothing where no result was declared. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement has the type void, not undefined.
+type Returned<Result> = Result | Snooze | (undefined extends Result ? void : never);
+
 export type Handler<Payload, Result> = (
   context: AttemptContext<Payload>,
-) => Result | Snooze | Promise<Result | Snooze>;
+) => Returned<Result> | Promise<Returned<Result>>;
 
 /** A definition and the function that runs its attempts. */
 export interface Processor {

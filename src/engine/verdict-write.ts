@@ -58,7 +58,7 @@ export class VerdictWrite implements Write {
       ...(fence !== undefined && { nextFence: fence }),
       ...(drop && { drop }),
     };
-    return draft?.effects?.length ? { job, then: draft.effects } : { job };
+    return draft?.effects?.length ? { job, effects: draft.effects } : { job };
   }
 
   done(outcome: Outcome): void {

@@ -132,7 +132,7 @@ export interface Unit {
   /** The job this unit writes: the fence is the guard, and so is `rev` where it is named. */
   readonly job?: JobWrite;
   readonly when?: readonly Guard[];
-  readonly then?: readonly Effect[];
+  readonly effects?: readonly Effect[];
 }
 
 export interface JobWrite {

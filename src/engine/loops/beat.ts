@@ -113,7 +113,7 @@ export class BeatLoop {
     await this.loop.stop();
     const { store, clock, storeFailed } = this.#parts;
     await store
-      .commit([{ then: [{ delete: ["worker", this.#host.id] }] }], { now: clock.now() })
+      .commit([{ effects: [{ delete: ["worker", this.#host.id] }] }], { now: clock.now() })
       .catch((error) => storeFailed(error, "close"));
   }
 }

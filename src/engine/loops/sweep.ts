@@ -124,7 +124,7 @@ export class SweepLoop {
     );
     if (gone.length === 0) return;
     const units = gone.map(
-      ({ key, version }): Unit => ({ when: [{ record: key, version }], then: [{ delete: key }] }),
+      ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),
     );
     await this.#parts.store.commit(units, { now });
   }

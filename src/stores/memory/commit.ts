@@ -1,0 +1,96 @@
+import type { NewJob } from "../../core/job/envelope.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Effect, Enqueued, JobWrite, Outcome, Unit } from "../../ports/store.ts";
+import type { EventLog } from "./event-log.ts";
+import type { HintBatch } from "./hints.ts";
+import type { JobEntry, JobTable } from "./job-table.ts";
+import type { RecordTable } from "./record-table.ts";
+import { countedDownRow, writtenRow } from "./row.ts";
+
+/** Everything that is stored. */
+export interface Tables {
+  readonly jobs: JobTable;
+  readonly records: RecordTable;
+  readonly events: EventLog;
+}
+
+const DONE: Outcome = { ok: true };
+
+/** All guards are looked at before anything is written, and nothing fails after them: so a unit is all or nothing. */
+export function commitUnit(tables: Tables, unit: Unit, now: Instant, hints: HintBatch): Outcome {
+  const entry = unit.job && tables.jobs.get(unit.job.id);
+  const because = refusal(tables, unit, entry);
+  if (because) {
+    return { ok: false, because, at: entry ? placeOf(entry) : null };
+  }
+  if (unit.job && entry) writeJob(tables.jobs, entry, unit.job, hints);
+  for (const effect of unit.effects ?? []) applyEffect(tables, effect, now, hints);
+  return DONE;
+}
+
+type Refusal = Extract<Outcome, { ok: false }>["because"];
+
+function refusal(tables: Tables, { job, when }: Unit, entry: JobEntry | undefined): Refusal | null {
+  if (job) {
+    if (!entry) return "gone";
+    if (entry.row.fence !== job.fence) return "lost";
+    // An attempt has nothing to say about a job that has ended; only an outsider, who names a revision, revives it.
+    if (job.rev === undefined && isTerminal(entry.row.state)) return "lost";
+    if (job.rev !== undefined && entry.row.rev !== job.rev) return "stale";
+  }
+  for (const { record, version } of when ?? []) {
+    if ((tables.records.get(record)?.version ?? 0) !== version) return "conflict";
+  }
+  return null;
+}
+
+function placeOf({ row }: JobEntry): NonNullable<Extract<Outcome, { ok: false }>["at"]> {
+  return { state: row.state, fence: row.fence, rev: row.rev };
+}
+
+function writeJob(jobs: JobTable, entry: JobEntry, write: JobWrite, hints: HintBatch): void {
+  const before = entry.row;
+  const state = write.image?.state ?? before.state;
+  if (write.drop) jobs.delete(entry);
+  else if (write.image) jobs.write(entry, writtenRow(before, write));
+  else jobs.amend(entry, writtenRow(before, write));
+  if (before.state === "active" && (write.nextFence ?? before.fence) !== before.fence) hints.lost(before.id);
+  if (isTerminal(state) && !isTerminal(before.state)) hints.settled(before.id);
+  if (state === "available" && before.state !== "available") hints.ready(before.queue);
+}
+
+export function enqueueJob(jobs: JobTable, job: NewJob, hints: HintBatch): Enqueued {
+  const answer = jobs.insert(job);
+  if (answer === "created" && job.image.state === "available") hints.ready(job.queue);
+  return answer;
+}
+
+function applyEffect(tables: Tables, effect: Effect, now: Instant, hints: HintBatch): void {
+  const { jobs, records, events } = tables;
+  if ("enqueue" in effect) enqueueJob(jobs, effect.enqueue, hints);
+  else if ("countdown" in effect) countDown(jobs, effect.countdown, now);
+  else if ("stop" in effect) stop(jobs, effect, hints);
+  else if ("put" in effect) records.put(effect.put, effect.body, effect.wakeAt);
+  else if ("delete" in effect) records.delete(effect.delete);
+  else if ("admit" in effect) {
+    for (const { row } of jobs.admit(effect.admit, effect.count)) hints.ready(row.queue);
+  } else if ("event" in effect) events.add(effect.event, now);
+  else {
+    const entry = jobs.get(effect.job);
+    if (entry) jobs.log(entry, effect.log);
+  }
+}
+
+function countDown(jobs: JobTable, id: string, now: Instant): void {
+  const entry = jobs.get(id);
+  if (entry?.row.state !== "pending" || entry.row.needs === 0) return;
+  jobs.write(entry, countedDownRow(entry.row, now));
+}
+
+function stop(jobs: JobTable, effect: Extract<Effect, { stop: string }>, hints: HintBatch): void {
+  const entry = jobs.get(effect.stop);
+  if (!entry || isTerminal(entry.row.state)) return;
+  const { image, nextFence } = effect;
+  writeJob(jobs, entry, { id: effect.stop, fence: entry.row.fence, image, nextFence }, hints);
+}

@@ -1,0 +1,91 @@
+import type { Instant } from "../../core/time.ts";
+
+/** Whatever lies in a heap remembers where, so that it can be taken out again without a search. */
+export interface Slotted {
+  /** Its place in the heap it lies in, -1 in none. An item lies in at most one heap at a time. */
+  slot: number;
+}
+
+/**
+ * Items by the instant at which they are due, smallest first: a binary heap. Looking at the smallest costs nothing
+ * however many are pending, and since instants mostly grow, adding one mostly costs one comparison.
+ * The instants are kept beside the items, in an array of plain doubles, because reading them through the items
+ * would cost a cache miss for each comparison.
+ */
+export class DueHeap<Item extends Slotted> {
+  readonly #items: Item[] = [];
+  readonly #dueAts: Instant[] = [];
+
+  /** The smallest instant, null when nothing is pending. */
+  get nextAt(): Instant | null {
+    return this.#dueAts[0] ?? null;
+  }
+
+  add(item: Item, dueAt: Instant): void {
+    this.#items.push(item);
+    this.#dueAts.push(dueAt);
+    this.#rise(this.#items.length - 1, item, dueAt);
+  }
+
+  remove(item: Item): void {
+    const slot = item.slot;
+    if (this.#items[slot] !== item) throw new Error("DueHeap.remove: the item is not in this heap");
+    item.slot = -1;
+    const last = this.#items.pop() as Item;
+    const lastAt = this.#dueAts.pop() as Instant;
+    if (last !== item) this.#settle(slot, last, lastAt);
+  }
+
+  /** Takes out at most `limit` items that are due. */
+  takeDue(now: Instant, limit: number): Item[] {
+    const taken: Item[] = [];
+    while (taken.length < limit && this.#items.length > 0 && (this.#dueAts[0] as Instant) <= now) {
+      const item = this.#items[0] as Item;
+      this.remove(item);
+      taken.push(item);
+    }
+    return taken;
+  }
+
+  /** Finds the place of an item that takes over a hole somewhere in the heap. */
+  #settle(hole: number, item: Item, dueAt: Instant): void {
+    const parentAt = this.#dueAts[(hole - 1) >> 1];
+    if (parentAt !== undefined && parentAt > dueAt) this.#rise(hole, item, dueAt);
+    else this.#sink(hole, item, dueAt);
+  }
+
+  #rise(from: number, item: Item, dueAt: Instant): void {
+    let slot = from;
+    while (slot > 0) {
+      const parent = (slot - 1) >> 1;
+      const parentAt = this.#dueAts[parent] as Instant;
+      if (parentAt <= dueAt) break;
+      this.#put(slot, this.#items[parent] as Item, parentAt);
+      slot = parent;
+    }
+    this.#put(slot, item, dueAt);
+  }
+
+  #sink(from: number, item: Item, dueAt: Instant): void {
+    const length = this.#items.length;
+    let slot = from;
+    for (;;) {
+      let child = 2 * slot + 1;
+      if (child >= length) break;
+      const isRightSmaller =
+        child + 1 < length && (this.#dueAts[child + 1] as Instant) < (this.#dueAts[child] as Instant);
+      if (isRightSmaller) child += 1;
+      const childAt = this.#dueAts[child] as Instant;
+      if (childAt >= dueAt) break;
+      this.#put(slot, this.#items[child] as Item, childAt);
+      slot = child;
+    }
+    this.#put(slot, item, dueAt);
+  }
+
+  #put(slot: number, item: Item, dueAt: Instant): void {
+    this.#items[slot] = item;
+    this.#dueAts[slot] = dueAt;
+    item.slot = slot;
+  }
+}

@@ -1,0 +1,52 @@
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+
+interface LoggedEvent {
+  readonly seq: number;
+  readonly at: Instant;
+  readonly body: Json;
+}
+
+const EVENT_LIMIT = 100_000;
+/** The oldest events are dropped so many at a time: moving the whole list for each new event would cost more than the event. */
+const DROPPED_AT_ONCE = 10_000;
+
+/** Events in the order of their commits; without durability there is no use for more than the last ones. */
+export class EventLog {
+  #events: LoggedEvent[] = [];
+  #lastSeq = 0;
+
+  add(body: Json, at: Instant): void {
+    this.#lastSeq += 1;
+    this.#events.push({ seq: this.#lastSeq, at, body });
+    if (this.#events.length >= EVENT_LIMIT + DROPPED_AT_ONCE) this.#events.splice(0, DROPPED_AT_ONCE);
+  }
+
+  read(after: string | null, limit: number): { events: Json[]; cursor: string | null } {
+    const start = this.#indexAfter(after === null ? 0 : Number(after));
+    const page = this.#events.slice(start, start + limit);
+    return { events: page.map(({ body }) => body), cursor: page.at(-1)?.seq.toString() ?? after };
+  }
+
+  /** Callers' clocks differ a little, so events are not strictly in the order of `at`, and each is looked at. */
+  prune(before: Instant, limit: number): number {
+    let pruned = 0;
+    this.#events = this.#events.filter(({ at }) => {
+      if (at >= before || pruned === limit) return true;
+      pruned += 1;
+      return false;
+    });
+    return pruned;
+  }
+
+  #indexAfter(seq: number): number {
+    let low = 0;
+    let high = this.#events.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#events[middle] as LoggedEvent).seq <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,265 @@
+import type { NewJob } from "../../core/job/envelope.ts";
+import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { Json } from "../../core/schema.ts";
+import { earlier, type Instant } from "../../core/time.ts";
+import type { ClaimRequest, Enqueued, JobFilter } from "../../ports/store.ts";
+import { DueHeap, type Slotted } from "./due-heap.ts";
+import { availableRow, claimedRow, newRow } from "./row.ts";
+import { SortedList } from "./sorted-list.ts";
+
+/** One job and what the table must remember about it beyond its row. */
+export interface JobEntry extends Slotted {
+  row: JobRow;
+  readonly queue: QueueIndex;
+  /** The key that it holds while it lives. */
+  uniqueKey: string | null;
+  logs: Json[] | null;
+}
+
+interface QueueIndex {
+  readonly name: string;
+  /** How many jobs it has, finished ones included: an index without jobs is forgotten. */
+  size: number;
+  readonly ready: SortedList<JobEntry>;
+  readonly depth: Record<JobState, number>;
+}
+
+const LOG_LIMIT = 1_000;
+
+/**
+ * All jobs, with an index for each question a store is asked, so that no answer costs more the more jobs there are.
+ * The indexes follow from the row alone: `#enter` and `#leave` are the only ones that touch them.
+ */
+export class JobTable {
+  readonly #jobs = new Map<JobId, JobEntry>();
+  readonly #byId = new SortedList<JobEntry>((a, b) => compareText(a.row.id, b.row.id));
+  readonly #queues = new Map<string, QueueIndex>();
+  /** Jobs that wait behind a gate and for nothing else. */
+  readonly #gates = new Map<string, SortedList<JobEntry>>();
+  readonly #uniqueKeys = new Map<string, JobEntry>();
+  readonly #promotable = new DueHeap<JobEntry>();
+  readonly #judgeable = new DueHeap<JobEntry>();
+  readonly #prunable = new DueHeap<JobEntry>();
+
+  get(id: JobId): JobEntry | undefined {
+    return this.#jobs.get(id);
+  }
+
+  /** The next instant at which a live job must be looked at. */
+  get nextWakeAt(): Instant | null {
+    return earlier(this.#promotable.nextAt, this.#judgeable.nextAt);
+  }
+
+  insert(job: NewJob): Enqueued {
+    if (this.#jobs.has(job.id)) return "exists";
+    const uniqueKey = job.uniqueKey ?? null;
+    const holder = uniqueKey === null ? undefined : this.#uniqueKeys.get(uniqueKey);
+    if (holder) return { duplicate: holder.row.id };
+    const entry: JobEntry = {
+      row: newRow(job),
+      slot: -1,
+      queue: this.#queueOf(job.queue),
+      uniqueKey,
+      logs: null,
+    };
+    entry.queue.size += 1;
+    this.#jobs.set(job.id, entry);
+    this.#byId.add(entry);
+    this.#enter(entry);
+    return "created";
+  }
+
+  /** Takes the best available jobs of a queue. */
+  claim(request: ClaimRequest): JobRow[] {
+    const ready = this.#queues.get(request.queue)?.ready;
+    if (!ready) return [];
+    return ready
+      .take(request.limit, (entry) => entry.row.rank < request.from)
+      .map((entry) => {
+        this.#leaveHeap(entry);
+        entry.row = claimedRow(entry.row, request);
+        this.#enter(entry);
+        return entry.row;
+      });
+  }
+
+  /** Makes the best jobs behind a gate available. */
+  admit(gate: string, count: number): JobEntry[] {
+    const admitted: JobEntry[] = [];
+    for (const entry of this.#gates.get(gate)?.from(() => false) ?? []) {
+      if (admitted.length === count) break;
+      admitted.push(entry);
+    }
+    for (const entry of admitted) this.write(entry, availableRow(entry.row));
+    return admitted;
+  }
+
+  /** Makes jobs available whose delay or backoff is over. */
+  promote(now: Instant, limit: number): JobEntry[] {
+    const due = this.#promotable.takeDue(now, limit);
+    for (const entry of due) this.write(entry, availableRow(entry.row));
+    return due;
+  }
+
+  /** Hands out jobs that must be judged, and nobody else gets them until `holdUntil`. */
+  hold(now: Instant, limit: number, holdUntil: Instant): JobRow[] {
+    return this.#judgeable.takeDue(now, limit).map((entry) => {
+      entry.row = { ...entry.row, wakeAt: holdUntil };
+      this.#judgeable.add(entry, holdUntil);
+      return entry.row;
+    });
+  }
+
+  /** Replaces the row of a job. */
+  write(entry: JobEntry, row: JobRow): void {
+    this.#leave(entry);
+    entry.row = row;
+    this.#enter(entry);
+  }
+
+  /** Replaces the row by one that differs in nothing an index looks at. */
+  amend(entry: JobEntry, row: JobRow): void {
+    entry.row = row;
+  }
+
+  delete(entry: JobEntry): void {
+    this.#leave(entry);
+    if (entry.uniqueKey !== null) this.#freeKey(entry, entry.uniqueKey);
+    this.#jobs.delete(entry.row.id);
+    this.#byId.remove(entry);
+    entry.queue.size -= 1;
+    if (entry.queue.size === 0) this.#queues.delete(entry.queue.name);
+  }
+
+  prune(now: Instant, limit: number): number {
+    const due = this.#prunable.takeDue(now, limit);
+    for (const entry of due) this.delete(entry);
+    return due.length;
+  }
+
+  /** Keeps the last lines only: a handler that logs in a loop must not fill the memory. */
+  log(entry: JobEntry, line: Json): void {
+    entry.logs ??= [];
+    entry.logs.push(line);
+    if (entry.logs.length > LOG_LIMIT) entry.logs.shift();
+  }
+
+  /** Walks in the order of ids. A rare match costs a walk over what does not match: inspection is not a hot path. */
+  list(filter: JobFilter, after: JobId | null, limit: number): JobRow[] {
+    const found: JobRow[] = [];
+    for (const { row } of this.#byId.from((entry) => after !== null && entry.row.id <= after)) {
+      if (found.length === limit) break;
+      if (matches(row, filter)) found.push(row);
+    }
+    return found;
+  }
+
+  depth(queue: string | undefined): Record<JobState, number> {
+    const total = noJobs();
+    const counted = queue === undefined ? this.#queues.values() : [this.#queues.get(queue)];
+    for (const index of counted) {
+      for (const state of JOB_STATES) total[state] += index?.depth[state] ?? 0;
+    }
+    return total;
+  }
+
+  #enter(entry: JobEntry): void {
+    const { row, queue, uniqueKey } = entry;
+    queue.depth[row.state] += 1;
+    if (row.state === "available") queue.ready.add(entry);
+    else if (isGated(row)) this.#gateOf(row.gate).add(entry);
+    const dueAt = isTerminal(row.state) ? row.pruneAt : row.wakeAt;
+    if (dueAt !== null) this.#heapOf(row).add(entry, dueAt);
+    if (uniqueKey !== null) this.#holdKey(entry, uniqueKey);
+  }
+
+  #leave(entry: JobEntry): void {
+    const { row, queue } = entry;
+    if (row.state === "available") queue.ready.remove(entry);
+    else if (isGated(row)) this.#leaveGate(entry, row.gate);
+    this.#leaveHeap(entry);
+  }
+
+  /** Leaves what a job that was just taken from its queue is still in. */
+  #leaveHeap(entry: JobEntry): void {
+    entry.queue.depth[entry.row.state] -= 1;
+    if (entry.slot >= 0) this.#heapOf(entry.row).remove(entry);
+  }
+
+  /** A live job holds its key and a finished one does not; one that is revived gives it up if another has it by now. */
+  #holdKey(entry: JobEntry, key: string): void {
+    const holder = this.#uniqueKeys.get(key);
+    if (isTerminal(entry.row.state)) this.#freeKey(entry, key);
+    else if (holder === undefined) this.#uniqueKeys.set(key, entry);
+    else if (holder !== entry) entry.uniqueKey = null;
+  }
+
+  #freeKey(entry: JobEntry, key: string): void {
+    if (this.#uniqueKeys.get(key) === entry) this.#uniqueKeys.delete(key);
+  }
+
+  #leaveGate(entry: JobEntry, gate: string): void {
+    const waiting = this.#gateOf(gate);
+    waiting.remove(entry);
+    if (waiting.isEmpty) this.#gates.delete(gate);
+  }
+
+  #heapOf(row: JobRow): DueHeap<JobEntry> {
+    if (isTerminal(row.state)) return this.#prunable;
+    return row.wake === "ready" ? this.#promotable : this.#judgeable;
+  }
+
+  #queueOf(name: string): QueueIndex {
+    let index = this.#queues.get(name);
+    if (!index) {
+      index = { name, size: 0, ready: new SortedList(compareRank), depth: noJobs() };
+      this.#queues.set(name, index);
+    }
+    return index;
+  }
+
+  #gateOf(gate: string): SortedList<JobEntry> {
+    let waiting = this.#gates.get(gate);
+    if (!waiting) {
+      waiting = new SortedList(compareRank);
+      this.#gates.set(gate, waiting);
+    }
+    return waiting;
+  }
+}
+
+function isGated(row: JobRow): row is JobRow & { readonly gate: string } {
+  return row.state === "pending" && row.gate !== null && row.needs === 0;
+}
+
+function matches(row: JobRow, filter: JobFilter): boolean {
+  return (
+    (filter.queue === undefined || row.queue === filter.queue) &&
+    (filter.type === undefined || row.type === filter.type) &&
+    (filter.state === undefined || row.state === filter.state) &&
+    (filter.deadLetter === undefined || row.deadLetter === filter.deadLetter)
+  );
+}
+
+/** The promised order of claims. */
+function compareRank(a: JobEntry, b: JobEntry): number {
+  return a.row.rank - b.row.rank || compareText(a.row.id, b.row.id);
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function noJobs(): Record<JobState, number> {
+  return {
+    scheduled: 0,
+    available: 0,
+    pending: 0,
+    active: 0,
+    retryable: 0,
+    completed: 0,
+    cancelled: 0,
+    discarded: 0,
+  };
+}

@@ -1,0 +1,177 @@
+import { CurfewError, refuse } from "../../core/errors.ts";
+import { earlier, type Instant } from "../../core/time.ts";
+import {
+  BATCH_LIMIT,
+  type BeatAnswer,
+  type BeatRequest,
+  type Inspector,
+  type JobStore,
+  pauseKey,
+  type RecordStore,
+  type Store,
+  type SweepRequest,
+  type Swept,
+} from "../../ports/store.ts";
+import { commitUnit, enqueueJob, type Tables } from "./commit.ts";
+import { EventLog } from "./event-log.ts";
+import { HintBatch, Listeners } from "./hints.ts";
+import { JobTable } from "./job-table.ts";
+import { RecordTable } from "./record-table.ts";
+
+/**
+ * A store in the memory of this process: the model of what every store does, and gone with the process.
+ * Each call does its whole work at once, so calls never interleave and every one of them is atomic.
+ */
+export function createMemoryStore({ clock }: { readonly clock: () => Instant }): Store {
+  const tables: Tables = { jobs: new JobTable(), records: new RecordTable(), events: new EventLog() };
+  const listeners = new Listeners();
+  let isClosed = false;
+  const assertOpen = () => {
+    if (isClosed) throw new CurfewError("closed", "The memory store is closed");
+  };
+  return {
+    capabilities: { name: "memory", atomic: "store", durable: "none", tx: false, hints: "push" },
+    jobs: createJobStore(tables, listeners, assertOpen),
+    records: createRecordStore(tables.records, assertOpen),
+    inspect: createInspector(tables, assertOpen),
+    async clock() {
+      assertOpen();
+      return clock();
+    },
+    async commit(units, { now }) {
+      assertOpen();
+      checkBatch(units, "units");
+      const hints = new HintBatch();
+      const outcomes = units.map((unit) => commitUnit(tables, unit, now, hints));
+      listeners.tell(hints);
+      return outcomes;
+    },
+    async listen(onHint) {
+      assertOpen();
+      return listeners.add(onHint);
+    },
+    async close() {
+      isClosed = true;
+      listeners.clear();
+    },
+  };
+}
+
+function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): JobStore {
+  const { jobs, records, events } = tables;
+  return {
+    async enqueue(newJobs, _options) {
+      assertOpen();
+      checkBatch(newJobs, "jobs");
+      const hints = new HintBatch();
+      const answers = newJobs.map((job) => enqueueJob(jobs, job, hints));
+      listeners.tell(hints);
+      return answers;
+    },
+    async claim(request) {
+      assertOpen();
+      checkLimit(request.limit, BATCH_LIMIT);
+      return records.get(pauseKey(request.queue)) ? [] : jobs.claim(request);
+    },
+    async beat(request) {
+      assertOpen();
+      checkBatch(request.jobs, "jobs");
+      const { id, body, wakeAt } = request.worker;
+      records.put(["worker", id], body, wakeAt);
+      return request.jobs.map((beat) => beatJob(jobs, beat));
+    },
+    async sweep(request) {
+      assertOpen();
+      checkLimit(request.limit);
+      return sweep(tables, request, listeners);
+    },
+    async load(ids) {
+      assertOpen();
+      checkBatch(ids, "ids");
+      return ids.map((id) => jobs.get(id)?.row ?? null);
+    },
+    async prune({ now, eventsBefore, limit }) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.prune(now, limit) + events.prune(eventsBefore, limit);
+    },
+  };
+}
+
+function createRecordStore(records: RecordTable, assertOpen: () => void): RecordStore {
+  return {
+    async load(keys) {
+      assertOpen();
+      checkBatch(keys, "keys");
+      return keys.map((key) => records.get(key));
+    },
+    async list(kind, after, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return records.list(kind, after, limit);
+    },
+  };
+}
+
+function createInspector({ jobs, events }: Tables, assertOpen: () => void): Inspector {
+  return {
+    async jobs(filter, after, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.list(filter, after, limit);
+    },
+    async depth(queue) {
+      assertOpen();
+      return jobs.depth(queue);
+    },
+    async events(after, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return events.read(after, limit);
+    },
+    async logs(id) {
+      assertOpen();
+      return [...(jobs.get(id)?.logs ?? [])];
+    },
+  };
+}
+
+/** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
+function beatJob(jobs: JobTable, beat: BeatRequest["jobs"][number]): BeatAnswer {
+  const entry = jobs.get(beat.id);
+  if (!entry) return { lost: "gone" };
+  const { row } = entry;
+  if (row.fence !== beat.fence || row.state !== "active") return { lost: row.state };
+  if (beat.stallAt !== undefined) jobs.amend(entry, { ...row, stallAt: beat.stallAt });
+  return row.rev === beat.rev ? "ok" : "changed";
+}
+
+/** `limit` holds for each of the three kinds of what is due, so that a flood of one cannot starve the others. */
+function sweep({ jobs, records }: Tables, request: SweepRequest, listeners: Listeners): Swept {
+  const { now, limit, holdUntil } = request;
+  const hints = new HintBatch();
+  const ready = new Map<string, number>();
+  for (const { row } of jobs.promote(now, limit)) {
+    ready.set(row.queue, (ready.get(row.queue) ?? 0) + 1);
+    hints.ready(row.queue);
+  }
+  listeners.tell(hints);
+  return {
+    ready,
+    jobs: jobs.hold(now, limit, holdUntil),
+    records: records.hold(now, limit, holdUntil),
+    nextWakeAt: earlier(jobs.nextWakeAt, records.nextWakeAt),
+  };
+}
+
+function checkBatch(items: readonly unknown[], field: string): void {
+  if (items.length > BATCH_LIMIT) {
+    throw refuse("invalid_limit", field, `${items.length} items`, `bring at most ${BATCH_LIMIT} in one call`);
+  }
+}
+
+function checkLimit(limit: number, most = Number.MAX_SAFE_INTEGER): void {
+  if (!Number.isInteger(limit) || limit < 1 || limit > most) {
+    throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${most}`);
+  }
+}

@@ -1,0 +1,88 @@
+const CHUNK_LIMIT = 512;
+
+/**
+ * Items in order, as a list of sorted chunks. Ids and ranks grow, so most items are appended, which costs one
+ * comparison; anything else is two binary searches and a move within one chunk.
+ * An item must be removed before what it is ordered by changes.
+ */
+export class SortedList<Item> {
+  readonly #compare: (a: Item, b: Item) => number;
+  /** Never holds an empty chunk. */
+  readonly #chunks: Item[][] = [];
+
+  constructor(compare: (a: Item, b: Item) => number) {
+    this.#compare = compare;
+  }
+
+  get isEmpty(): boolean {
+    return this.#chunks.length === 0;
+  }
+
+  add(item: Item): void {
+    const tail = this.#chunks.at(-1);
+    if (tail && this.#compare(tail.at(-1) as Item, item) > 0) this.#insert(item);
+    else if (tail && tail.length < CHUNK_LIMIT) tail.push(item);
+    else this.#chunks.push([item]);
+  }
+
+  remove(item: Item): void {
+    const isBefore = (other: Item) => this.#compare(other, item) < 0;
+    const at = this.#chunkAfter(isBefore);
+    const chunk = this.#chunks[at] ?? [];
+    const index = firstAfter(chunk, isBefore);
+    if (chunk[index] !== item) throw new Error("SortedList.remove: the item is not where its order puts it");
+    chunk.splice(index, 1);
+    if (chunk.length === 0) this.#chunks.splice(at, 1);
+  }
+
+  /** Takes out the first `limit` items for which `isBefore` no longer holds. */
+  take(limit: number, isBefore: (item: Item) => boolean): Item[] {
+    const taken: Item[] = [];
+    let at = this.#chunkAfter(isBefore);
+    let start = at < this.#chunks.length ? firstAfter(this.#chunks[at] as Item[], isBefore) : 0;
+    while (taken.length < limit && at < this.#chunks.length) {
+      const chunk = this.#chunks[at] as Item[];
+      for (const item of chunk.splice(start, limit - taken.length)) taken.push(item);
+      if (chunk.length === 0) this.#chunks.splice(at, 1);
+      else at += 1;
+      start = 0;
+    }
+    return taken;
+  }
+
+  /** Walks the items in order, from the first for which `isBefore` no longer holds. */
+  *from(isBefore: (item: Item) => boolean): Generator<Item, void, undefined> {
+    let at = this.#chunkAfter(isBefore);
+    let start = at < this.#chunks.length ? firstAfter(this.#chunks[at] as Item[], isBefore) : 0;
+    for (; at < this.#chunks.length; at++) {
+      const chunk = this.#chunks[at] as Item[];
+      for (; start < chunk.length; start++) yield chunk[start] as Item;
+      start = 0;
+    }
+  }
+
+  #insert(item: Item): void {
+    const isBefore = (other: Item) => this.#compare(other, item) < 0;
+    const at = this.#chunkAfter(isBefore);
+    const chunk = this.#chunks[at] as Item[];
+    chunk.splice(firstAfter(chunk, isBefore), 0, item);
+    if (chunk.length > CHUNK_LIMIT) this.#chunks.splice(at + 1, 0, chunk.splice(CHUNK_LIMIT / 2));
+  }
+
+  /** The first chunk that holds an item for which `isBefore` no longer holds. */
+  #chunkAfter(isBefore: (item: Item) => boolean): number {
+    return firstAfter(this.#chunks, (chunk) => isBefore(chunk.at(-1) as Item));
+  }
+}
+
+/** The index of the first item for which `isBefore` no longer holds; `isBefore` holds for a first part of the list only. */
+function firstAfter<Item>(items: readonly Item[], isBefore: (item: Item) => boolean): number {
+  let low = 0;
+  let high = items.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBefore(items[middle] as Item)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { decide } from "../../core/job/decide.ts";
+import { nextFence, rankOf } from "../../core/job/job.ts";
+import { BATCH_LIMIT, pauseKey } from "../../ports/store.ts";
+import type { ConformanceCase, ConformanceSection } from "./kit.ts";
+import { claimRequest, found, idsOf, LEASE, type TestBed, times } from "./test-bed.ts";
+
+const enqueueing: ConformanceCase[] = [
+  {
+    name: "enqueue answers created, exists and duplicate, per job and in order",
+    async run(bed) {
+      const first = bed.job({ uniqueKey: "key" });
+      const second = bed.job();
+      const rival = bed.job({ uniqueKey: "key" });
+      const again = { ...second, fresh: false };
+      const third = bed.job();
+      const answers = await bed.store.jobs.enqueue([first, second], { now: bed.now });
+      assert.deepEqual(answers, ["created", "created"]);
+      assert.deepEqual(await bed.store.jobs.enqueue([rival, again, third], { now: bed.now }), [
+        { duplicate: first.id },
+        "exists",
+        "created",
+      ]);
+      assert.equal(await bed.load(rival.id), null);
+    },
+  },
+  {
+    name: "a unique key taken in a batch refuses the later job of the same batch",
+    async run(bed) {
+      const [first, second] = [bed.job({ uniqueKey: "key" }), bed.job({ uniqueKey: "key" })];
+      const answers = await bed.store.jobs.enqueue([first, second], { now: bed.now });
+      assert.deepEqual(answers, ["created", { duplicate: first.id }]);
+    },
+  },
+  {
+    name: "a known id is answered exists after the job has ended, too",
+    async run(bed) {
+      const row = await bed.add();
+      const ended = await bed.write(row, { type: "cancel" }, { outsider: true });
+      const again = { ...bed.job(), id: row.id, fresh: false, payload: '{"other":1}' };
+      assert.deepEqual(await bed.store.jobs.enqueue([again], { now: bed.now }), ["exists"]);
+      assert.deepEqual(await bed.load(row.id), ended);
+    },
+  },
+  {
+    name: "a unique key is free again when its job has ended or was dropped",
+    async run(bed) {
+      const kept = await bed.add({ uniqueKey: "kept" });
+      await bed.write(kept, { type: "cancel" }, { outsider: true });
+      await bed.add({ uniqueKey: "kept" });
+      const dropped = await bed.add({ uniqueKey: "dropped" });
+      const { job } = bed.unit(dropped, { type: "cancel" }, { outsider: true });
+      assert(job);
+      assert.deepEqual(await bed.commit({ job: { ...job, drop: true } }), [{ ok: true }]);
+      await bed.add({ uniqueKey: "dropped" });
+    },
+  },
+  {
+    name: "a revived job takes its unique key back, unless another job has it by now",
+    async run(bed) {
+      const end = async (uniqueKey: string) => {
+        const row = await bed.add({ uniqueKey, waitAt: bed.now });
+        return bed.write(row, { type: "wake" }, { outsider: true });
+      };
+      const [free, taken] = [await end("free"), await end("taken")];
+      const other = await bed.add({ uniqueKey: "taken" });
+      for (const row of [free, taken]) await bed.write(row, { type: "retry" }, { outsider: true });
+      const rivals = [bed.job({ uniqueKey: "free" }), bed.job({ uniqueKey: "taken" })];
+      assert.deepEqual(await bed.store.jobs.enqueue(rivals, { now: bed.now }), [
+        { duplicate: free.id },
+        { duplicate: other.id },
+      ]);
+    },
+  },
+  {
+    name: "an empty batch is no mistake",
+    async run(bed) {
+      assert.deepEqual(await bed.store.jobs.enqueue([], { now: bed.now }), []);
+      assert.deepEqual(await bed.store.commit([], { now: bed.now }), []);
+      assert.deepEqual(await bed.store.jobs.load([]), []);
+      assert.deepEqual(await bed.store.records.load([]), []);
+    },
+  },
+  {
+    name: "load answers in the order asked, with null for what is unknown",
+    async run(bed) {
+      const [first, second] = [await bed.add(), await bed.add()];
+      const rows = await bed.store.jobs.load([second.id, bed.nextId(), first.id]);
+      assert.deepEqual(rows, [second, null, first]);
+    },
+  },
+];
+
+const claiming: ConformanceCase[] = [
+  {
+    name: "a claim takes the best first: by priority, then by due time, then by id",
+    async run(bed) {
+      const { now } = bed;
+      const sketches = [-100, 100, 0, 0, 7, -1].map((priority, index) => ({
+        priority,
+        dueAt: now - index * 1_000,
+      }));
+      const jobs = [...sketches, ...sketches].map((sketch) => bed.job(sketch));
+      const shuffled = jobs.toSorted(() => bed.random() - 0.5);
+      await bed.addMany(shuffled);
+      const expected = jobs.toSorted((a, b) => a.image.rank - b.image.rank || (a.id < b.id ? -1 : 1));
+      assert.deepEqual(idsOf(await bed.claim()), idsOf(expected));
+    },
+  },
+  {
+    name: "jobs of one priority and instant come in the order of their ids, claim after claim",
+    async run(bed) {
+      const jobs = times(50, () => bed.job());
+      await bed.addMany(jobs.toReversed());
+      const claimed = [];
+      for (let round = 0; round < 10; round++) claimed.push(...(await bed.claim({ limit: 5 })));
+      assert.deepEqual(idsOf(claimed), idsOf(jobs));
+      assert.deepEqual(await bed.claim(), []);
+    },
+  },
+  {
+    name: "a claim takes no more than its limit and only from its queue",
+    async run(bed) {
+      await bed.addMany(times(3, () => bed.job({ queue: "a" })));
+      const others = times(3, () => bed.job({ queue: "b" }));
+      await bed.addMany(others);
+      assert.deepEqual(idsOf(await bed.claim({ queue: "b", limit: 2 })), idsOf(others.slice(0, 2)));
+      assert.deepEqual(await bed.claim({ queue: "c" }), []);
+      assert.equal((await bed.claim({ queue: "a" })).length, 3);
+    },
+  },
+  {
+    name: "a claim takes nothing but available jobs",
+    async run(bed) {
+      await bed.add({ dueAt: bed.now + 1 });
+      await bed.add({ needs: 1 });
+      await bed.add({ gate: "gate" });
+      await bed.write(await bed.add(), { type: "cancel" }, { outsider: true });
+      assert.deepEqual(await bed.claim({ now: bed.now + 60_000 }), []);
+    },
+  },
+  {
+    name: "a paused queue gives nothing, and everything once it goes on",
+    async run(bed) {
+      const key = pauseKey("paused");
+      await bed.addMany([bed.job({ queue: "paused" }), bed.job()]);
+      assert.deepEqual(await bed.effect({ put: key, body: null, wakeAt: null }), { ok: true });
+      assert.deepEqual(await bed.claim({ queue: "paused" }), []);
+      assert.equal((await bed.claim()).length, 1);
+      assert.deepEqual(await bed.effect({ delete: key }), { ok: true });
+      assert.equal((await bed.claim({ queue: "paused" })).length, 1);
+    },
+  },
+  {
+    name: "a claim passes over jobs below the rank it starts from, and takes them from 0",
+    async run(bed) {
+      const urgent = await bed.add({ priority: 10 });
+      const plain = await bed.add({ priority: 0 });
+      const from = rankOf(0, 0);
+      assert.deepEqual(idsOf(await bed.claim({ from })), [plain.id]);
+      assert.deepEqual(idsOf(await bed.claim({ from: 0 })), [urgent.id]);
+    },
+  },
+  {
+    name: "a claim writes what decide would, on every field",
+    run: claimsAsDecided,
+  },
+];
+
+async function claimsAsDecided(bed: TestBed): Promise<void> {
+  const { now } = bed;
+  await bed.addMany([
+    bed.job(),
+    bed.job({ heartbeat: 3_000 }),
+    bed.job({ heartbeat: 60_000, waitAt: now + 1_000 }),
+    bed.job({ totalAt: now + 2_000, waitAt: now + 9_000, priority: -5 }),
+  ]);
+  const request = claimRequest(bed, { now: now + 17, salt: 123_456, worker: "someone" });
+  const before = await bed.store.inspect.jobs({}, null, 10);
+  const claimed = await bed.store.jobs.claim(request);
+  assert.equal(claimed.length, before.length);
+  for (const row of claimed) {
+    const was = found(before.find(({ id }) => id === row.id));
+    const event = { type: "claim", lease: LEASE, salt: request.salt } as const;
+    const decision = decide(was, event, request.now, bed.random);
+    assert(decision.ok);
+    const fence = nextFence(was.fence, request.salt);
+    assert.deepEqual(row, {
+      ...was,
+      ...decision.image,
+      fence,
+      rev: was.rev + 1,
+      claimedAt: request.now,
+      worker: "someone",
+    });
+    assert.deepEqual(await bed.load(row.id), row);
+  }
+}
+
+const limits: ConformanceCase[] = [
+  {
+    name: "a claim's limit is a whole number from 1 to 1,000",
+    async run(bed) {
+      await bed.add();
+      for (const limit of [0, -1, 1.5, Number.NaN, BATCH_LIMIT + 1]) {
+        await assert.rejects(bed.claim({ limit }), { code: "invalid_limit" }, `limit ${limit}`);
+      }
+      assert.equal((await bed.claim({ limit: BATCH_LIMIT })).length, 1);
+    },
+  },
+  {
+    name: "no call takes more than 1,000 items",
+    async run(bed) {
+      const { store, now } = bed;
+      const jobs = times(BATCH_LIMIT + 1, () => bed.job());
+      await assert.rejects(store.jobs.enqueue(jobs, { now }), { code: "invalid_limit" });
+      assert.equal((await store.inspect.depth()).available, 0);
+      const units = jobs.map(() => ({ effects: [{ event: 1 }] }));
+      await assert.rejects(store.commit(units, { now }), { code: "invalid_limit" });
+      assert.deepEqual((await store.inspect.events(null, 10)).events, []);
+    },
+  },
+  {
+    name: "a closed store refuses every call, and closes twice without complaint",
+    async run({ store, now }) {
+      await store.close();
+      await store.close();
+      const closed = { code: "closed" };
+      await assert.rejects(store.clock(), closed);
+      await assert.rejects(store.commit([], { now }), closed);
+      await assert.rejects(store.jobs.enqueue([], { now }), closed);
+      await assert.rejects(store.jobs.load([]), closed);
+      await assert.rejects(store.jobs.sweep({ now, limit: 1, holdUntil: now }), closed);
+      await assert.rejects(store.records.load([]), closed);
+      await assert.rejects(store.inspect.depth(), closed);
+      await assert.rejects(
+        store.listen(() => {}),
+        closed,
+      );
+    },
+  },
+];
+
+export const contract: ConformanceSection = {
+  name: "contract and order",
+  cases: [...enqueueing, ...claiming, ...limits],
+};

@@ -1,0 +1,33 @@
+import type { JobRow } from "../../core/job/job.ts";
+import type { Decision } from "../../core/job/verdict.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Effect, Guard, Unit } from "../../ports/store.ts";
+
+export interface Decided {
+  readonly now?: Instant;
+  /** Names the revision too, as everybody does who does not hold the job. */
+  readonly outsider?: boolean;
+  readonly when?: readonly Guard[];
+  readonly effects?: readonly Effect[];
+}
+
+/** A decision as the unit that writes it. */
+export function decidedUnit(
+  row: JobRow,
+  { image, documents, fence, drop }: Extract<Decision, { ok: true }>,
+  { outsider, when, effects }: Decided = {},
+): Unit {
+  return {
+    job: {
+      id: row.id,
+      fence: row.fence,
+      image,
+      ...(outsider && { rev: row.rev }),
+      ...(documents && { documents }),
+      ...(fence !== undefined && { nextFence: fence }),
+      ...(drop && { drop }),
+    },
+    ...(when && { when }),
+    ...(effects && { effects }),
+  };
+}

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import type { JobId } from "../../core/job/job.ts";
+import type { JobFilter } from "../../ports/store.ts";
+import type { ConformanceCase, ConformanceSection } from "./kit.ts";
+import { found, idsOf, type TestBed, times } from "./test-bed.ts";
+
+/** A little of everything, by what it is. */
+async function population(bed: TestBed): Promise<Record<string, JobId>> {
+  const add = async (sketch: Parameters<TestBed["add"]>[0] = {}) => bed.add(sketch);
+  const available = await add({ type: "special" });
+  const scheduled = await add({ dueAt: bed.now + 1_000, queue: "other" });
+  const pending = await add({ needs: 1 });
+  const cancelled = await bed.write(await add({ queue: "other" }), { type: "cancel" }, { outsider: true });
+  await add({ queue: "held" });
+  const active = await bed.claimOne({ queue: "held" });
+  const dead = await add({ totalAt: bed.now, options: { onExhausted: "dead-letter" } });
+  await bed.write(dead, { type: "wake" }, { outsider: true });
+  return {
+    available: available.id,
+    scheduled: scheduled.id,
+    pending: pending.id,
+    cancelled: cancelled.id,
+    active: active.id,
+    dead: dead.id,
+  };
+}
+
+const listing: ConformanceCase[] = [
+  {
+    name: "jobs are filtered by queue, type, state and dead letter, live and finished alike",
+    async run(bed) {
+      const ids = await population(bed);
+      const list = async (filter: JobFilter) => idsOf(await bed.store.inspect.jobs(filter, null, 100));
+      const of = (...names: string[]) => names.map((name) => ids[name]).sort();
+      assert.deepEqual(await list({}), Object.values(ids).sort());
+      assert.deepEqual(await list({ queue: "other" }), of("scheduled", "cancelled"));
+      assert.deepEqual(await list({ type: "special" }), of("available"));
+      assert.deepEqual(await list({ state: "active" }), of("active"));
+      assert.deepEqual(await list({ state: "cancelled" }), of("cancelled"));
+      assert.deepEqual(await list({ deadLetter: true }), of("dead"));
+      assert.deepEqual(await list({ deadLetter: false, queue: "default" }), of("available", "pending"));
+      assert.deepEqual(await list({ queue: "other", state: "scheduled" }), of("scheduled"));
+      assert.deepEqual(await list({ queue: "none" }), []);
+    },
+  },
+  {
+    name: "pages follow each other by id, without gap or overlap, and show the whole row",
+    async run(bed) {
+      await bed.addMany(times(25, () => bed.job()));
+      const ended = await bed.claim({ limit: 10 });
+      for (const row of ended) await bed.write(row, { type: "cancel" }, { outsider: true });
+      const all = await bed.store.inspect.jobs({}, null, 100);
+      assert.equal(all.length, 25);
+      const paged = [];
+      for (let after: JobId | null = null; ; after = paged.at(-1)?.id ?? null) {
+        const page = await bed.store.inspect.jobs({}, after, 7);
+        if (page.length === 0) break;
+        paged.push(...page);
+      }
+      assert.deepEqual(paged, all);
+      assert.deepEqual(idsOf(all), idsOf(all).toSorted());
+      assert.deepEqual(await bed.load(all[3]?.id as JobId), all[3]);
+    },
+  },
+  {
+    name: "depth counts every state, of one queue or of all",
+    async run(bed) {
+      await population(bed);
+      const none = { scheduled: 0, available: 0, pending: 0, active: 0 };
+      const ended = { retryable: 0, completed: 0, cancelled: 0, discarded: 0 };
+      const all = { scheduled: 1, available: 1, pending: 1, active: 1, cancelled: 1, discarded: 1 };
+      assert.deepEqual(await bed.store.inspect.depth(), { ...none, ...ended, ...all });
+      const other = { ...none, ...ended, scheduled: 1, cancelled: 1 };
+      assert.deepEqual(await bed.store.inspect.depth("other"), other);
+      assert.deepEqual(await bed.store.inspect.depth("unknown"), { ...none, ...ended });
+    },
+  },
+];
+
+const history: ConformanceCase[] = [
+  {
+    name: "events come in the order of their commits, and a cursor goes on where it ended",
+    async run(bed) {
+      const empty = await bed.store.inspect.events(null, 10);
+      assert.deepEqual(empty, { events: [], cursor: null });
+      for (let event = 0; event < 10; event++) await bed.effect({ event }, { event: `${event}b` });
+      const expected = times(10, (event) => [event, `${event}b`]).flat();
+      const read: unknown[] = [];
+      let cursor: string | null = null;
+      for (;;) {
+        const page = await bed.store.inspect.events(cursor, 3);
+        if (page.events.length === 0) break;
+        read.push(...page.events);
+        cursor = page.cursor;
+      }
+      assert.deepEqual(read, expected);
+      assert.deepEqual(await bed.store.inspect.events(cursor, 3), { events: [], cursor });
+      await bed.effect({ event: "new" });
+      assert.deepEqual((await bed.store.inspect.events(cursor, 3)).events, ["new"]);
+    },
+  },
+  {
+    name: "logs belong to their job, come in order and go with it",
+    async run(bed) {
+      const [row, other] = [await bed.add(), await bed.add()];
+      const lines = times(20, (line) => ({ line, text: "…" }));
+      for (const log of lines) {
+        await bed.effect({ log, job: row.id }, { log: "other", job: other.id });
+      }
+      assert.deepEqual(await bed.store.inspect.logs(row.id), lines);
+      assert.equal((await bed.store.inspect.logs(other.id)).length, 20);
+      assert.deepEqual(await bed.store.inspect.logs(bed.nextId()), []);
+      const { pruneAt } = await bed.write(row, { type: "cancel" }, { outsider: true });
+      assert.deepEqual(await bed.store.inspect.logs(row.id), lines);
+      await bed.store.jobs.prune({ now: pruneAt ?? 0, eventsBefore: 0, limit: 10 });
+      assert.deepEqual(await bed.store.inspect.logs(row.id), []);
+    },
+  },
+];
+
+const pruning: ConformanceCase[] = [
+  {
+    name: "prune deletes finished jobs at their instant, no more than its limit, and never a dead letter",
+    async run(bed) {
+      const ids = await population(bed);
+      await bed.addMany(times(10, () => bed.job({ queue: "gone" })));
+      const ended = await bed.claim({ queue: "gone" });
+      for (const row of ended) await bed.write(row, { type: "cancel" }, { outsider: true });
+      const pruneAt = found(await bed.load(ended[0]?.id as JobId)).pruneAt as number;
+      const prune = (now: number, limit: number) => bed.store.jobs.prune({ now, eventsBefore: 0, limit });
+      assert.equal(await prune(pruneAt - 1, 100), 0);
+      assert.equal(await prune(pruneAt, 4), 4);
+      assert.equal(await prune(pruneAt, 100), 7);
+      assert.equal(await prune(pruneAt * 2, 100), 0);
+      const left = idsOf(await bed.store.inspect.jobs({}, null, 100));
+      assert.deepEqual(
+        left,
+        Object.values(ids)
+          .filter((id) => id !== ids.cancelled)
+          .sort(),
+      );
+    },
+  },
+  {
+    name: "prune deletes events from before an instant, by the time of their commits",
+    async run(bed) {
+      const { store, now } = bed;
+      const event = (at: number) => store.commit([{ effects: [{ event: at - now }] }], { now: at });
+      for (const at of [now, now + 1, now + 2, now + 3]) await event(at);
+      await store.jobs.prune({ now, eventsBefore: now + 2, limit: 100 });
+      assert.deepEqual((await store.inspect.events(null, 10)).events, [2, 3]);
+    },
+  },
+];
+
+export const inspecting: ConformanceSection = {
+  name: "inspection and pruning",
+  cases: [...listing, ...history, ...pruning],
+};

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import type { JobRow } from "../../core/job/job.ts";
+import { resolvePolicy } from "../../core/job/policy.ts";
+import type { BeatAnswer, BeatRequest } from "../../ports/store.ts";
+import type { ConformanceCase, ConformanceSection } from "./kit.ts";
+import { found, LEASE, type TestBed } from "./test-bed.ts";
+
+type BeatJob = BeatRequest["jobs"][number];
+
+function beat(bed: TestBed, ...jobs: BeatJob[]): Promise<BeatAnswer[]> {
+  const worker = { id: "worker-1", body: { host: "here" }, wakeAt: bed.now + 60_000 };
+  return bed.store.jobs.beat({ now: bed.now, worker, jobs });
+}
+
+function beatOf({ id, fence, rev }: JobRow): BeatJob {
+  return { id, fence, rev };
+}
+
+const strikes: ConformanceCase[] = [
+  {
+    name: "a claim that runs out before its start spends nothing and adds a strike",
+    async run(bed) {
+      await bed.add();
+      const held = await bed.claimOne();
+      const runsOutAt = bed.now + LEASE;
+      assert.deepEqual((await bed.sweep(runsOutAt - 1)).jobs, [], "a lease must not end early");
+      const [due] = (await bed.sweep(runsOutAt)).jobs;
+      assert.equal(due?.id, held.id);
+      const back = await bed.write(found(due), { type: "wake" }, { now: runsOutAt, outsider: true });
+      assert.deepEqual([back.state, back.strikes, back.attempt], ["available", 1, 0]);
+      assert(back.fence > held.fence);
+      assert.equal((await bed.claimOne({ now: runsOutAt })).strikes, 1);
+    },
+  },
+  {
+    name: "an attempt that started and fell silent is spent",
+    async run(bed) {
+      await bed.add();
+      const held = await bed.start(await bed.claimOne());
+      const silentAt = bed.now + (held.heartbeat ?? 0);
+      const [due] = (await bed.sweep(silentAt)).jobs;
+      const after = await bed.write(found(due), { type: "wake" }, { now: silentAt, outsider: true });
+      assert.deepEqual([after.state, after.strikes, after.attempt], ["retryable", 0, 1]);
+      assert.equal(after.errors?.[0]?.type, "stalled");
+      assert(after.fence > held.fence);
+    },
+  },
+  {
+    name: "a release gives a claim back with nothing spent, and it can be claimed at once",
+    async run(bed) {
+      await bed.add();
+      const back = await bed.write(await bed.claimOne(), { type: "release" });
+      assert.deepEqual([back.state, back.attempt, back.strikes, back.returns], ["available", 0, 0, 0]);
+      assert.equal((await bed.claimOne()).id, back.id);
+    },
+  },
+];
+
+/** An attempt whose own beats count, so that its row holds a `stallAt`. */
+async function startedWithBeats(bed: TestBed): Promise<JobRow> {
+  await bed.add();
+  const policy = resolvePolicy({ definition: { timeouts: { heartbeat: 20_000 } } });
+  return bed.write(await bed.claimOne(), { type: "start", policy, upper: bed.now });
+}
+
+const beats: ConformanceCase[] = [
+  {
+    name: "a beat moves stallAt, and nothing else",
+    async run(bed) {
+      const held = await startedWithBeats(bed);
+      const stallAt = bed.now + 33_333;
+      assert.deepEqual(await beat(bed, { ...beatOf(held), stallAt }), ["ok"]);
+      assert.deepEqual(await bed.load(held.id), { ...held, stallAt });
+      assert.deepEqual(await beat(bed, beatOf(held)), ["ok"]);
+      assert.deepEqual(await bed.load(held.id), { ...held, stallAt });
+    },
+  },
+  {
+    name: "a beat answers per job: ok, changed, lost to whom, gone",
+    async run(bed) {
+      const held = await startedWithBeats(bed);
+      const extended = await startedWithBeats(bed);
+      await bed.write(extended, { type: "extend", attempt: 7_200_000 }, { outsider: true });
+      const cancelled = await startedWithBeats(bed);
+      await bed.write(cancelled, { type: "cancel" }, { outsider: true });
+      const settled = await startedWithBeats(bed);
+      await bed.write(settled, { type: "succeed", signalled: false });
+      const released = await startedWithBeats(bed);
+      await bed.write(released, { type: "release" });
+      const unknown = { ...beatOf(held), id: bed.nextId() };
+      const rows = [held, extended, cancelled, settled, released];
+      assert.deepEqual(await beat(bed, ...rows.map(beatOf), unknown), [
+        "ok",
+        "changed",
+        { lost: "cancelled" },
+        { lost: "completed" },
+        { lost: "available" },
+        { lost: "gone" },
+      ]);
+    },
+  },
+  {
+    name: "a beat of a wrong fence moves nothing, whatever else the call brings",
+    async run(bed) {
+      const held = await startedWithBeats(bed);
+      const other = await startedWithBeats(bed);
+      const wrong = { ...beatOf(held), fence: held.fence + 1, stallAt: bed.now + 1 };
+      const right = { ...beatOf(other), stallAt: bed.now + 44_444 };
+      assert.deepEqual(await beat(bed, wrong, right), [{ lost: "active" }, "ok"]);
+      assert.deepEqual(await bed.load(held.id), held);
+      assert.equal((await bed.load(other.id))?.stallAt, right.stallAt);
+    },
+  },
+  {
+    name: "a beat writes the worker's record, with or without jobs",
+    async run(bed) {
+      assert.deepEqual(await beat(bed), []);
+      await beat(bed);
+      const [record] = await bed.store.records.load([["worker", "worker-1"]]);
+      assert.deepEqual(record, {
+        key: ["worker", "worker-1"],
+        version: 2,
+        wakeAt: bed.now + 60_000,
+        body: { host: "here" },
+      });
+    },
+  },
+];
+
+export const leases: ConformanceSection = {
+  name: "strikes, leases and beats",
+  cases: [...strikes, ...beats],
+};

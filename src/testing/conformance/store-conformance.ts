@@ -1,0 +1,46 @@
+import { clock } from "./clock.ts";
+import { concurrency } from "./concurrency.ts";
+import { contract } from "./contract.ts";
+import { crashPoints } from "./crash-points.ts";
+import { fencing } from "./fencing.ts";
+import { growth } from "./growth.ts";
+import { hinting } from "./hinting.ts";
+import { inspecting } from "./inspecting.ts";
+import { type ConformanceSection, type Runner, registerSections } from "./kit.ts";
+import { leases } from "./leases.ts";
+import { oddData } from "./odd-data.ts";
+import { recording } from "./recording.ts";
+import { sweeping } from "./sweeping.ts";
+import type { OpenedStore } from "./test-bed.ts";
+import { workflows } from "./workflows.ts";
+
+/** Everything a store must do, in sections that can be run one by one. */
+export const CONFORMANCE: readonly ConformanceSection[] = [
+  contract,
+  fencing,
+  concurrency,
+  crashPoints,
+  leases,
+  sweeping,
+  recording,
+  workflows,
+  oddData,
+  clock,
+  growth,
+  inspecting,
+  hinting,
+];
+
+export interface ConformanceOptions {
+  readonly name: string;
+  /** Opens the store on fresh, empty data, with the settings it has in production. Called for each case. */
+  open(): Promise<OpenedStore>;
+  readonly runner: Runner;
+  /** Where the kit says what it skips, and why. */
+  readonly print?: (line: string) => void;
+}
+
+/** Registers the conformance kit for one store: a store that passes it can stand under an engine. */
+export function storeConformance({ name, open, runner, print = console.log }: ConformanceOptions): void {
+  runner.describe(`${name} store`, () => registerSections(CONFORMANCE, { runner, open, print }));
+}

@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { createIdSource } from "../../core/ids.ts";
+import { CLAIM_LEASE, waitingWake } from "../../core/job/deadlines.ts";
+import { decide } from "../../core/job/decide.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
+import type { JobEvent } from "../../core/job/events.ts";
+import { fenceSalt, type JobId, type JobImage, type JobRow, rankOf } from "../../core/job/job.ts";
+import { resolvePolicy } from "../../core/job/policy.ts";
+import { type Random, seededRandom } from "../../core/random.ts";
+import type { Instant } from "../../core/time.ts";
+import type { ClaimRequest, Effect, Outcome, Store, Swept, Unit } from "../../ports/store.ts";
+import { type Decided, decidedUnit } from "./decided-unit.ts";
+
+/** The policy of a job for which no rung says anything. */
+export const POLICY = resolvePolicy({});
+export const QUEUE = "default";
+export const LEASE = CLAIM_LEASE;
+const SEED = 20_260_101;
+
+/** A store on fresh, empty data. */
+export interface OpenedStore {
+  readonly store: Store;
+  /** A second handle on the same data, over a connection of its own where there are connections. */
+  another?(): Promise<Store>;
+  /** The same data after all handles were closed; left out by a store that is gone with its process. */
+  reopen?(): Promise<Store>;
+  /** Frees what `open` took; the store itself is closed by the kit. */
+  dispose?(): Promise<void>;
+}
+
+/** What a case may say about a job it makes; the rest is as an ordinary enqueue would have it. */
+export interface JobSketch
+  extends Partial<Omit<NewJob, "image">>,
+    Partial<Pick<JobImage, "waitAt" | "totalAt" | "heartbeat">> {
+  readonly dueAt?: Instant;
+}
+
+/** A store on fresh data, and short ways to say what cases say often. */
+export interface TestBed {
+  readonly store: Store;
+  readonly opened: OpenedStore;
+  /** The store's time when the case began; cases count from here and pass time themselves. */
+  readonly now: Instant;
+  readonly random: Random;
+  nextId(): JobId;
+  /** So many handles on the same data, the first one `store` itself. */
+  handles(count: number): Promise<Store[]>;
+  job(sketch?: JobSketch): NewJob;
+  /** Enqueues one job and gives its row. */
+  add(sketch?: JobSketch): Promise<JobRow>;
+  addMany(jobs: readonly NewJob[]): Promise<void>;
+  claim(request?: Partial<ClaimRequest>): Promise<JobRow[]>;
+  /** Claims the one best job. */
+  claimOne(request?: Partial<ClaimRequest>): Promise<JobRow>;
+  load(id: JobId): Promise<JobRow | null>;
+  /** What `decide` makes of an event, as a unit; the event must be allowed. */
+  unit(row: JobRow, event: JobEvent, how?: Decided): Unit;
+  commit(...units: Unit[]): Promise<Outcome[]>;
+  /** Decides, commits, and gives the row that came of it. */
+  write(row: JobRow, event: JobEvent, how?: Decided): Promise<JobRow>;
+  start(row: JobRow): Promise<JobRow>;
+  effect(...effects: Effect[]): Promise<Outcome>;
+  sweep(now?: Instant, limit?: number): Promise<Swept>;
+  close(): Promise<void>;
+}
+
+export async function openBed(opened: OpenedStore): Promise<TestBed> {
+  const { store } = opened;
+  const now = await store.clock();
+  const random = seededRandom(SEED);
+  const nextId = createIdSource(
+    () => now,
+    (bytes) => {
+      for (let index = 0; index < bytes.length; index++) bytes[index] = random() * 256;
+    },
+  );
+  const others: Store[] = [];
+  const bed: TestBed = {
+    store,
+    opened,
+    now,
+    random,
+    nextId,
+    async handles(count) {
+      while (opened.another && others.length < count - 1) others.push(await opened.another());
+      return Array.from({ length: count }, (_, index) => others[index - 1] ?? store);
+    },
+    job: (sketch = {}) => sketchJob(sketch, now, nextId),
+    async add(sketch) {
+      const job = bed.job(sketch);
+      await bed.addMany([job]);
+      return found(await bed.load(job.id));
+    },
+    async addMany(jobs) {
+      const answers = await store.jobs.enqueue(jobs, { now });
+      assert.deepEqual(
+        answers,
+        jobs.map(() => "created"),
+      );
+    },
+    claim: (request) => store.jobs.claim(claimRequest(bed, request)),
+    async claimOne(request) {
+      const rows = await bed.claim({ limit: 1, ...request });
+      assert.equal(rows.length, 1, "a claim of one must give one job");
+      return rows[0] as JobRow;
+    },
+    async load(id) {
+      return (await store.jobs.load([id]))[0] ?? null;
+    },
+    unit(row, event, how = {}) {
+      const decision = decide(row, event, how.now ?? now, random);
+      assert(decision.ok, `decide must allow ${event.type} on a job that is ${row.state}`);
+      return decidedUnit(row, decision, how);
+    },
+    commit: (...units) => store.commit(units, { now }),
+    async write(row, event, how) {
+      assert.deepEqual(await bed.commit(bed.unit(row, event, how)), [{ ok: true }]);
+      return found(await bed.load(row.id));
+    },
+    start: (row) => bed.write(row, { type: "start", policy: POLICY, upper: now }),
+    async effect(...effects) {
+      return (await bed.commit({ effects }))[0] as Outcome;
+    },
+    sweep: (at = now, limit = 1_000) => store.jobs.sweep({ now: at, limit, holdUntil: at + 5_000 }),
+    async close() {
+      for (const other of others) if (other !== store) await other.close();
+    },
+  };
+  return bed;
+}
+
+export function claimRequest(
+  { now, random }: Pick<TestBed, "now" | "random">,
+  request: Partial<ClaimRequest> = {},
+): ClaimRequest {
+  const salt = fenceSalt(random);
+  return { queue: QUEUE, limit: 1_000, now, lease: LEASE, salt, worker: "worker-1", from: 0, ...request };
+}
+
+/** A job as an enqueue at `now` would make it. */
+export function sketchJob(sketch: JobSketch, now: Instant, nextId: () => JobId): NewJob {
+  const { dueAt = now, waitAt = null, totalAt = null, heartbeat = null, ...said } = sketch;
+  const isHeld = said.gate !== undefined || (said.needs ?? 0) > 0;
+  const state = isHeld ? "pending" : dueAt > now ? "scheduled" : "available";
+  const priority = said.priority ?? 0;
+  const rank = rankOf(priority, dueAt);
+  return {
+    id: said.id ?? nextId(),
+    fresh: said.id === undefined,
+    queue: QUEUE,
+    type: "kit.job",
+    createdAt: now,
+    payload: "{}",
+    options: null,
+    ...said,
+    priority,
+    image: {
+      state,
+      ...waitingWake({ state, rank, waitAt, totalAt }),
+      rank,
+      attempt: 0,
+      returns: 0,
+      strikes: 0,
+      waitAt,
+      totalAt,
+      startedAt: null,
+      softAt: null,
+      hardAt: null,
+      stallAt: null,
+      heartbeat,
+      finishedAt: null,
+      pruneAt: null,
+      deadLetter: false,
+    },
+  };
+}
+
+/** A row that must be there. */
+export function found(row: JobRow | null | undefined): JobRow {
+  assert(row, "the job must be there");
+  return row;
+}
+
+/** Why a unit was refused; a unit that was not is a failure of the case. */
+export function refused(outcome: Outcome | undefined): Extract<Outcome, { ok: false }> {
+  assert(outcome && !outcome.ok, "the unit must be refused");
+  return outcome;
+}
+
+/** Splits a list into batches that a store takes. */
+export function batches<Item>(items: readonly Item[], size = 1_000): Item[][] {
+  const found: Item[][] = [];
+  for (let start = 0; start < items.length; start += size) found.push(items.slice(start, start + size));
+  return found;
+}
+
+export function times<Value>(count: number, make: (index: number) => Value): Value[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
+
+export function idsOf(rows: readonly { readonly id: JobId }[]): JobId[] {
+  return rows.map(({ id }) => id);
+}

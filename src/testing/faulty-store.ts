@@ -1,0 +1,86 @@
+import { CurfewError } from "../core/errors.ts";
+import type { Random } from "../core/random.ts";
+import type { Store } from "../ports/store.ts";
+
+/** The calls of a store that can be made to fail. */
+export type StoreCall =
+  | "clock"
+  | "commit"
+  | "listen"
+  | "jobs.enqueue"
+  | "jobs.claim"
+  | "jobs.beat"
+  | "jobs.sweep"
+  | "jobs.load"
+  | "jobs.prune"
+  | "records.load"
+  | "records.list"
+  | "inspect.jobs"
+  | "inspect.depth"
+  | "inspect.events"
+  | "inspect.logs";
+
+/** `drop`: it fails and nothing was done. `lose-reply`: it was done and fails all the same. `delay`: it waits, then is done. */
+export type Fault = "drop" | "lose-reply" | { readonly delay: () => Promise<void> };
+
+/** Says what goes wrong with a call; `nth` counts the calls of that name from 1. Undefined lets it through. */
+export type FaultPlan = (call: StoreCall, nth: number) => Fault | undefined;
+
+/** The first `times` calls of a name go wrong in the same way. */
+export function failFirst(call: StoreCall, fault: Fault, times = 1): FaultPlan {
+  return (name, nth) => (name === call && nth <= times ? fault : undefined);
+}
+
+/** Each call goes wrong with these chances. The same random numbers give the same faults. */
+export function failRandomly(
+  random: Random,
+  chances: { readonly drop: number; readonly loseReply: number },
+): FaultPlan {
+  return () => {
+    const draw = random();
+    if (draw < chances.drop) return "drop";
+    return draw < chances.drop + chances.loseReply ? "lose-reply" : undefined;
+  };
+}
+
+/** A store that fails on purpose, as a network and a crashing server do: before the work, or after it. */
+export function faultyStore(store: Store, plan: FaultPlan): Store {
+  const counts = new Map<StoreCall, number>();
+  const through = async <Answer>(call: StoreCall, run: () => Promise<Answer>): Promise<Answer> => {
+    const nth = (counts.get(call) ?? 0) + 1;
+    counts.set(call, nth);
+    const fault = plan(call, nth);
+    if (fault === "drop") throw new CurfewError("store_failed", `${call}: dropped before the store saw it`);
+    if (typeof fault === "object") await fault.delay();
+    const answer = await run();
+    if (fault === "lose-reply")
+      throw new CurfewError("store_failed", `${call}: done, but the reply was lost`);
+    return answer;
+  };
+  const { jobs, records, inspect } = store;
+  return {
+    capabilities: store.capabilities,
+    clock: () => through("clock", () => store.clock()),
+    commit: (units, options) => through("commit", () => store.commit(units, options)),
+    listen: (onHint) => through("listen", () => store.listen(onHint)),
+    close: () => store.close(),
+    jobs: {
+      enqueue: (newJobs, options) => through("jobs.enqueue", () => jobs.enqueue(newJobs, options)),
+      claim: (request) => through("jobs.claim", () => jobs.claim(request)),
+      beat: (request) => through("jobs.beat", () => jobs.beat(request)),
+      sweep: (request) => through("jobs.sweep", () => jobs.sweep(request)),
+      load: (ids) => through("jobs.load", () => jobs.load(ids)),
+      prune: (request) => through("jobs.prune", () => jobs.prune(request)),
+    },
+    records: {
+      load: (keys) => through("records.load", () => records.load(keys)),
+      list: (kind, after, limit) => through("records.list", () => records.list(kind, after, limit)),
+    },
+    inspect: {
+      jobs: (filter, after, limit) => through("inspect.jobs", () => inspect.jobs(filter, after, limit)),
+      depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
+      events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
+      logs: (id) => through("inspect.logs", () => inspect.logs(id)),
+    },
+  };
+}

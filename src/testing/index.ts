@@ -1,0 +1,24 @@
+export { type Comparison, compareStores } from "./compare-stores.ts";
+export {
+  type ConformanceCase,
+  type ConformanceSection,
+  type Runner,
+  runCase,
+} from "./conformance/kit.ts";
+export {
+  CONFORMANCE,
+  type ConformanceOptions,
+  storeConformance,
+} from "./conformance/store-conformance.ts";
+export type { OpenedStore } from "./conformance/test-bed.ts";
+export {
+  type Fault,
+  type FaultPlan,
+  failFirst,
+  failRandomly,
+  faultyStore,
+  type StoreCall,
+} from "./faulty-store.ts";
+export { createDeferred, createGate, type Deferred, type Gate } from "./gates.ts";
+export { createSimSystem, type SimSystem } from "./sim-clock.ts";
+export { openTestEngine, type TestEngine, type TestEngineOptions } from "./test-engine.ts";

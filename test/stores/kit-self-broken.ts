@@ -1,0 +1,225 @@
+import type { CommitOptions, Effect, JobStore, Outcome, Store, Unit } from "../../src/ports/store.ts";
+
+type Changes = Partial<Omit<Store, "jobs">> & { jobs?: Partial<JobStore> };
+
+interface Broken {
+  /** What is different about it. */
+  readonly change: (store: Store) => Changes;
+  /** Cases that must fail, as section and words of the name. */
+  readonly foundBy: readonly (readonly [section: string, words: string])[];
+}
+
+/** Commits, and what was refused for these reasons once more, under the fence and revision that the job has now. */
+async function insist(
+  store: Store,
+  units: readonly Unit[],
+  options: CommitOptions,
+  reasons: readonly string[],
+): Promise<Outcome[]> {
+  const outcomes = await store.commit(units, options);
+  return Promise.all(
+    outcomes.map(async (outcome, index) => {
+      const unit = units[index];
+      if (outcome.ok || !outcome.at || !unit?.job || !reasons.includes(outcome.because)) return outcome;
+      const { fence, rev } = outcome.at;
+      const [again] = await store.commit([{ ...unit, job: { ...unit.job, fence, rev } }], options);
+      return again as Outcome;
+    }),
+  );
+}
+
+/** A claim as the store should do it, and something done with its answer. */
+function claimThen(
+  store: Store,
+  after: (rows: Awaited<ReturnType<JobStore["claim"]>>) => Awaited<ReturnType<JobStore["claim"]>>,
+): Changes {
+  return { jobs: { claim: async (request) => after(await store.jobs.claim(request)) } };
+}
+
+function effectsOf(unit: Unit): readonly Effect[] {
+  return unit.effects ?? [];
+}
+
+export const BROKEN_STORES = {
+  "ignores fences": {
+    change: (store) => ({
+      commit: (units, options) => insist(store, units, options, ["lost", "stale"]),
+    }),
+    foundBy: [
+      ["fencing", "is lost and changes nothing"],
+      ["fencing", "rolled back"],
+      ["fencing", "recognise its own success"],
+      ["fencing", "voids the attempt"],
+      ["concurrency", "cancel races"],
+      ["concurrency", "counts once"],
+    ],
+  },
+  "ignores revisions": {
+    change: (store) => ({
+      commit: (units, options) => insist(store, units, options, ["stale"]),
+    }),
+    foundBy: [
+      ["fencing", "stale"],
+      ["countdowns, stops and gates", "stale"],
+    ],
+  },
+  "ignores the fence of a beat": {
+    change: (store) => ({
+      jobs: {
+        async beat(request) {
+          const rows = await store.jobs.load(request.jobs.map(({ id }) => id));
+          const jobs = request.jobs.map((job, index) => ({ ...job, fence: rows[index]?.fence ?? job.fence }));
+          return store.jobs.beat({ ...request, jobs });
+        },
+      },
+    }),
+    foundBy: [
+      ["fencing", "a beat of a holder"],
+      ["strikes, leases and beats", "wrong fence"],
+    ],
+  },
+  "claims without order": {
+    change: (store) => claimThen(store, (rows) => rows.toReversed()),
+    foundBy: [
+      ["contract and order", "the best first"],
+      ["contract and order", "in the order of their ids"],
+    ],
+  },
+  "forgets the salt": {
+    change: (store) => ({
+      jobs: { claim: (request) => store.jobs.claim({ ...request, salt: 0 }) },
+    }),
+    foundBy: [
+      ["fencing", "carries its salt"],
+      ["contract and order", "what decide would"],
+    ],
+  },
+  "gives a job to two claimers": {
+    change(store) {
+      let claims = 0;
+      let given: Awaited<ReturnType<JobStore["claim"]>> = [];
+      return claimThen(store, (rows) => {
+        claims += 1;
+        if (claims % 5 === 0) return [...rows, ...given.slice(0, 1)];
+        if (rows.length > 0) given = rows;
+        return rows;
+      });
+    },
+    foundBy: [
+      ["concurrency", "8 claimers"],
+      ["concurrency", "are all found"],
+    ],
+  },
+  "ignores a pause": {
+    change: (store) => ({
+      commit: (units, options) =>
+        store.commit(
+          units.map((unit) => ({ ...unit, effects: effectsOf(unit).filter((effect) => !("put" in effect)) })),
+          options,
+        ),
+    }),
+    foundBy: [["contract and order", "paused"]],
+  },
+  "does not hold what it swept": {
+    change: (store) => ({
+      jobs: { sweep: (request) => store.jobs.sweep({ ...request, holdUntil: request.now }) },
+    }),
+    foundBy: [
+      ["sweeping", "after the hold"],
+      ["concurrency", "hand out each job once"],
+      ["crash points", "after the hold"],
+    ],
+  },
+  "goes by its own clock": {
+    change: (store) => ({
+      jobs: {
+        claim: async (request) => store.jobs.claim({ ...request, now: await store.clock() }),
+        sweep: async (request) => store.jobs.sweep({ ...request, now: await store.clock() }),
+      },
+    }),
+    foundBy: [
+      ["clock", "10 minutes off"],
+      ["sweeping", "at their instant"],
+    ],
+  },
+  "fires early": {
+    change: (store) => ({
+      jobs: { sweep: (request) => store.jobs.sweep({ ...request, now: request.now + 1 }) },
+    }),
+    foundBy: [
+      ["sweeping", "not before"],
+      ["strikes, leases and beats", "runs out before its start"],
+    ],
+  },
+  "writes the effects of a refused unit": {
+    change: (store) => ({
+      async commit(units, options) {
+        const outcomes = await store.commit(units, options);
+        const refused = units.filter((_, index) => !outcomes[index]?.ok);
+        await store.commit(
+          refused.map((unit) => ({ effects: effectsOf(unit) })),
+          options,
+        );
+        return outcomes;
+      },
+    }),
+    foundBy: [
+      ["records and guards", "all or nothing"],
+      ["fencing", "an effect of a holder"],
+      ["fencing", "a log line"],
+      ["crash points", "does nothing twice"],
+    ],
+  },
+  "refuses all units with one": {
+    change: (store) => ({
+      async commit(units, options) {
+        for (const unit of units) {
+          const [row] = unit.job ? await store.jobs.load([unit.job.id]) : [];
+          if (unit.job && row?.fence !== unit.job.fence)
+            return units.map(() => ({ ok: false, because: "lost", at: null }) as const);
+        }
+        return store.commit(units, options);
+      },
+    }),
+    foundBy: [["records and guards", "independent"]],
+  },
+  "keeps documents with their keys sorted": {
+    change: (store) => ({
+      records: {
+        ...store.records,
+        load: async (keys) =>
+          (await store.records.load(keys)).map((row) => row && { ...row, body: sortKeys(row.body) }),
+      },
+    }),
+    foundBy: [["odd data", "in their own order"]],
+  },
+  "walks over all jobs to claim some": {
+    change: (store) => ({
+      jobs: {
+        async claim(request) {
+          const all = await store.inspect.jobs({}, null, 1_000_000);
+          all.sort((a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1)).filter(({ id }) => id.includes("x"));
+          return store.jobs.claim(request);
+        },
+      },
+    }),
+    foundBy: [["growth", "stay fast"]],
+  },
+} satisfies Record<string, Broken>;
+
+export type Flaw = keyof typeof BROKEN_STORES;
+
+export function breakStore(store: Store, flaw: Flaw): Store {
+  const { jobs, ...changes }: Changes = BROKEN_STORES[flaw].change(store);
+  return { ...store, ...changes, jobs: { ...store.jobs, ...jobs } };
+}
+
+function sortKeys(value: unknown): never {
+  return JSON.parse(
+    JSON.stringify(value, (_key, each) =>
+      each && typeof each === "object" && !Array.isArray(each)
+        ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : each,
+    ),
+  ) as never;
+}

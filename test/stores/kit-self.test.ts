@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import {
+  CONFORMANCE,
+  type ConformanceCase,
+  compareStores,
+  runCase,
+  storeConformance,
+} from "../../src/testing/index.ts";
+import { BROKEN_STORES, breakStore, type Flaw } from "./kit-self-broken.ts";
+
+const openMemory = async () => createMemoryStore({ clock: () => Date.now() });
+
+function casesFrom(section: string, words: string): ConformanceCase[] {
+  const cases = CONFORMANCE.find(({ name }) => name === section)?.cases ?? [];
+  return cases.filter(({ name }) => name.includes(words));
+}
+
+/** A kit that accepts everything would pass every store: each of these must be found out by the case meant for it. */
+describe("the kit finds", () => {
+  const flaws = Object.entries(BROKEN_STORES) as [Flaw, (typeof BROKEN_STORES)[Flaw]][];
+  describe.each(flaws)("a store that %s", (flaw, { foundBy }) => {
+    it.each(foundBy)("in %s: %s", async (section, words) => {
+      const cases = casesFrom(section, words);
+      expect(cases).not.toEqual([]);
+      for (const each of cases) {
+        const open = async () => ({ store: breakStore(await openMemory(), flaw) });
+        await expect(runCase(each, open), each.name).rejects.toThrow();
+      }
+    });
+  });
+});
+
+describe("the kit", () => {
+  it("says what it skips and why", async () => {
+    const runs: Promise<void>[] = [];
+    const lines: string[] = [];
+    storeConformance({
+      name: "quiet",
+      async open() {
+        const store = await openMemory();
+        return { store: { ...store, capabilities: { ...store.capabilities, hints: "poll" } } };
+      },
+      runner: {
+        describe: (_name, run) => run(),
+        it: (name, run) => {
+          if (name.includes("listening")) runs.push(run());
+        },
+      },
+      print: (line) => lines.push(line),
+    });
+    await Promise.all(runs);
+    expect(lines).toEqual([
+      expect.stringMatching(/^skipped: hints > who stopped listening .*: the store gives no hints/),
+    ]);
+  });
+});
+
+describe("the comparison", () => {
+  it.each([1, 2, 3, 4, 5])("finds nothing between a store and itself, seed %i", async (seed) => {
+    await compareStores({ model: openMemory, subject: openMemory, seed, steps: 300 });
+  });
+
+  it.each([
+    "ignores fences",
+    "ignores revisions",
+    "forgets the salt",
+    "does not hold what it swept",
+  ] as const)("finds a store that %s, with a seed and a short list", async (flaw) => {
+    const subject = async () => breakStore(await openMemory(), flaw);
+    const seeds = Array.from({ length: 10 }, (_, seed) => seed);
+    const failures = await Promise.allSettled(
+      seeds.map((seed) => compareStores({ model: openMemory, subject, seed, steps: 200 })),
+    );
+    const messages = failures.flatMap((each) =>
+      each.status === "rejected" ? [each.reason.message as string] : [],
+    );
+    expect(messages[0]).toMatch(/^seed \d+: the stores differ after\n {2}0\. /);
+    expect(messages[0]?.match(/^ {2}\d+\. /gm)?.length).toBeLessThan(40);
+  });
+});
