@@ -52,7 +52,6 @@ export class Attempt implements ScopedAttempt {
   mark: "unwritten" | "queued" | "sent" | "written" = "unwritten";
   row: JobRow;
   readonly #host: AttemptHost;
-  #scope: AttemptScope | undefined;
   #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isOver = false;
@@ -105,7 +104,6 @@ export class Attempt implements ScopedAttempt {
 
   run(): void {
     const scope = new AttemptScope(this);
-    this.#scope = scope;
     try {
       const parsed = this.#parsePayload(scope);
       if (parsed)
@@ -277,7 +275,10 @@ export class Attempt implements ScopedAttempt {
   /** Resolves when the handler has returned or thrown. */
   ended(): Promise<void> {
     if (this.#hasEnded) return Promise.resolve();
-    return new Promise((resolve) => (this.#onEnded ??= []).push(resolve));
+    return new Promise((resolve) => {
+      this.#onEnded ??= [];
+      this.#onEnded.push(resolve);
+    });
   }
 
   /** Called when `nextAt` has come. */

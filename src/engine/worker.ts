@@ -186,10 +186,9 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       this.#policies.clear();
       this.#policyEpoch = queues.epoch;
     }
-    let byQueue = this.#policies.get(processor);
-    if (!byQueue) this.#policies.set(processor, (byQueue = new Map()));
-    let policy = byQueue.get(row.queue);
-    if (!policy) byQueue.set(row.queue, (policy = resolvePolicy({ definition, queue, engine })));
+    const byQueue = this.#policies.get(processor) ?? new Map<string, Policy>();
+    const policy = byQueue.get(row.queue) ?? resolvePolicy({ definition, queue, engine });
+    this.#policies.set(processor, byQueue.set(row.queue, policy));
     return policy;
   }
 
@@ -396,9 +395,9 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#giveBackHeld();
     if (!(await this.#idleWithin(drain))) {
       const running = [...this.attempts()];
-      const graces = running.map(({ policy }) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE));
-      running.forEach((attempt, index) => attempt.shutDown(clock.now() + (graces[index] as number)));
-      await this.#idleWithin(Math.max(...graces));
+      const graceOf = ({ policy }: Attempt) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
+      for (const attempt of running) attempt.shutDown(clock.now() + graceOf(attempt));
+      await this.#idleWithin(Math.max(...running.map(graceOf)));
       for (const attempt of [...this.attempts()]) attempt.release();
     }
     await this.#finish(stopped);

@@ -121,9 +121,21 @@ describe("3.3 the first cause is the verdict", () => {
   });
 
   it("3.3 cancelled and shutdown go before every timeout of the same instant", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", total: "30s", grace: "0s" } } });
+    const row = running({ rung: { timeouts: { attempt: "30s", total: "30s", grace: "5s" } } });
     expect(judge(row, { type: "cancel" }, at("30s")).image.state).toBe("cancelled");
     expect(judge(row, { type: "release" }, at("30s")).image.state).toBe("available");
+  });
+
+  it("3.3 a release at or after the hard deadline comes too late: the verdict was due", () => {
+    const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
+    expect(judge(row, { type: "release" }, at("34999ms")).image.state).toBe("available");
+    for (const late of ["35s", "40s"] as const) {
+      const decision = judge(row, { type: "release" }, at(late));
+      expect(decision.image).toMatchObject({ state: "retryable", attempt: 1, returns: 0 });
+      expect(errorOf(decision)).toMatchObject({ type: "timeout", forced: true });
+    }
+    const total = running({ rung: { timeouts: { total: "30s", grace: "0s" } } });
+    expect(judge(total, { type: "release" }, at("30s")).image.state).toBe("discarded");
   });
 
   it("3.3 the cause is fixed at the soft signal: a later failure, stall or death is that timeout", () => {

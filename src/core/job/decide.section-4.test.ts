@@ -182,6 +182,16 @@ describe("4.3 crashes, stalls and strikes", () => {
     expect(namesOf(decision)).toEqual(["job.visibility_timeout", "job.failed", "job.discarded"]);
   });
 
+  it("4.3 a visibility timeout that except names is not retried", () => {
+    const said: Said = {
+      rung: { retry: { except: ["visibility_timeout"] } },
+      worker: { hears: false, remote: true, visibility: 20_000 },
+    };
+    const decision = judge(running(said), { type: "wake" }, at("20s"));
+    expect(decision.image).toMatchObject({ state: "discarded", attempt: 1 });
+    expect(namesOf(decision)).toEqual(["job.visibility_timeout", "job.failed", "job.discarded"]);
+  });
+
   it("4.3 a shorter heartbeat runs out as a stall, not as a visibility timeout", () => {
     const said: Said = {
       rung: { timeouts: { heartbeat: "10s" } },

@@ -67,6 +67,21 @@ describe("4.6 manual retry", () => {
     expect([decision.image.totalAt, decision.documents?.options]).toEqual([null, null]);
   });
 
+  it("4.6 with the deadline kept, the job it was inherited from is still named", () => {
+    const id = "01890000-0000-7000-8000-0000000000ff";
+    const row = discarded({ context: { parent: { id, totalAt: at("10m") } } });
+    const kept = step(row, { type: "retry", keepDeadline: true }, at("5m"));
+    expect([kept.totalAt, kept.options]).toEqual([at("10m"), { inheritedFrom: id }]);
+    expect(errorOf(judge(kept, { type: "wake" }, at("10m"))).message).toContain(id);
+  });
+
+  it("4.6 the new anchor is kept: an extended total is counted from the retry", () => {
+    const row = step(discarded(said), again, at("2h"));
+    expect(row.options).toMatchObject({ anchoredAt: at("2h"), total: 3_600_000 });
+    const longer = judge(row, { type: "extend", total: 7_200_000 }, at("130m"));
+    expect(longer.image.totalAt).toBe(at("4h"));
+  });
+
   it("4.6 policies are resolved anew; result, end times and mark are cleared; the history stays", () => {
     const before = discarded(said);
     expect([before.deadLetter, before.finishedAt]).toEqual([true, at("1s")]);
@@ -158,9 +173,9 @@ describe("5.3 extend", () => {
   it("5.3 a new heartbeat counts from now", () => {
     const decision = judge(running(said), { type: "extend", heartbeat: 90_000 }, at("10s"));
     expect(decision.image).toMatchObject({ stallAt: at("100s"), heartbeat: 90_000, softAt: at("30s") });
-    const beating = running();
-    const named = judge(beating, { type: "extend", heartbeat: 5_000 }, at("10s"));
-    expect([beating.stallAt, named.image.stallAt]).toEqual([null, at("15s")]);
+    // Where the worker beats for the attempt it goes on doing so: the handler never promised to.
+    const beating = judge(running(), { type: "extend", heartbeat: 5_000 }, at("10s"));
+    expect([beating.image.stallAt, beating.image.heartbeat]).toEqual([null, 5_000]);
     const none = judge(running(said), { type: "extend", heartbeat: null }, at("10s"));
     expect([none.image.stallAt, none.image.heartbeat]).toEqual([null, null]);
   });

@@ -141,7 +141,7 @@ describe("1.1 what is refused where a definition is written", () => {
       "unknown_option",
       "retention.active",
     ],
-    ["an unknown option", { timeout: "30s" }, "unknown_option", "timeout"],
+    ["an unknown option", { timeout: "30s" }, "unknown_option", "definition.timeout"],
     ["a payload that is no schema", { payload: { a: 1 } }, "invalid_option", "payload"],
     ["a result that is no schema", { result: String }, "invalid_option", "result"],
     ["a bad type", { type: "Card" }, "invalid_name", "type"],

@@ -99,6 +99,10 @@ describe("1.1 what is refused at enqueue, before anything exists", () => {
     ["an id that is no UUID", { id: "order-1" }, "invalid_option", "options.id"],
     ["an upper-case id", { id: ID.replace("89", "AB") }, "invalid_option", "options.id"],
     ["an empty id", { id: "" }, "invalid_option", "options.id"],
+    ["meta that is text", { meta: "a" }, "invalid_option", "options.meta"],
+    ["meta that is a list", { meta: [1] }, "invalid_option", "options.meta"],
+    ["meta that is null", { meta: null }, "invalid_option", "options.meta"],
+    ["detach as text", { detach: "yes" }, "invalid_option", "options.detach"],
     ["meta that is not JSON", { meta: { at: new Date(T0) } }, "not_json", "options.meta.at"],
     [
       "total below attempt",

@@ -104,6 +104,7 @@ function verdicts(): Case[] {
     ["active", { ...snooze, dueAt: at("2h") }, "discarded", running(FULL), at("1s")],
     ["active", release, "available", running(FULL), at("1s")],
     ["active", { ...release, delay: 5 }, "scheduled", running(FULL), at("1s")],
+    ["active", release, "retryable", running(FULL), at("6m")],
     ["active", release, "discarded", worn, at("1s")],
   ];
 }
@@ -112,6 +113,7 @@ function outsiders(): Case[] {
   const live = JOB_STATES.filter((state) => !isTerminal(state));
   return [
     ["pending", EVENTS.activate, "available", pending(FULL), at("1s")],
+    ["pending", EVENTS.activate, "scheduled", pending({ ...FULL, enqueue: { delay: "1m" } }), at("1s")],
     ["available", EVENTS.claim, "active", enqueued(FULL), at("1s")],
     ["discarded", EVENTS.retry, "available", ROWS.discarded(), at("1h")],
     ...live.map((state): Case => [state, EVENTS.cancel, "cancelled", ROWS[state](), at("1s")]),

@@ -7,10 +7,12 @@ import {
   LOCAL_WORKER,
   parseRung,
   parseTimeouts,
+  policyFor,
   type Rungs,
   resolveBudgets,
   resolveFields,
   resolvePolicy,
+  type WorkerKind,
 } from "./policy.ts";
 import { BUILT_IN_RETRY, constant } from "./retry.ts";
 
@@ -140,6 +142,36 @@ describe("3.6 whose beats count", () => {
 
   it("3.6 over HTTP a job is beaten for by name, so the server's own beats never count", () => {
     expect(policyOf({}, { remote: true }).beats).toBe("handler");
+  });
+});
+
+describe("1.4 and 3.6 a policy under another kind of worker", () => {
+  const foreign: WorkerKind = { hears: false, remote: true };
+
+  it("1.4 a built-in grace follows the worker, a named one stays", () => {
+    expect(policyFor(policyOf(), foreign)).toMatchObject({ grace: 0, hears: false });
+    expect(policyFor(policyOf({}, foreign), LOCAL_WORKER)).toMatchObject({ grace: 30_000, hears: true });
+    expect(policyFor(policyOf({ timeouts: { grace: "5s" } }), foreign).grace).toBe(5_000);
+    expect(policyFor(policyOf({ timeouts: { grace: "unbounded" } }), foreign).grace).toBeNull();
+  });
+
+  it("3.6 so does who beats, unless a rung names heartbeat", () => {
+    expect(policyFor(policyOf(), foreign).beats).toBe("handler");
+    expect(policyFor(policyOf({}, foreign), LOCAL_WORKER).beats).toBe("worker");
+    expect(policyFor(policyOf({ timeouts: { heartbeat: "9s" } }, foreign), LOCAL_WORKER).beats).toBe(
+      "handler",
+    );
+  });
+
+  it("4.3 a visibility timeout belongs to the worker that named it", () => {
+    const visible = policyOf({}, { ...foreign, visibility: 20_000 });
+    expect(policyFor(visible, LOCAL_WORKER)).not.toHaveProperty("visibility");
+    expect(policyFor(policyOf(), { ...foreign, visibility: 5_000 }).visibility).toBe(5_000);
+  });
+
+  it("2 under the same kind it is the same policy, and a start writes nothing anew", () => {
+    const policy = policyOf();
+    expect(policyFor(policy, LOCAL_WORKER)).toBe(policy);
   });
 });
 

@@ -35,6 +35,11 @@ describe("4.1 backoffs", () => {
     }
   });
 
+  it("4.1 delays have a max too, by default the longest of them", () => {
+    expect(delays(["1s", "1h"]).max).toBe(3_600_000);
+    expect(plan(delays(["1s", "1h", "5s"], { max: "1m" }), 4)).toEqual([1_000, 60_000, 5_000, 5_000]);
+  });
+
   it("4.1 defaults as Open Job Spec: 3 attempts, exponential from 1 s, doubling, max 5 min, jitter on", () => {
     expect(BUILT_IN_RETRY).toEqual({
       attempts: 3,
@@ -93,6 +98,9 @@ describe("4.1 what is refused in a retry policy", () => {
     ["a jitter of text", () => constant({ jitter: loose("on") }), "invalid_retry", "constant.jitter"],
     ["an unknown backoff key", () => constant(loose({ factor: 2 })), "unknown_option", "constant.factor"],
     ["no delays", () => delays([]), "invalid_retry", "delays"],
+    ["a jitter in delays", () => delays(["1s"], { jitter: loose(1) }), "invalid_retry", "delays.jitter"],
+    ["a max of 0 in delays", () => delays(["1s"], { max: "0s" }), "invalid_duration", "delays.max"],
+    ["an unknown delays key", () => delays(["1s"], loose({ first: "1s" })), "unknown_option", "delays.first"],
     ["a bad delay", () => delays(["1s", loose("2 sec")]), "invalid_duration", "delays[1]"],
   ];
 

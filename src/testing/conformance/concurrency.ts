@@ -88,7 +88,7 @@ const races: ConformanceCase[] = [
     async run(bed) {
       await bed.add();
       const held = await bed.start(await bed.claimOne());
-      const unit = bed.unit(held, { type: "succeed", signalled: false }, { then: [{ event: "settled" }] });
+      const unit = bed.unit(held, { type: "succeed", signalled: false }, { effects: [{ event: "settled" }] });
       const outcomes = await everywhere(bed, (store) => store.commit([unit], { now: bed.now }));
       assert.equal(outcomes.flat().filter(({ ok }) => ok).length, 1);
       assert.deepEqual((await bed.store.inspect.events(null, 10)).events, ["settled"]);

@@ -161,7 +161,11 @@ async function drainOnce(bed: TestBed, store: Store, now: number): Promise<void>
 async function settle(bed: TestBed, store: Store, row: JobRow, now: number): Promise<void> {
   const start = bed.unit(row, { type: "start", policy: POLICY, upper: now }, { now });
   const started: JobRow = { ...row, ...start.job?.image, ...start.job?.documents, policy: POLICY };
-  const unit = bed.unit(started, { type: "succeed", signalled: false }, { now, effects: [{ event: row.id }] });
+  const unit = bed.unit(
+    started,
+    { type: "succeed", signalled: false },
+    { now, effects: [{ event: row.id }] },
+  );
   const [outcome] = await store.commit([unit], { now });
   if (outcome?.ok) return;
   const { at } = refused(outcome);

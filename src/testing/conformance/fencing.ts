@@ -25,7 +25,7 @@ const ZOMBIE_WRITES: readonly ZombieWrite[] = [
   ["a release", (bed, zombie) => bed.unit(zombie, { type: "release" })],
   ["progress", (_bed, { id, fence }) => ({ job: { id, fence, documents: { progress: '"90 %"' } } })],
   ["a checkpoint", (_bed, { id, fence }) => ({ job: { id, fence, documents: { checkpoint: "[1]" } } })],
-  ["a log line", (_bed, { id, fence }) => ({ job: { id, fence }, then: [{ log: "late", job: id }] })],
+  ["a log line", (_bed, { id, fence }) => ({ job: { id, fence }, effects: [{ log: "late", job: id }] })],
   [
     "an effect",
     (bed, { id, fence }) => ({
