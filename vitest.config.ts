@@ -16,7 +16,12 @@ export default defineConfig({
     pool: "forks",
     testTimeout: 10_000,
     projects: [
-      project("unit", ["src/**/*.test.ts", "test/*.test.ts", "test/tidy/**/*.test.ts"]),
+      project("unit", [
+        "src/**/*.test.ts",
+        "test/*.test.ts",
+        "test/tidy/**/*.test.ts",
+        "test/engine/**/*.test.ts",
+      ]),
       project("stores", ["test/stores/**/*.test.ts"], { ...postgres, testTimeout: 30_000 }),
       project("server", ["test/server/**/*.test.ts"], { testTimeout: 30_000 }),
       project("sim", ["test/sim/**/*.test.ts"], { testTimeout: 60_000 }),

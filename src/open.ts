@@ -1,51 +1,123 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { RungOptions } from "./core/job/policy.ts";
+import { type Duration, parseDuration } from "./core/time.ts";
 import { Engine } from "./engine/engine.ts";
 import { realSystem } from "./engine/system.ts";
-import type { Logger } from "./ports/log.ts";
+import { type Logger, silentLogger } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
-import { openPostgresStore } from "./stores/postgres/postgres-store.ts";
 
 export interface OpenOptions extends RungOptions {
-  /** `"memory:"`, `"postgres://…"`, or a store of one's own. */
+  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
   readonly store: string | Store;
   readonly logger?: Logger;
+  /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
+  readonly openWithin?: Duration;
   /** Clock, timers and randomness; tests hand in virtual ones. */
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
 }
 
-const KEYS = ["store", "logger", "system", "documentLimit", "timeouts", "retry", "retention"] as const;
+const KEYS = [
+  "store",
+  "logger",
+  "openWithin",
+  "system",
+  "documentLimit",
+  "timeouts",
+  "retry",
+  "retention",
+] as const;
+const OPEN_WITHIN = 30_000;
+const FIRST_BACKOFF = 100;
+const LONGEST_BACKOFF = 2_000;
 
 /** Opens an engine on a store. Everything an engine needs is put together here and nowhere else. */
 export async function openEngine(options: OpenOptions): Promise<Engine> {
-  refuseUnknownKeys(options, "", KEYS);
+  refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
-  const system = options.system ?? realSystem;
-  const store = typeof options.store === "string" ? await openStore(options.store, system) : options.store;
-  if (typeof store !== "object" || store === null) throw unknownStore(options.store);
-  try {
-    return await Engine.open({ ...options, store, system });
-  } catch (error) {
-    if (typeof options.store === "string") await store.close();
-    throw error;
+  const { store: address, openWithin, system = realSystem, logger = silentLogger, ...rest } = options;
+  if (typeof address !== "string") {
+    if (typeof address !== "object" || address === null) throw unknownStore(address);
+    return Engine.open({ ...rest, store: address, system, logger });
+  }
+  const within =
+    openWithin === undefined ? OPEN_WITHIN : parseDuration(openWithin, "openWithin", { zero: true });
+  const open = async () => {
+    const store = await openStore(address, system);
+    try {
+      return await Engine.open({ ...rest, store, system, logger });
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  };
+  return patiently(open, within, system, logger);
+}
+
+/** Drivers are loaded when an address names them, so nobody pays for a database they do not use. */
+async function openStore(address: string, system: System): Promise<Store> {
+  if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
+  if (address.startsWith("sqlite:")) {
+    const { openSqliteStore } = await import("./stores/sqlite/sqlite-store.ts");
+    return openSqliteStore({ path: address.slice("sqlite:".length), system });
+  }
+  if (/^postgres(ql)?:\/\//.test(address)) {
+    const { openPostgresStore } = await import("./stores/postgres/postgres-store.ts");
+    return openPostgresStore({ connection: address, system });
+  }
+  if (/^rediss?:\/\//.test(address)) {
+    const fix = "Redis is not supported yet: use sqlite: or postgres://";
+    throw refuse("unknown_store", "store", hidePassword(address), fix);
+  }
+  throw unknownStore(address);
+}
+
+/** A database that is still starting is waited for; a wrong password or a newer schema is an answer, and final. */
+async function patiently<Value>(
+  open: () => Promise<Value>,
+  within: number,
+  system: System,
+  logger: Logger,
+): Promise<Value> {
+  const givesUpAt = system.monotonic() + within;
+  for (let tries = 0; ; tries++) {
+    try {
+      return await open();
+    } catch (error) {
+      const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries, 10), LONGEST_BACKOFF);
+      if (!isUnreachable(error) || system.monotonic() + delay > givesUpAt) throw error;
+      logger.warn({ error, delay }, "the store does not answer yet; trying again");
+      await new Promise<void>((resolve) => system.after(delay, resolve, { keepAlive: true }));
+    }
   }
 }
 
-async function openStore(address: string, system: System): Promise<Store> {
-  if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
-  if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system });
-  if (/^rediss?:\/\//.test(address))
-    throw refuse(
-      "unknown_store",
-      "store",
-      hidePassword(address),
-      "Redis is not supported yet: use sqlite: or postgres://",
-    );
-  throw unknownStore(address);
+/** Codes of the network, and of a PostgreSQL that is starting, stopping or full. */
+const UNREACHABLE = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+  "EAI_AGAIN",
+  "EPIPE",
+  "57P01",
+  "57P02",
+  "57P03",
+  "53300",
+]);
+
+function isUnreachable(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ("code" in at && typeof at.code === "string" && UNREACHABLE.has(at.code)) return true;
+    // The driver gives no code when a connection ends in the middle of its handshake.
+    if (/^Connection terminated|^timeout expired/.test(at.message)) return true;
+    if (at instanceof AggregateError && at.errors.some(isUnreachable)) return true;
+  }
+  return false;
 }
 
 /** The wall clock at the opening plus monotonic time: a store in this process must not jump with the machine's clock. */

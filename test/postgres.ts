@@ -17,6 +17,12 @@ export interface TestPostgres extends AsyncDisposable {
   readonly url: string;
 }
 
+/** A server of the test's own, which it may hurt. */
+export interface OwnPostgres extends TestPostgres {
+  /** Kills the server with SIGKILL, as a crash of the machine would, and starts it again on the same data. */
+  crash(): Promise<void>;
+}
+
 /** A user that PostgreSQL may run as; it refuses to run as root. */
 interface Account {
   uid: number;
@@ -36,14 +42,34 @@ interface Programs {
 export async function startPostgres(): Promise<TestPostgres> {
   const given = process.env.CURFEW_TEST_POSTGRES_URL;
   if (given) return { url: given, async [Symbol.asyncDispose]() {} };
+  return startOwnPostgres();
+}
+
+/** Starts a server whatever the environment names, for tests that kill it. */
+export async function startOwnPostgres(): Promise<OwnPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-postgres-"));
   const stop = guard(folder);
   try {
-    return { url: await startIn(folder), [Symbol.asyncDispose]: stop };
+    const { url, start } = await startIn(folder);
+    const crash = async () => {
+      await killServer(join(folder, "data", "postmaster.pid"));
+      await start();
+    };
+    return { url, crash, [Symbol.asyncDispose]: stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+async function killServer(pidFile: string): Promise<void> {
+  const pid = Number((await readFile(pidFile, "utf8")).split("\n")[0]);
+  process.kill(pid, "SIGKILL");
+  // Its children end by themselves once they notice; until then they hold the shared memory a new server needs.
+  await run("sh", [
+    "-c",
+    `while pgrep -P ${pid} > /dev/null || kill -0 ${pid} 2> /dev/null; do sleep 0.05; done`,
+  ]);
 }
 
 /** Creates an empty database on the server, so that test files running side by side never share tables. */
@@ -70,7 +96,7 @@ async function administer(url: string, statement: string): Promise<void> {
   }
 }
 
-async function startIn(folder: string): Promise<string> {
+async function startIn(folder: string): Promise<{ url: string; start: () => Promise<void> }> {
   const account = await unprivileged();
   if (account) await chown(folder, account.uid, account.gid);
   const programs = await findPrograms(folder, account);
@@ -94,16 +120,19 @@ async function startIn(folder: string): Promise<string> {
     "synchronous_commit=on",
   ];
   const flags = settings.map((setting) => `-c ${setting}`).join(" ");
-  // The server keeps what it inherits open: with pipes, waiting for pg_ctl would mean waiting for the server.
-  const starter = spawn(programs.pg_ctl, ["start", "--wait", "-D", data, "-l", log, "-o", flags], {
-    ...options,
-    stdio: "ignore",
-  });
-  const [code] = await once(starter, "exit");
-  if (code !== 0) {
-    throw new Error(`PostgreSQL did not start:\n${await readFile(log, "utf8").catch(() => "(no log)")}`);
-  }
-  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const start = async () => {
+    // The server keeps what it inherits open: with pipes, waiting for pg_ctl would mean waiting for the server.
+    const starter = spawn(programs.pg_ctl, ["start", "--wait", "-D", data, "-l", log, "-o", flags], {
+      ...options,
+      stdio: "ignore",
+    });
+    const [code] = await once(starter, "exit");
+    if (code !== 0) {
+      throw new Error(`PostgreSQL did not start:\n${await readFile(log, "utf8").catch(() => "(no log)")}`);
+    }
+  };
+  await start();
+  return { url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`, start };
 }
 
 /**

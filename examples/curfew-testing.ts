@@ -1,0 +1,2 @@
+/** What `import … from "curfew/testing"` means in this folder. */
+export * from "../src/testing/index.ts";

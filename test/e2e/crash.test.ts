@@ -1,0 +1,57 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { describe, expect, it } from "vitest";
+import { startOwnPostgres } from "../postgres.ts";
+import { type CrashReport, crashRun } from "./crash/crash-run.ts";
+
+/** Longer by `CURFEW_CRASH_SECONDS`; the seed of a run is printed with its numbers. */
+const SECONDS = Number(process.env["CURFEW_CRASH_SECONDS"] ?? 60);
+const SEED = Number(process.env["CURFEW_CRASH_SEED"] ?? 1);
+const LIMIT = (SECONDS + 180) * 1_000;
+
+function expectWhole(name: string, report: CrashReport): void {
+  const { violations, ...numbers } = report;
+  console.log(`crash run on ${name}, seed ${SEED}, ${SECONDS} s: ${JSON.stringify(numbers)}`);
+  expect(violations).toEqual([]);
+  expect(report.completed).toBe(report.acknowledged);
+  expect(report.kills).toBeGreaterThan(SECONDS / 2);
+  expect(report.stops).toBeGreaterThan(0);
+}
+
+describe("worker processes that are killed, stopped and cut off", () => {
+  it("SQLite: every acknowledged job has exactly one verdict", { timeout: LIMIT }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), "curfew-crash-db-"));
+    try {
+      const store = `sqlite:${join(folder, "crash.db")}`;
+      expectWhole("SQLite", await crashRun({ store, seconds: SECONDS, seed: SEED, workers: 3 }));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  it("PostgreSQL, its backends terminated and itself killed: every acknowledged job has exactly one verdict", {
+    timeout: LIMIT,
+  }, async () => {
+    await using server = await startOwnPostgres();
+    let hurts = 0;
+    const hurtStore = async () => {
+      hurts += 1;
+      if (hurts % 3 === 0) await server.crash();
+      else await terminateBackends(server.url);
+    };
+    const report = await crashRun({ store: server.url, seconds: SECONDS, seed: SEED, workers: 3, hurtStore });
+    expectWhole("PostgreSQL", report);
+    expect(report.storeHurts).toBeGreaterThan(SECONDS / 20);
+  });
+});
+
+async function terminateBackends(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'",
+  );
+  await client.end();
+}

@@ -1,0 +1,216 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { seededRandom } from "../../../src/core/random.ts";
+import { type Engine, type JobRow, openEngine } from "../../../src/index.ts";
+import { ATTEMPTS, type CrashPayload, type CrashResult, crashJob } from "./jobs.ts";
+
+export interface CrashOptions {
+  readonly store: string;
+  readonly seconds: number;
+  readonly seed: number;
+  readonly workers: number;
+  /** Something nasty to do to the store now and then, such as terminating its backends or restarting it. */
+  readonly hurtStore?: () => Promise<void>;
+}
+
+/** What a run of crashes came to. */
+export interface CrashReport {
+  readonly acknowledged: number;
+  readonly refused: number;
+  readonly completed: number;
+  readonly kills: number;
+  readonly stops: number;
+  readonly storeHurts: number;
+  readonly entries: number;
+  readonly mostAttempts: number;
+  readonly violations: readonly string[];
+}
+
+const SETTLE_WITHIN = 90_000;
+
+/**
+ * Real processes on a real store: jobs are enqueued while workers are killed with SIGKILL at random moments, one is
+ * stopped past its lease and continued, and the store itself is hurt. Afterwards every acknowledged job must have
+ * exactly one verdict, given by the last attempt that was entered.
+ */
+export async function crashRun(options: CrashOptions): Promise<CrashReport> {
+  const folder = await mkdtemp(join(tmpdir(), "curfew-crash-"));
+  const entriesFile = join(folder, "entries");
+  await writeFile(entriesFile, "");
+  const engine = await openEngine({ store: options.store });
+  const run = new CrashRun(options, engine, entriesFile);
+  try {
+    return await run.run();
+  } finally {
+    await run.end();
+    await engine.close({ drain: "0s" });
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+class CrashRun {
+  readonly #options: CrashOptions;
+  readonly #engine: Engine;
+  readonly #entriesFile: string;
+  readonly #random: () => number;
+  readonly #children: ChildProcess[] = [];
+  readonly #acknowledged: string[] = [];
+  #refused = 0;
+  #kills = 0;
+  #stops = 0;
+  #storeHurts = 0;
+
+  constructor(options: CrashOptions, engine: Engine, entriesFile: string) {
+    this.#options = options;
+    this.#engine = engine;
+    this.#entriesFile = entriesFile;
+    this.#random = seededRandom(options.seed);
+  }
+
+  async run(): Promise<CrashReport> {
+    for (let index = 0; index < this.#options.workers; index++) this.#children.push(this.#spawn());
+    const endsAt = performance.now() + this.#options.seconds * 1_000;
+    const isOver = () => performance.now() >= endsAt;
+    await Promise.all([this.#produce(isOver), this.#kill(isOver), this.#stop(isOver), this.#hurt(isOver)]);
+    return this.#check();
+  }
+
+  #spawn(): ChildProcess {
+    const script = new URL("./worker-process.ts", import.meta.url);
+    return fork(script, [this.#options.store, this.#entriesFile], {
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
+  }
+
+  async #produce(isOver: () => boolean): Promise<void> {
+    for (let n = 0; !isOver(); n++) {
+      const payloads = Array.from(
+        { length: 1 + Math.floor(this.#random() * 20) },
+        (): CrashPayload => this.#payload(n),
+      );
+      // An enqueue that fails was not acknowledged, so nothing is promised about it.
+      const handles = await this.#engine.enqueueMany(crashJob, payloads).catch(() => []);
+      if (handles.length === 0) this.#refused += payloads.length;
+      for (const { id } of handles) this.#acknowledged.push(id);
+      // A real pause: the load is meant to be steady, not as fast as the machine allows.
+      await wait(20 + this.#random() * 40);
+    }
+  }
+
+  #payload(n: number): CrashPayload {
+    const dice = this.#random();
+    const behaviour = dice < 0.6 ? "quick" : dice < 0.85 ? "slow" : dice < 0.99 ? "flaky" : "hang";
+    return { n, behaviour, takes: Math.floor(this.#random() * 400) };
+  }
+
+  async #kill(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      await wait(300 + this.#random() * 900);
+      const index = Math.floor(this.#random() * this.#children.length);
+      await this.#killChild(this.#children[index] as ChildProcess);
+      this.#kills += 1;
+      this.#children[index] = this.#spawn();
+    }
+  }
+
+  async #killChild(child: ChildProcess): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  /** Longer than the claim's lease and the heartbeat: when it goes on, everything it held belongs to others. */
+  async #stop(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      await wait(2_000);
+      const child = this.#spawn();
+      await Promise.race([once(child, "message"), wait(5_000)]);
+      await wait(500);
+      child.kill("SIGSTOP");
+      this.#stops += 1;
+      await wait(12_000);
+      child.kill("SIGCONT");
+      await wait(1_500);
+      await this.#killChild(child);
+    }
+  }
+
+  async #hurt(isOver: () => boolean): Promise<void> {
+    const { hurtStore } = this.#options;
+    while (hurtStore && !isOver()) {
+      await wait(3_000 + this.#random() * 3_000);
+      await hurtStore();
+      this.#storeHurts += 1;
+    }
+  }
+
+  async #check(): Promise<CrashReport> {
+    const violations: string[] = [];
+    const rows = await this.#settled(violations);
+    const entries = new Map<string, { attempt: number; entry: string }[]>();
+    for (const line of (await readFile(this.#entriesFile, "utf8")).split("\n").filter(Boolean)) {
+      const [id = "", attempt = "", entry = ""] = line.split(" ");
+      entries.set(id, [...(entries.get(id) ?? []), { attempt: Number(attempt), entry }]);
+    }
+    for (const row of rows) violations.push(...judge(row, entries.get(row.id) ?? []));
+    return {
+      acknowledged: this.#acknowledged.length,
+      refused: this.#refused,
+      completed: rows.filter(({ state }) => state === "completed").length,
+      kills: this.#kills,
+      stops: this.#stops,
+      storeHurts: this.#storeHurts,
+      entries: [...entries.values()].reduce((sum, list) => sum + list.length, 0),
+      mostAttempts: rows.reduce((most, { attempt }) => Math.max(most, attempt), 0),
+      violations,
+    };
+  }
+
+  /** Waits until every acknowledged job has ended; what has not by then is stuck. */
+  async #settled(violations: string[]): Promise<JobRow[]> {
+    const givesUpAt = performance.now() + SETTLE_WITHIN;
+    for (;;) {
+      const rows: (JobRow | null)[] = [];
+      for (let from = 0; from < this.#acknowledged.length; from += 500) {
+        rows.push(
+          ...(await this.#engine.store.jobs.load(this.#acknowledged.slice(from, from + 500)).catch(() => [])),
+        );
+      }
+      const live = rows.filter((row) => row !== null && row.finishedAt === null).length;
+      const isComplete = rows.length === this.#acknowledged.length && live === 0;
+      if (isComplete || performance.now() > givesUpAt) {
+        if (live > 0)
+          violations.push(
+            `${live} jobs did not end within ${SETTLE_WITHIN / 1_000} s after the faults stopped`,
+          );
+        const lost = rows.filter((row) => row === null).length;
+        if (lost > 0) violations.push(`${lost} acknowledged jobs are gone`);
+        return rows.filter((row) => row !== null);
+      }
+      await wait(250);
+    }
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#children.map((child) => this.#killChild(child)));
+  }
+}
+
+function judge(row: JobRow, entries: readonly { attempt: number; entry: string }[]): string[] {
+  const found: string[] = [];
+  if (row.attempt > ATTEMPTS) found.push(`${row.id}: attempt ${row.attempt} is over the limit`);
+  if (row.state !== "completed") found.push(`${row.id}: ended ${row.state}: ${row.errors?.at(-1)?.message}`);
+  if (row.result === null) return found;
+  const result = JSON.parse(row.result) as CrashResult;
+  if (result.attempt !== row.attempt)
+    found.push(`${row.id}: the verdict is of attempt ${result.attempt}, the job is at ${row.attempt}`);
+  if (!entries.some(({ entry, attempt }) => entry === result.entry && attempt === result.attempt)) {
+    found.push(`${row.id}: the verdict comes from an attempt nobody entered`);
+  }
+  return found;
+}
