@@ -10,6 +10,7 @@ export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
 export type { CounterSnapshot } from "./engine/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/counters.ts";
+export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
 export { JobFailedError, type JobHandle } from "./engine/handle.ts";
 export {
@@ -24,5 +25,5 @@ export type { WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export { type OpenOptions, openEngine } from "./open.ts";
 export type { Logger } from "./ports/log.ts";
-export type { Store } from "./ports/store.ts";
+export type { JobFilter, Store } from "./ports/store.ts";
 export { createMemoryStore } from "./stores/memory/memory-store.ts";

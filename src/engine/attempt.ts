@@ -10,11 +10,11 @@ import { type Instant, parseDuration, parseInstant } from "../core/time.ts";
 import type { Outcome } from "../ports/store.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup.ts";
-import { Draft } from "./draft.ts";
+import { Draft, progressText } from "./draft.ts";
 import type { Parts } from "./parts.ts";
-import { runPipeline } from "./pipeline.ts";
+import { isThenable, runPipeline } from "./pipeline.ts";
 import type { Middleware, Processor } from "./processor.ts";
-import { type AbortReason, Discard, Snooze, StopError, TimeoutError } from "./reasons.ts";
+import { type AbortReason, Discard, SHUTDOWN, Snooze, StopError, TimeoutError } from "./reasons.ts";
 import { type Decided, VerdictWrite } from "./verdict-write.ts";
 import type { Writer } from "./writer.ts";
 
@@ -30,6 +30,8 @@ export interface AttemptHost {
   unstuck(attempt: Attempt): void;
   /** `nextAt` moved closer. */
   watch(attempt: Attempt): void;
+  /** What the rungs say today about a job that no start has fixed yet. */
+  policyOf(processor: Processor, row: JobRow): Policy;
   /** Somebody else wrote the row: it has to be read again. */
   changed(attempt: Attempt): void;
   /** The handler gave a sign of life that the store should hear of. */
@@ -61,6 +63,9 @@ export class Attempt implements ScopedAttempt {
   #stopAt: Instant | undefined;
   /** The handler has returned or thrown; an attempt can be over before that, and is stuck then. */
   #hasEnded = false;
+  /** Middleware may give up on a handler that goes on: only the end of both is the end. */
+  #hasLeft = false;
+  #isInside = false;
   #onEnded: (() => void)[] | undefined;
   #rejectForced: ((error: TimeoutError) => void) | undefined;
   #draft: Draft | undefined;
@@ -79,10 +84,6 @@ export class Attempt implements ScopedAttempt {
 
   get isOver(): boolean {
     return this.#isOver;
-  }
-
-  get reason(): AbortReason | undefined {
-    return this.#reason;
   }
 
   get policy(): Policy {
@@ -106,11 +107,11 @@ export class Attempt implements ScopedAttempt {
     const scope = new AttemptScope(this);
     try {
       const parsed = this.#parsePayload(scope);
+      // A schema that takes its time may take more than there was: a handler is never entered past its deadline.
       if (parsed)
-        parsed.then(
-          () => this.#call(scope),
-          (error) => this.#threw(error),
-        );
+        parsed
+          .then(() => (this.#reason ? this.#threw(this.#reason) : this.#call(scope)))
+          .catch((error) => this.#threw(error));
       else this.#call(scope);
     } catch (error) {
       this.#threw(error);
@@ -138,11 +139,15 @@ export class Attempt implements ScopedAttempt {
       returned = runPipeline(middleware, handler, scope, {
         forced,
         classify: (error) => this.#classify(error),
+        inside: (isInside) => {
+          this.#isInside = isInside;
+          if (!isInside && this.#hasLeft) this.#ended();
+        },
       });
     } else {
       returned = handler(scope as never);
     }
-    if (returned instanceof Promise) {
+    if (isThenable(returned)) {
       returned.then(
         (value) => this.#returned(value),
         (error) => this.#threw(error),
@@ -163,11 +168,11 @@ export class Attempt implements ScopedAttempt {
       this.#snooze(value);
       return;
     }
-    if (value === undefined) {
+    const schema = this.processor.definition.result;
+    if (value === undefined && !schema) {
       this.#settle({ type: "succeed", signalled: this.#isTimedOut });
       return;
     }
-    const schema = this.processor.definition.result;
     try {
       const checked = schema ? validate(schema, value, "result", "invalid_result") : value;
       if (checked instanceof Promise)
@@ -229,6 +234,11 @@ export class Attempt implements ScopedAttempt {
     });
   }
 
+  /** Nothing that the handler writes counts any more (SEMANTICS 3.4, 5.1). */
+  get #isRefused(): boolean {
+    return this.#isOver || this.#isLost;
+  }
+
   get #isTimedOut(): boolean {
     return this.#reason instanceof TimeoutError;
   }
@@ -251,7 +261,8 @@ export class Attempt implements ScopedAttempt {
       return;
     }
     const row = this.mark === "sent" ? { ...this.row, rev: this.row.rev + 1 } : this.row;
-    const before = this.mark === "written" || this.mark === "sent" ? undefined : STARTED;
+    // Asked for after the commit: a mark on its way may still be refused, and then nothing has told of the start.
+    const before = () => (this.mark === "written" ? undefined : STARTED);
     writer.push(
       new VerdictWrite({ parts, writer, row, event, decision, at, before, draft: this.#draft?.take() }),
     );
@@ -261,11 +272,14 @@ export class Attempt implements ScopedAttempt {
   #over(): void {
     this.#isOver = true;
     this.nextAt = Number.POSITIVE_INFINITY;
-    this.#host.freed(this);
+    // Counted before its slot is free: a slot that is free claims at once.
     if (!this.#hasEnded) this.#host.stuck(this);
+    this.#host.freed(this);
   }
 
   #ended(): void {
+    this.#hasLeft = true;
+    if (this.#isInside) return;
     this.#hasEnded = true;
     if (this.#isOver) this.#host.unstuck(this);
     for (const callback of this.#onEnded ?? []) callback();
@@ -320,14 +334,23 @@ export class Attempt implements ScopedAttempt {
 
   /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
   stop(kind: "cancelled" | "lost"): void {
-    if (this.#isOver) return;
+    // Every further beat says so again; the grace counts from the first time.
+    if (this.#isOver || this.#isLost) return;
     const now = this.parts.clock.now();
     this.#stopAt = now + (this.policy.grace ?? BUILT_IN_GRACE);
     this.#isLost = true;
+    if (kind === "lost") this.#tellLost(now);
     this.#abort(new StopError(kind, now - (this.row.startedAt as Instant), this.#stopAt));
     if (this.#hasEnded) this.#over();
     else void this.ended().then(() => !this.#isOver && this.#over());
     this.#schedule();
+  }
+
+  /** Its verdict would be refused, so it is counted here instead of being sent (SEMANTICS 3.8). */
+  #tellLost(now: Instant): void {
+    const { bus, counters } = this.parts;
+    counters.add("lost");
+    if (bus.wants("job.lost")) bus.emit(bus.detail(this.row, "job.lost", now));
   }
 
   /** The worker shuts down: hear it, clean up, and give the job back (SEMANTICS 5.2). */
@@ -419,30 +442,25 @@ export class Attempt implements ScopedAttempt {
   }
 
   progress(fraction: number, note: Json | undefined): void {
-    if (this.#isOver) return;
-    const value = Number.isFinite(fraction) ? Math.min(1, Math.max(0, fraction)) : 0;
-    const progress = toJsonText(
-      { value, ...(note !== undefined && { note }) },
-      "progress",
-      this.parts.documentLimit,
-    );
+    if (this.#isRefused) return;
+    const progress = progressText(fraction, note, this.parts.documentLimit);
     this.#drafted.write({ progress });
     this.beat();
     const { bus, clock } = this.parts;
-    if (bus.wants("job.progress")) {
-      bus.emit({ ...bus.detail(this.row, "job.progress", clock.now()), progress: JSON.parse(progress) });
-    }
+    if (!bus.wants("job.progress")) return;
+    const event = { ...bus.detail(this.row, "job.progress", clock.now()), progress: JSON.parse(progress) };
+    this.#drafted.onDurable(() => bus.emit(event));
   }
 
   checkpoint(state: Json): Promise<void> {
-    if (this.#isOver) return Promise.reject(this.#reason ?? new StopError("lost", 0, null));
+    if (this.#isRefused) return Promise.reject(this.#reason ?? new StopError("lost", 0, null));
     this.#drafted.write({ checkpoint: toJsonText(state, "checkpoint", this.parts.documentLimit) });
     this.beat();
     return this.#drafted.durable();
   }
 
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    if (!this.#isOver) this.#drafted.log(this.parts.clock.now(), message, fields);
+    if (!this.#isRefused) this.#drafted.log(this.parts.clock.now(), message, fields);
   }
 
   /** The row changed under the same fence (an extension): its limits hold from now on. */
@@ -452,10 +470,11 @@ export class Attempt implements ScopedAttempt {
     const known = { ...row, attempt, startedAt, policy: row.policy ?? this.row.policy };
     if (row.startedAt !== null) this.row = known;
     else {
-      // The store does not know of the start yet, so the limits of the new row are laid out from it again.
+      // The store does not know of the start, so limits and policy are laid out anew: the new row's own rung has them.
+      const policy = this.#host.policyOf(this.processor, row);
       const start = decide(
         row,
-        { type: "start", policy: this.policy, upper: startedAt as Instant },
+        { type: "start", policy, upper: startedAt as Instant },
         startedAt as Instant,
         this.parts.random,
       );
@@ -479,9 +498,3 @@ export class Attempt implements ScopedAttempt {
     if (nextAt !== Number.POSITIVE_INFINITY) this.#host.watch(this);
   }
 }
-
-const SHUTDOWN = {
-  type: "shutdown",
-  code: "shutdown",
-  message: "The worker shut down before the attempt ended",
-};

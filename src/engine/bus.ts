@@ -62,13 +62,15 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
 export type EngineEventName = keyof EngineEvents;
 export type EngineEvent = EngineEvents[EngineEventName];
 
-type Listener = (event: never) => void;
+type Listener = (event: never) => unknown;
 const BUFFER_LIMIT = 10_000;
 
 /** In-process events. A listener that throws is logged and harms nobody; without listeners an event costs nothing. */
 export class EventBus {
   readonly #logger: Logger;
   readonly #listeners = new Map<EngineEventName | "*", Set<Listener>>();
+  readonly #ends = new Set<() => void>();
+  #isClosed = false;
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -83,7 +85,7 @@ export class EventBus {
     this.#listeners.set(name, set.add(listener));
     return () => {
       set.delete(listener);
-      if (set.size === 0) this.#listeners.delete(name);
+      if (set.size === 0 && this.#listeners.get(name) === set) this.#listeners.delete(name);
     };
   }
 
@@ -96,12 +98,23 @@ export class EventBus {
     for (const key of [event.name, "*"] as const) {
       for (const listener of this.#listeners.get(key) ?? []) {
         try {
-          listener(event as never);
+          const returned: unknown = listener(event as never);
+          if (returned instanceof Promise) returned.catch((error) => this.#threw(event.name, error));
         } catch (error) {
-          this.#logger.error({ error, event: event.name }, "an event listener threw");
+          this.#threw(event.name, error);
         }
       }
     }
+  }
+
+  #threw(event: EngineEventName, error: unknown): void {
+    this.#logger.error({ error, event }, "an event listener threw");
+  }
+
+  /** Ends the streams, once they have given out what they hold. */
+  close(): void {
+    this.#isClosed = true;
+    for (const end of this.#ends) end();
   }
 
   /** Emits what a committed decision tells of one job. */
@@ -138,17 +151,20 @@ export class EventBus {
       buffer.push(event);
       notify?.();
     }) as Listener);
-    const onAbort = () => notify?.();
-    signal?.addEventListener("abort", onAbort);
+    const wake = () => notify?.();
+    signal?.addEventListener("abort", wake);
+    this.#ends.add(wake);
     try {
       while (!signal?.aborted) {
         const event = buffer.shift();
         if (event) yield event;
+        else if (this.#isClosed) return;
         else await new Promise<void>((resolve) => (notify = resolve));
       }
     } finally {
       off();
-      signal?.removeEventListener("abort", onAbort);
+      this.#ends.delete(wake);
+      signal?.removeEventListener("abort", wake);
     }
   }
 }

@@ -13,6 +13,14 @@ export interface DraftContent {
   readonly settle?: (outcome: Outcome) => void;
 }
 
+/** A line of a job's log. */
+export interface LogLine {
+  readonly at: Instant;
+  readonly attempt: number;
+  readonly message: string;
+  readonly fields?: { readonly [key: string]: Json };
+}
+
 interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -52,11 +60,22 @@ export class Draft {
     });
   }
 
+  /** Calls back once what was written so far is durable, and never if it does not become so. */
+  onDurable(callback: () => void): void {
+    this.#waiting ??= [];
+    this.#waiting.push({ resolve: callback, reject: () => {} });
+  }
+
   log(at: Instant, message: string, fields: { readonly [key: string]: Json } | undefined): void {
     if (this.#logLines >= MOST_LOG_LINES) return;
     this.#logLines += 1;
     const { id, attempt } = this.#row();
-    const line = { at, attempt, message: String(message).slice(0, 4_000), ...(fields && { fields }) };
+    const line: LogLine = {
+      at,
+      attempt,
+      message: String(message).slice(0, 4_000),
+      ...(fields && { fields }),
+    };
     const log = JSON.parse(toJsonText(line, "log", LONGEST_LOG_LINE)) as Json;
     this.#effects ??= [];
     this.#effects.push({ log, job: id });
@@ -97,6 +116,11 @@ export class Draft {
       ...(waiting && { settle: (outcome: Outcome) => settle(waiting, outcome) }),
     };
   }
+}
+
+export function progressText(fraction: number, note: Json | undefined, limit: number): string {
+  const value = Number.isFinite(fraction) ? Math.min(1, Math.max(0, fraction)) : 0;
+  return toJsonText({ value, ...(note !== undefined && { note }) }, "progress", limit);
 }
 
 function settle(waiting: readonly Waiting[], outcome: Outcome): void {

@@ -1,24 +1,33 @@
-import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
+import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
+  type NewJob,
   preparePayload,
   prepareStencil,
   stamp,
 } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
-import type { JobId, JobRow } from "../core/job/job.ts";
+import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import { DOCUMENT_LIMIT, type Json } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
-import { type Enqueued, type Hint, pauseKey, type Store } from "../ports/store.ts";
+import {
+  BATCH_LIMIT,
+  type Enqueued,
+  type Hint,
+  type JobFilter,
+  pauseKey,
+  type Store,
+} from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
 import { EngineClock } from "./clock.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
+import type { LogLine } from "./draft.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
@@ -42,6 +51,12 @@ export interface EngineOptions extends RungOptions {
 
 const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
+
+function checkDocumentLimit(limit: number): number {
+  if (!Number.isInteger(limit) || limit < 1)
+    throw refuse("invalid_limit", "documentLimit", limit, "use a whole number of bytes from 1");
+  return limit;
+}
 
 /** Definitions by what `enqueue` returns for them. */
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -84,6 +99,7 @@ export class Engine implements AsyncDisposable {
     const { store, system } = options;
     const logger = options.logger ?? silentLogger;
     const rung = parseRung(options, "");
+    const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
     const clock = await EngineClock.open(system, store);
     const bus = new EventBus(logger);
     const queues = new QueueSettings(store);
@@ -100,7 +116,7 @@ export class Engine implements AsyncDisposable {
       waiters: new Waiters(),
       random: system.random,
       nextId: createIdSource(() => clock.now(), system.fill),
-      documentLimit: options.documentLimit ?? DOCUMENT_LIMIT,
+      documentLimit,
       storeFailed: (error, during) => {
         logger.error({ error, during }, "the store failed");
         bus.emit({ name: "store.error", at: clock.now(), during, error });
@@ -129,11 +145,12 @@ export class Engine implements AsyncDisposable {
     options: EnqueueOptions | undefined,
     parent: JobRow | undefined,
   ): Promise<JobHandle<unknown>> {
-    this.#assertOpen();
+    // A handler that is let finish while the engine drains may still enqueue what belongs to its work.
+    if (!parent) this.#assertOpen();
     const stencil = prepareStencil(definition, options, this.#context(parent));
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
     const job = stamp(stencil, text, this.#parts.nextId);
-    const [answer] = await this.#intake.enqueue([job]);
+    const [answer] = await this.#store([job], options?.tx);
     return this.#handle(job.id, answer as Enqueued);
   }
 
@@ -144,6 +161,14 @@ export class Engine implements AsyncDisposable {
     options?: Omit<EnqueueOptions, "id">,
   ): Promise<JobHandle<Result>[]> {
     this.#assertOpen();
+    if (options && "id" in options)
+      throw refuse(
+        "unknown_option",
+        "options.id",
+        options.id,
+        "many jobs cannot share one id: use enqueue()",
+      );
+    if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
     const stencil = prepareStencil(definition, options, this.#context(undefined));
     const { documentLimit, nextId } = this.#parts;
     const texts: string[] = [];
@@ -152,8 +177,31 @@ export class Engine implements AsyncDisposable {
       texts.push(typeof text === "string" ? text : await text);
     }
     const jobs = texts.map((text) => stamp(stencil, text, nextId));
-    const answers = await this.#intake.enqueue(jobs);
+    const answers = await this.#store(jobs, options?.tx);
     return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued) as JobHandle<Result>);
+  }
+
+  /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
+  #store(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock } = this.#parts;
+    if (tx === undefined) return this.#intake.enqueue(jobs);
+    if (!store.capabilities.tx) {
+      throw refuse(
+        "invalid_option",
+        "options.tx",
+        typeof tx,
+        `the ${store.capabilities.name} store has no transactions to join: leave it out`,
+      );
+    }
+    if (jobs.length > BATCH_LIMIT) {
+      throw refuse(
+        "invalid_limit",
+        "payloads",
+        jobs.length,
+        `enqueue at most ${BATCH_LIMIT} jobs in one call with tx`,
+      );
+    }
+    return store.jobs.enqueue(jobs, { now: clock.now(), tx });
   }
 
   #handle(id: JobId, answer: Enqueued): JobHandle<unknown> {
@@ -185,6 +233,24 @@ export class Engine implements AsyncDisposable {
   async load(id: JobId): Promise<JobRow | null> {
     const [row] = await this.#parts.store.jobs.load([id]);
     return row ?? null;
+  }
+
+  /** Jobs by queue, type and state, in the order of their ids; `after` is the last id of the page before. */
+  jobs(
+    filter: JobFilter = {},
+    page: { readonly after?: JobId; readonly limit?: number } = {},
+  ): Promise<JobRow[]> {
+    return this.#parts.store.inspect.jobs(filter, page.after ?? null, page.limit ?? 100);
+  }
+
+  /** How many jobs there are by state, in one queue or in all. */
+  depth(queue?: string): Promise<Record<JobState, number>> {
+    return this.#parts.store.inspect.depth(queue);
+  }
+
+  /** The log lines that attempts of a job wrote. */
+  async logs(id: JobId): Promise<LogLine[]> {
+    return (await this.#parts.store.inspect.logs(id)) as unknown as LogLine[];
   }
 
   /** Starts a worker in this process. */
@@ -324,7 +390,9 @@ export class Engine implements AsyncDisposable {
     ]);
     clock.close();
     await within(system, CLOSE_LIMIT, stopped);
+    this.#parts.waiters.close();
     await within(system, CLOSE_LIMIT, store.close());
+    this.#parts.bus.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -4,6 +4,7 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import { imageOf } from "../core/job/verdict.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import type { Timer } from "../ports/system.ts";
+import { type ExtendOptions, operate, parseExtension } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 
 const POLL = 1_000;
@@ -35,6 +36,16 @@ export class JobHandle<Result = unknown> {
     this.duplicate = duplicate;
   }
 
+  /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
+  cancel(): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "cancel" });
+  }
+
+  /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
+  async extend(options: ExtendOptions): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "extend", ...parseExtension(options) });
+  }
+
   /**
    * What the processor returned. It rejects with a JobFailedError if the job ended without a result, with
    * `result_gone` if nothing was kept of it, and with `result_timeout` when `within` is over; the job itself goes on.
@@ -42,8 +53,13 @@ export class JobHandle<Result = unknown> {
   result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
     const within = options.within === undefined ? undefined : parseDuration(options.within, "within");
     return new Promise((resolve, reject) => {
+      const { signal } = options;
+      const onAbort = () => giveUp(signal?.reason);
       const wait = new ResultWait(this.#parts, this.id, (row) => {
-        if (row === null)
+        signal?.removeEventListener("abort", onAbort);
+        if (row === "closed")
+          reject(new CurfewError("closed", `the engine was closed before job ${this.id} ended; it goes on`));
+        else if (row === null)
           reject(
             new CurfewError(
               "result_gone",
@@ -55,6 +71,7 @@ export class JobHandle<Result = unknown> {
         else reject(new JobFailedError(row));
       });
       const giveUp = (error: unknown) => {
+        signal?.removeEventListener("abort", onAbort);
         wait.close();
         reject(error);
       };
@@ -66,8 +83,9 @@ export class JobHandle<Result = unknown> {
           { keepAlive: true },
         );
       }
-      options.signal?.addEventListener("abort", () => giveUp(options.signal?.reason), { once: true });
-      if (options.signal?.aborted) giveUp(options.signal.reason);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted) onAbort();
+      wait.start();
     });
   }
 }
@@ -77,18 +95,22 @@ class ResultWait {
   limit: Timer | undefined;
   readonly #parts: Parts;
   readonly #id: JobId;
-  readonly #onEnd: (row: JobRow | null) => void;
+  readonly #onEnd: (row: JobRow | null | "closed") => void;
   readonly #off: () => void;
   #poll: Timer | undefined;
   #isLooking = false;
   #isClosed = false;
 
-  constructor(parts: Parts, id: JobId, onEnd: (row: JobRow | null) => void) {
+  constructor(parts: Parts, id: JobId, onEnd: (row: JobRow | null | "closed") => void) {
     this.#parts = parts;
     this.#id = id;
     this.#onEnd = onEnd;
     this.#off = parts.waiters.add(id, (row) => (row === "look" ? void this.#look() : this.#end(row)));
-    void this.#look();
+  }
+
+  start(): void {
+    if (this.#parts.waiters.isClosed) this.#end("closed");
+    else void this.#look();
   }
 
   async #look(): Promise<void> {
@@ -112,7 +134,7 @@ class ResultWait {
   async #markAwaited(row: JobRow): Promise<void> {
     const { store, clock } = this.#parts;
     const retention = row.policy?.retention ?? row.options?.retention;
-    if (row.options?.awaited || !retention || retention.completed > 0) return;
+    if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return;
     const { id, fence, rev } = row;
     await store.commit(
       [
@@ -130,7 +152,7 @@ class ResultWait {
     );
   }
 
-  #end(row: JobRow | null): void {
+  #end(row: JobRow | null | "closed"): void {
     if (this.#isClosed) return;
     this.close();
     this.#onEnd(row);

@@ -121,7 +121,7 @@ export class Intake {
   }
 
   #notice(jobs: readonly NewJob[], answers: readonly Enqueued[]): void {
-    const { bus, counters, clock, wakeSweepAt } = this.#parts;
+    const { bus, counters, wakeSweepAt } = this.#parts;
     let created = 0;
     let wakeAt = Number.POSITIVE_INFINITY;
     const wants = bus.wants("job.enqueued") || bus.wants("job.scheduled");
@@ -130,14 +130,14 @@ export class Intake {
       const job = jobs[index] as NewJob;
       created += 1;
       if (job.image.wakeAt !== null && job.image.wakeAt < wakeAt) wakeAt = job.image.wakeAt;
-      if (wants) this.#announce(job, clock.now());
+      if (wants) this.#announce(job);
     }
     counters.add("enqueued", created);
     if (wakeAt !== Number.POSITIVE_INFINITY) wakeSweepAt(wakeAt);
   }
 
-  #announce(job: NewJob, at: number): void {
-    const { id, type, queue } = job;
+  #announce(job: NewJob): void {
+    const { id, type, queue, createdAt: at } = job;
     const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
     this.#parts.bus.emit({ name, id, type, queue, attempt: 0, at });
   }

@@ -166,7 +166,11 @@ export class Lane {
     this.#next = 0;
     const old = all.filter((held) => now - held.claimedAt > HELD_AT_MOST);
     const doubtful = all.filter((held) => now - held.claimedAt <= HELD_AT_MOST);
-    if (old.length > 0) this.#host.giveBack(old);
+    if (old.length > 0) {
+      // Slots did not become free as soon as they used to: nothing is claimed ahead until handlers are short again.
+      this.#averageRun = HELD_AT_MOST;
+      this.#host.giveBack(old);
+    }
     if (doubtful.length > 0) {
       this.#confirming += doubtful.length;
       this.#host.confirm(this, doubtful);

@@ -6,6 +6,8 @@ export interface Enforced {
   readonly forced: Promise<never>;
   /** The TimeoutError that an error thrown after our signal stands for, or the error itself (SEMANTICS 3.5). */
   readonly classify: (error: unknown) => unknown;
+  /** Told when the handler itself is entered and left, since middleware may not wait for it. */
+  readonly inside: (isInside: boolean) => void;
 }
 
 /**
@@ -21,7 +23,10 @@ export function runPipeline(
   const enter = async (index: number): Promise<unknown> => {
     const layer = middleware[index];
     if (!layer) {
-      const run = (async () => handler(context as AttemptContext<never>))();
+      enforced.inside(true);
+      const run = (async () => handler(context as AttemptContext<never>))().finally(() =>
+        enforced.inside(false),
+      );
       return Promise.race([run, enforced.forced]).catch((error) => {
         throw enforced.classify(error);
       });
@@ -34,4 +39,10 @@ export function runPipeline(
     });
   };
   return enter(0);
+}
+
+/** Query builders and the like are promises only in shape, and do their work when they are awaited. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  if (value instanceof Promise) return true;
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

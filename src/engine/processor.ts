@@ -58,7 +58,7 @@ export interface Processor {
 /** Binds a handler to a definition; payload and result are checked against it by the compiler. */
 export function processor<Payload, Result>(
   definition: JobDefinition<unknown, Payload, Result>,
-  handler: Handler<Payload, Result>,
+  handler: Handler<Payload, NoInfer<Result>>,
 ): Processor {
   assertDefinition(definition, "definition");
   if (typeof handler !== "function") throw refuse("invalid_option", "handler", handler, "pass a function");

@@ -28,8 +28,8 @@ export class Pulse {
     this.#arm();
   }
 
-  isFresh(): boolean {
-    return this.#system.monotonic() - this.#tickedAt <= TICK + GAP;
+  isFresh(now: number = this.#system.monotonic()): boolean {
+    return now - this.#tickedAt <= TICK + GAP;
   }
 
   #arm(): void {

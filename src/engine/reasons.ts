@@ -43,6 +43,13 @@ export class StopError extends Error {
 
 export type AbortReason = TimeoutError | StopError;
 
+/** What is kept on a job that a closing worker gave back. */
+export const SHUTDOWN = {
+  type: "shutdown",
+  code: "shutdown",
+  message: "The worker shut down before the attempt ended",
+};
+
 /** Thrown by a handler that knows that no retry can help: the job ends, and never as a dead letter. */
 export class Discard extends Error {
   override readonly name = "Discard";

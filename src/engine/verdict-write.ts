@@ -12,6 +12,7 @@ import type { Write, Writer } from "./writer.ts";
 export type Decided = Extract<Decision, { ok: true }>;
 
 const MOST_REDECISIONS = 10;
+const LOAD_AGAIN = 100;
 
 interface VerdictOptions {
   readonly parts: Parts;
@@ -22,7 +23,7 @@ interface VerdictOptions {
   readonly at: Instant;
   readonly draft?: DraftContent | undefined;
   /** Events of the same attempt that no commit has told of yet. */
-  readonly before?: readonly LifecycleEvent[] | undefined;
+  readonly before?: () => readonly LifecycleEvent[] | undefined;
 }
 
 /**
@@ -63,10 +64,11 @@ export class VerdictWrite implements Write {
 
   done(outcome: Outcome): void {
     if (!outcome.ok && outcome.because === "stale" && this.#redecisions++ < MOST_REDECISIONS) {
-      void this.#redecide();
+      this.#options.writer.expect(this.#redecide());
       return;
     }
     const { parts, draft } = this.#options;
+    draft?.settle?.(outcome);
     if (outcome.ok) this.#announce();
     else if (outcome.because === "gone") parts.counters.add("unknown");
     else {
@@ -74,12 +76,12 @@ export class VerdictWrite implements Write {
       if (parts.bus.wants("job.lost"))
         parts.bus.emit(parts.bus.detail(this.#row, "job.lost", this.#options.at));
     }
-    draft?.settle?.(outcome);
   }
 
   #announce(): void {
-    const { parts, before, at } = this.#options;
+    const { parts, at } = this.#options;
     const { counters, bus, waiters, wakeSweepAt } = parts;
+    const before = this.#options.before?.();
     if (before) {
       counters.record(this.#row, before);
       bus.announce(this.#row, before, this.#row.startedAt ?? at);
@@ -112,7 +114,9 @@ export class VerdictWrite implements Write {
       writer.push(this);
     } catch (error) {
       parts.storeFailed(error, "load");
-      parts.system.after(100, () => void this.#redecide(), { keepAlive: true });
+      if (writer.isAbandoned) return;
+      await new Promise<void>((resolve) => parts.system.after(LOAD_AGAIN, resolve, { keepAlive: true }));
+      await this.#redecide();
     }
   }
 }

@@ -1,18 +1,30 @@
 import type { JobId, JobRow } from "../core/job/job.ts";
 
-type Listener = (row: JobRow | "look") => void;
+/** The ended job, a reason to look for oneself, or the word that nothing more will come. */
+type Listener = (told: JobRow | "look" | "closed") => void;
 
 /** Who waits in this process for which job to end. */
 export class Waiters {
   readonly #waiting = new Map<JobId, Set<Listener>>();
+  #isClosed = false;
 
   add(id: JobId, listener: Listener): () => void {
     const set = this.#waiting.get(id) ?? new Set();
     this.#waiting.set(id, set.add(listener));
     return () => {
       set.delete(listener);
-      if (set.size === 0) this.#waiting.delete(id);
+      if (set.size === 0 && this.#waiting.get(id) === set) this.#waiting.delete(id);
     };
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** The engine closes: whoever still waits is told so, instead of asking a closed store for ever. */
+  close(): void {
+    this.#isClosed = true;
+    for (const set of [...this.#waiting.values()]) for (const listener of [...set]) listener("closed");
   }
 
   has(id: JobId): boolean {

@@ -70,6 +70,16 @@ export function checkQueues(
   });
 }
 
+export function checkMiddleware(middleware: readonly Middleware[]): readonly Middleware[] {
+  if (!Array.isArray(middleware))
+    throw refuse("invalid_option", "work.middleware", middleware, "pass a list of functions");
+  for (const [index, layer] of middleware.entries()) {
+    if (typeof layer !== "function")
+      throw refuse("invalid_option", `work.middleware[${index}]`, layer, "pass a function");
+  }
+  return middleware;
+}
+
 export function checkMaxStuck(maxStuck: number): number {
   if (!Number.isInteger(maxStuck) || maxStuck < 1)
     throw refuse("invalid_limit", "work.maxStuck", maxStuck, "use a whole number from 1");

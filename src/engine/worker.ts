@@ -15,7 +15,14 @@ import { Pulse } from "./pulse.ts";
 import { type Decided, VerdictWrite } from "./verdict-write.ts";
 import { Watch } from "./watch.ts";
 import { within } from "./within.ts";
-import { checkMaxStuck, checkProcessors, checkQueues, WORK_KEYS, type WorkOptions } from "./work-options.ts";
+import {
+  checkMaxStuck,
+  checkMiddleware,
+  checkProcessors,
+  checkQueues,
+  WORK_KEYS,
+  type WorkOptions,
+} from "./work-options.ts";
 import { Writer } from "./writer.ts";
 
 const UNFLUSHED_ROOM = 600;
@@ -23,6 +30,8 @@ const MARK_AFTER = 400;
 const UNKNOWN_TYPE_DELAY = 5_000;
 const SHUTDOWN_GRACE = 5_000;
 const TOO_CLOSE_WAIT = 2;
+/** Of the handlers that ended while the event loop stood still, so many are named. */
+const MOST_NAMED = 100;
 
 /** Claims jobs, runs their handlers, and makes sure that each attempt gets its one verdict on time. */
 export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
@@ -32,7 +41,8 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   readonly middleware: readonly Middleware[];
   readonly #processors = new Map<string, Processor>();
   readonly #lanes = new Map<string, Lane>();
-  readonly #running = new Map<JobId, { attempt: Attempt; lane: Lane }>();
+  /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
+  readonly #running = new Map<Attempt, Lane>();
   readonly #stuck = new Set<Attempt>();
   readonly #watch: Watch;
   readonly #beat: BeatLoop;
@@ -47,13 +57,15 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   #markTimer: Timer | undefined;
   #isUnready = false;
   #onIdle: (() => void)[] = [];
+  readonly #confirms = new Set<Promise<void>>();
+  readonly #endedInGap: Attempt[] = [];
 
   constructor(parts: Parts, options: WorkOptions, onClosed: (worker: Worker) => void) {
     refuseUnknownKeys(options, "work", WORK_KEYS);
     this.parts = parts;
     this.id = parts.nextId();
     this.writer = new Writer(parts, () => this.#pumpAll());
-    this.middleware = options.middleware ?? [];
+    this.middleware = checkMiddleware(options.middleware ?? []);
     this.#onClosed = onClosed;
     this.#drain =
       options.drain === undefined ? 25_000 : parseDuration(options.drain, "work.drain", { zero: true });
@@ -108,7 +120,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   *attempts(): Iterable<Attempt> {
-    for (const { attempt } of this.#running.values()) yield attempt;
+    yield* this.#running.keys();
   }
 
   held(): Held[] {
@@ -140,8 +152,12 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   /** Somebody voided the fence of this job: ask the store at once what became of it. */
   suspect(id: JobId): void {
-    if (this.#running.has(id)) this.#beat.loop.wake();
-    else this.parts.counters.add("ignored");
+    for (const attempt of this.attempts()) {
+      if (attempt.row.id !== id) continue;
+      this.#beat.loop.wake();
+      return;
+    }
+    this.parts.counters.add("ignored");
   }
 
   // What lanes ask of their worker.
@@ -152,12 +168,12 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const processor = this.#processors.get(row.type);
     if (!processor) {
       this.#releaseUnknown(row);
-      lane.freed();
+      this.#free(lane);
       return;
     }
     const event: JobEvent = {
       type: "start",
-      policy: row.policy ?? this.#policyOf(processor, row),
+      policy: row.policy ?? this.policyOf(processor, row),
       upper: clock.upper(),
     };
     const now = clock.now();
@@ -165,18 +181,18 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     if (!decision.ok) this.#notEntered(lane, held, decision.because);
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
-      lane.freed();
+      this.#free(lane);
     } else if (row.strikes > 0) this.#enterMarked(lane, processor, row, decision);
     else this.#run(lane, new Attempt(this, processor, row, decision));
   }
 
   #run(lane: Lane, attempt: Attempt): void {
-    this.#running.set(attempt.row.id, { attempt, lane });
+    this.#running.set(attempt, lane);
     this.#markTimer ??= this.parts.system.after(MARK_AFTER, () => this.#markRunning());
     attempt.run();
   }
 
-  #policyOf(processor: Processor, row: JobRow): Policy {
+  policyOf(processor: Processor, row: JobRow): Policy {
     const { queues, rung: engine } = this.parts;
     const definition = processor.definition.rung;
     const enqueue = row.options?.rung;
@@ -195,11 +211,15 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   #notEntered(lane: Lane, held: Held, because: string): void {
     if (because === "too_close") {
       // The slot stays taken for the moment in which it cannot be told whether the deadline has passed.
-      this.parts.system.after(TOO_CLOSE_WAIT, () => this.enter(lane, held));
+      this.parts.system.after(TOO_CLOSE_WAIT, () => {
+        if (!this.isClosing) return this.enter(lane, held);
+        this.giveBack([held]);
+        this.#free(lane);
+      });
       return;
     }
     this.parts.counters.add("lost");
-    lane.freed();
+    this.#free(lane);
   }
 
   /** A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3). */
@@ -212,15 +232,18 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       }),
       done: (outcome) => {
         if (!outcome.ok) {
-          this.parts.counters.add("lost");
-          lane.freed();
+          // An outsider's change leaves the claim in force, so it is given back instead of being let run out.
+          if (outcome.because === "stale") this.giveBack([{ row }]);
+          else this.parts.counters.add("lost");
+          this.#free(lane);
           return;
         }
         const attempt = new Attempt(this, processor, row, decision);
         attempt.markWritten();
-        this.#running.set(row.id, { attempt, lane });
+        this.#running.set(attempt, lane);
         // The commit may have taken so long that the deadline passed meanwhile: then it is given back unentered.
-        if (attempt.row.softAt !== null && this.parts.clock.upper() >= attempt.row.softAt)
+        const { softAt } = attempt.row;
+        if (this.isClosing || (softAt !== null && this.parts.clock.upper() >= softAt))
           attempt.giveBackUnentered();
         else attempt.run();
       },
@@ -245,7 +268,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     writer.push(new VerdictWrite({ parts, writer, row, event, decision, at }));
   }
 
-  giveBack(held: readonly Held[]): void {
+  giveBack(held: readonly Pick<Held, "row">[]): void {
     const { clock, random } = this.parts;
     const now = clock.now();
     for (const { row } of held) {
@@ -256,7 +279,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   confirm(lane: Lane, held: readonly Held[]): void {
-    this.#beat.confirm(held).then(
+    const asked = this.#beat.confirm(held).then(
       (valid) => lane.confirmed(held.length, valid),
       // Without an answer nothing may be entered; the leases run out and the sweep gives the jobs to somebody else.
       (error) => {
@@ -264,6 +287,8 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
         lane.confirmed(held.length, []);
       },
     );
+    this.#confirms.add(asked);
+    void asked.finally(() => this.#confirms.delete(asked));
   }
 
   /** What a beat learned about a running attempt. */
@@ -289,12 +314,25 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   // What attempts ask of their worker.
 
   freed(attempt: Attempt): void {
-    const entry = this.#running.get(attempt.row.id);
-    if (entry?.attempt !== attempt) return;
-    this.#running.delete(attempt.row.id);
-    entry.lane.ranFor(this.parts.system.monotonic() - attempt.enteredAt);
-    entry.lane.freed();
-    if (this.#running.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    const lane = this.#running.get(attempt);
+    if (!lane) return;
+    this.#running.delete(attempt);
+    const now = this.parts.system.monotonic();
+    lane.ranFor(now - attempt.enteredAt);
+    // Whoever ends before the tick that is overdue was running meanwhile, and may be the one that blocked it.
+    if (!this.#pulse.isFresh(now) && this.#endedInGap.length < MOST_NAMED) this.#endedInGap.push(attempt);
+    this.#free(lane);
+  }
+
+  #free(lane: Lane): void {
+    lane.freed();
+    if (this.#onIdle.length > 0 && this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  /** No slot is taken, neither by a handler nor by a job that is about to be entered. */
+  get #isIdle(): boolean {
+    for (const lane of this.#lanes.values()) if (lane.running > 0) return false;
+    return true;
   }
 
   stuck(attempt: Attempt): void {
@@ -354,13 +392,15 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   /** Looks after jobs that wait too long; there is nothing to look after once nothing is held or running. */
   #tick(now: number): boolean {
     for (const lane of this.#lanes.values()) lane.tidy(now);
+    if (this.#running.size > 0) this.#beat.keepUp(now);
     return this.#running.size > 0 || this.#heldCount > 0;
   }
 
   /** The event loop stood still: say which jobs were running, and let a beat tell which of them are still ours. */
   #blocked(gap: number): void {
     const { bus, clock, logger } = this.parts;
-    const jobs = [...this.attempts()].map(({ row }) => ({ id: row.id, type: row.type }));
+    const running = [...this.#endedInGap.splice(0), ...this.attempts()];
+    const jobs = running.map(({ row }) => ({ id: row.id, type: row.type }));
     logger.warn(
       { gap: Math.round(gap), jobs },
       "the event loop was blocked; no deadline in this process could be kept meanwhile",
@@ -397,7 +437,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       const running = [...this.attempts()];
       const graceOf = ({ policy }: Attempt) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
       for (const attempt of running) attempt.shutDown(clock.now() + graceOf(attempt));
-      await this.#idleWithin(Math.max(...running.map(graceOf)));
+      await this.#idleWithin(Math.max(0, ...running.map(graceOf)));
       for (const attempt of [...this.attempts()]) attempt.release();
     }
     await this.#finish(stopped);
@@ -409,7 +449,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   async #finish(stopped: Promise<unknown>): Promise<void> {
     const { system } = this.parts;
-    await within(system, SHUTDOWN_GRACE, stopped);
+    await within(system, SHUTDOWN_GRACE, Promise.all([stopped, ...this.#confirms]));
     this.#giveBackHeld();
     await within(system, SHUTDOWN_GRACE, this.writer.flushed());
     this.writer.abandon();
@@ -421,7 +461,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   #idleWithin(delay: number): Promise<boolean> {
-    if (this.#running.size === 0) return Promise.resolve(true);
+    if (this.#isIdle) return Promise.resolve(true);
     return new Promise((resolve) => {
       const timer = this.parts.system.after(delay, () => resolve(false), { keepAlive: true });
       this.#onIdle.push(() => {

@@ -26,6 +26,7 @@ export class Writer {
   #isBusy = false;
   #idle: (() => void)[] = [];
   #isClosed = false;
+  #expected = 0;
 
   /** `onCommitted` is called after each batch: there is room again for whoever was waiting for it. */
   constructor(parts: Parts, onCommitted: () => void) {
@@ -45,10 +46,27 @@ export class Writer {
     this.#parts.system.soon(() => void this.#drain());
   }
 
+  /** Waits for work that may end in another write: nothing is flushed before it has. */
+  expect(work: Promise<void>): void {
+    this.#expected += 1;
+    void work.finally(() => {
+      this.#expected -= 1;
+      this.#tellFlushed();
+    });
+  }
+
   /** Resolves when everything pushed so far is committed, or the writer gave up. */
   flushed(): Promise<void> {
-    if (!this.#isBusy) return Promise.resolve();
+    if (!this.#isBusy && this.#expected === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #tellFlushed(): void {
+    if (!this.#isBusy && this.#expected === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  get isAbandoned(): boolean {
+    return this.#isClosed;
   }
 
   /** Stops retrying: whatever is not committed by now will be judged by the sweep. */
@@ -67,7 +85,7 @@ export class Writer {
       this.#onCommitted();
     }
     this.#isBusy = false;
-    for (const resolve of this.#idle.splice(0)) resolve();
+    this.#tellFlushed();
   }
 
   #takeBatch(): { writes: Write[]; units: Unit[] } {

@@ -51,7 +51,8 @@ class Simulation implements SimSystem {
 
   readonly after = (delay: number, callback: () => void): Timer => {
     const timer: SimTimer = {
-      dueAt: this.#monotonic + Math.max(0, delay),
+      // Whole milliseconds, as a machine's own timers have: fractions of a pace would shift every deadline behind them.
+      dueAt: this.#monotonic + Math.max(0, Math.ceil(delay)),
       callback,
       cancel: () => this.#cancel(timer),
     };

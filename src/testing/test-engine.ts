@@ -11,8 +11,8 @@ export interface TestEngineOptions extends RungOptions {
   readonly seed?: number;
   /** The virtual time at the start. Default 2030-01-01T00:00:00Z. */
   readonly startAt?: string | Date;
-  /** A store of one's own; a memory store on the virtual clock otherwise. */
-  readonly store?: Store;
+  /** A store of one's own, or a function that opens one on the virtual clock; a memory store otherwise. */
+  readonly store?: Store | ((clock: () => Instant) => Store | Promise<Store>);
   readonly logger?: Logger;
 }
 
@@ -25,6 +25,8 @@ export interface TestEngine extends AsyncDisposable {
   advance(delay: Duration): Promise<void>;
   /** Lets everything happen that needs no time. */
   settle(): Promise<void>;
+  /** For handlers under test: resolves after so much virtual time, or rejects when the signal aborts. */
+  sleep(delay: Duration, signal?: AbortSignal): Promise<void>;
   /** The virtual time. */
   now(): Instant;
   close(): Promise<void>;
@@ -36,7 +38,8 @@ export async function openTestEngine(options: TestEngineOptions = {}): Promise<T
   const system = createSimSystem({ seed: options.seed ?? 1, startAt });
   // The store's clock is virtual time itself: a jump of the machine's wall clock must not move it.
   const now = () => Math.floor(startAt + system.monotonic());
-  const { seed: _seed, startAt: _startAt, store = createMemoryStore({ clock: now }), ...rest } = options;
+  const { seed: _seed, startAt: _startAt, store: given, ...rest } = options;
+  const store = (typeof given === "function" ? await given(now) : given) ?? createMemoryStore({ clock: now });
   const engine = await Engine.open({ ...rest, store, system });
   const close = async () => {
     const closing = engine.close({ drain: "0s" });
@@ -51,6 +54,22 @@ export async function openTestEngine(options: TestEngineOptions = {}): Promise<T
     close,
     advance: (delay) => system.advance(parseDuration(delay, "delay", { zero: true })),
     settle: () => system.settle(),
+    sleep: (delay, signal) => sleep(system, parseDuration(delay, "delay", { zero: true }), signal),
     [Symbol.asyncDispose]: close,
   };
+}
+
+function sleep(system: SimSystem, delay: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      timer.cancel();
+      reject(signal?.reason);
+    };
+    const timer = system.after(delay, () => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    });
+    if (signal?.aborted) abort();
+    else signal?.addEventListener("abort", abort, { once: true });
+  });
 }

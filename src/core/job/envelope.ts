@@ -37,6 +37,11 @@ export interface EnqueueOptions extends RungOptions {
   readonly meta?: { readonly [key: string]: Json };
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
+  /**
+   * The caller's own transaction on the same database (a `pg` client, a better-sqlite3 handle): the job exists if and
+   * only if that transaction commits.
+   */
+  readonly tx?: unknown;
 }
 
 /** What an enqueue answers: the job, and whether its id or unique key was known already. */
@@ -87,6 +92,7 @@ const KEYS = [
   "timeouts",
   "retry",
   "retention",
+  "tx",
 ] as const;
 
 /** A parsed enqueue that many payloads can share: everything but the id and the payload. */

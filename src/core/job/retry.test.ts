@@ -37,7 +37,7 @@ describe("4.1 backoffs", () => {
 
   it("4.1 delays have a max too, by default the longest of them", () => {
     expect(delays(["1s", "1h"]).max).toBe(3_600_000);
-    expect(plan(delays(["1s", "1h", "5s"], { max: "1m" }), 4)).toEqual([1_000, 60_000, 5_000, 5_000]);
+    expect(first(delays(["1s", "1h", "5s"], { max: "1m" }))).toEqual([1_000, 60_000, 5_000, 5_000]);
   });
 
   it("4.1 defaults as Open Job Spec: 3 attempts, exponential from 1 s, doubling, max 5 min, jitter on", () => {

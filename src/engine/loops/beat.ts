@@ -1,4 +1,5 @@
 import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
+import type { Timer } from "../../ports/system.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Held } from "../lane.ts";
 import { Loop } from "../loop.ts";
@@ -43,6 +44,7 @@ export class BeatLoop {
   }
 
   async #round(): Promise<number> {
+    this.#beganAt = this.#parts.system.monotonic();
     const attempts = [...this.#host.attempts()].filter((attempt) => !attempt.isOver);
     for (let from = 0; from === 0 || from < attempts.length; from += BATCH_LIMIT) {
       await this.#beat(attempts.slice(from, from + BATCH_LIMIT));
@@ -52,8 +54,10 @@ export class BeatLoop {
 
   async #beat(attempts: readonly Attempt[]): Promise<void> {
     const sent = attempts.map((attempt) => {
-      const { row, unsentStallAt } = attempt;
-      attempt.unsentStallAt = undefined;
+      const { row } = attempt;
+      // Before the start is marked the row holds the claim's lease, which a long heartbeat must not stretch.
+      const unsentStallAt = attempt.mark === "written" ? attempt.unsentStallAt : undefined;
+      if (unsentStallAt !== undefined) attempt.unsentStallAt = undefined;
       // Two revisions are fine while our own start mark is on its way: the one before it and the one after.
       return {
         id: row.id,
@@ -90,18 +94,26 @@ export class BeatLoop {
       .map((entry) => Object.assign(entry, { confirmedAt }));
   }
 
+  /** A worker that was idle rests longer than a running job may wait for the word that it was cancelled. */
+  keepUp(now: number): void {
+    if (now - this.#beganAt < BUSY_EVERY) return;
+    this.#beganAt = now;
+    this.loop.wake();
+  }
+
   /** A handler's own beat must reach the store well before the last one it knows of runs out. */
   hurry(attempt: Attempt): void {
     const every = (attempt.row.heartbeat ?? BUSY_EVERY * 4) / 4;
     if (this.#hurried || every >= BUSY_EVERY) return;
-    this.#hurried = true;
-    this.#parts.system.after(Math.max(SHORTEST, every), () => {
-      this.#hurried = false;
+    this.#hurried = this.#parts.system.after(Math.max(SHORTEST, every), () => {
+      this.#hurried = undefined;
       this.loop.wake();
     });
   }
 
-  #hurried = false;
+  #hurried: Timer | undefined;
+  /** Monotonic time at which the last round began. */
+  #beganAt = 0;
 
   #pace(): number {
     for (const _attempt of this.#host.attempts()) return BUSY_EVERY;
@@ -110,6 +122,7 @@ export class BeatLoop {
 
   /** The last word of a worker that closes: its record goes, so nobody waits for its next beat. */
   async close(): Promise<void> {
+    this.#hurried?.cancel();
     await this.loop.stop();
     const { store, clock, storeFailed } = this.#parts;
     await store

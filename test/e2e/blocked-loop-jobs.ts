@@ -1,0 +1,20 @@
+import { constant, defineJob, unchecked } from "../../src/index.ts";
+
+const retry = { attempts: 3, backoff: constant({ first: "10ms", jitter: false }) };
+
+/** Blocks the event loop of its worker for so many milliseconds. */
+export const blocker = defineJob({
+  type: "loop.block",
+  payload: unchecked<number>(),
+  result: unchecked<string>(),
+  retry,
+});
+
+/** Beats for so many milliseconds, and tells by whom it was ended. */
+export const innocent = defineJob({
+  type: "loop.innocent",
+  payload: unchecked<number>(),
+  result: unchecked<string>(),
+  timeouts: { heartbeat: "1s" },
+  retry,
+});

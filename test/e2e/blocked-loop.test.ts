@@ -1,0 +1,111 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type CounterSnapshot, type EngineEvent, openEngine } from "../../src/index.ts";
+import { blocker, innocent } from "./blocked-loop-jobs.ts";
+
+interface Report {
+  readonly events: readonly EngineEvent[];
+  readonly counters: CounterSnapshot;
+}
+
+/** Waits for the first message that has this field. */
+async function told<Value>(child: ChildProcess, field: string): Promise<Value> {
+  for (;;) {
+    const [message] = (await once(child, "message")) as [Record<string, Value>];
+    if (message[field] !== undefined) return message as Value;
+  }
+}
+
+function startWorker(store: string, name: string): ChildProcess {
+  const script = new URL("./blocked-loop-worker.ts", import.meta.url);
+  const child = fork(script, [store, name], { execArgv: ["--disable-warning=ExperimentalWarning"] });
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  });
+  return child;
+}
+
+async function reportOf(child: ChildProcess): Promise<Report> {
+  const report = told<Report>(child, "events");
+  child.send("report");
+  return report;
+}
+
+async function closed(child: ChildProcess): Promise<void> {
+  const exited = once(child, "exit");
+  child.send("close");
+  await exited;
+}
+
+const ENDS = ["job.completed", "job.discarded", "job.failed"];
+
+function endsOf({ events }: Report, id: string): string[] {
+  return events
+    .filter((event) => "id" in event && event.id === id && ENDS.includes(event.name))
+    .map(({ name }) => name);
+}
+
+describe("3.6 a handler that blocks the event loop of its worker", () => {
+  it("3.6 is named, the innocents beside it are taken over, and no job gets two verdicts", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "curfew-blocked-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const store = `sqlite:${join(folder, "curfew.db")}`;
+    await using engine = await openEngine({ store });
+    const blocked = startWorker(store, "blocked");
+    await told(blocked, "ready");
+    const innocents = await engine.enqueueMany(innocent, [3_000, 3_000, 3_000]);
+    const guilty = await engine.enqueue(blocker, 6_000);
+    await told(blocked, "blocking");
+    const healthy = startWorker(store, "healthy");
+
+    const results = await Promise.all(innocents.map((job) => job.result({ within: "30s" })));
+    expect(results).toEqual(["healthy", "healthy", "healthy"]);
+    expect(await guilty.result({ within: "30s" })).toBe("blocked");
+
+    const [before, after] = [await reportOf(blocked), await reportOf(healthy)];
+    const named = before.events.find((event) => event.name === "worker.blocked");
+    expect(named?.name === "worker.blocked" && named.gap).toBeGreaterThan(5_000);
+    expect(named?.name === "worker.blocked" && named.jobs.map(({ id }) => id).sort()).toEqual(
+      [...innocents, guilty].map(({ id }) => id).sort(),
+    );
+    for (const { id } of innocents) {
+      const row = await engine.load(id);
+      expect(row).toMatchObject({
+        state: "completed",
+        attempt: 2,
+        errors: [{ type: "stalled", attempt: 1 }],
+      });
+      expect(endsOf(before, id)).toEqual([]);
+      expect(endsOf(after, id).filter((name) => name === "job.completed")).toEqual(["job.completed"]);
+    }
+    expect(endsOf(before, guilty.id)).toEqual(["job.completed"]);
+    expect(endsOf(after, guilty.id)).toEqual([]);
+    expect(before.counters).toMatchObject({ completed: 1, lost: 3 });
+    expect(after.counters.completed).toBe(3);
+    await Promise.all([closed(blocked), closed(healthy)]);
+  });
+
+  it("5.2 a process whose worker has closed ends by itself", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "curfew-blocked-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const store = `sqlite:${join(folder, "curfew.db")}`;
+    const child = startWorker(store, "quiet");
+    await told(child, "ready");
+    await using engine = await openEngine({ store });
+    const job = await engine.enqueue(innocent, 60_000);
+    while ((await engine.load(job.id))?.state !== "active") {
+      // Real time: a child process cannot be stepped, and has no event to wait for here.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await closed(child);
+    expect(child.exitCode).toBe(0);
+    expect(await engine.load(job.id)).toMatchObject({ state: "available", attempt: 0, returns: 1 });
+  });
+});

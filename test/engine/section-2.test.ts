@@ -1,0 +1,314 @@
+import { describe, expect, it } from "vitest";
+import { constant, type Middleware, processor, type RungOptions, TimeoutError } from "../../src/index.ts";
+import { createSimSystem } from "../../src/testing/index.ts";
+import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, shared, storeOn } from "./stage.ts";
+
+const WRITTEN = ["enqueue", "definition", "queue", "engine"] as const;
+type Rung = (typeof WRITTEN)[number];
+
+/** Each rung says a limit of its own, so that the limit tells who won. */
+const SAYS: Record<Rung, number> = { enqueue: 11, definition: 12, queue: 13, engine: 14 };
+
+function said(rung: Rung, rungs: readonly Rung[]): RungOptions {
+  if (!rungs.includes(rung)) return {};
+  const seconds = SAYS[rung];
+  return {
+    timeouts: {
+      attempt: `${seconds}s`,
+      grace: `${seconds}s`,
+      heartbeat: `${seconds}m`,
+      total: `${seconds}h`,
+    },
+    retry: { attempts: seconds, backoff: constant({ first: `${seconds}s` }) },
+    retention: `${seconds}d`,
+  };
+}
+
+describe("2 which setting wins, per field", () => {
+  it.each(WRITTEN.map((name, index) => [name, WRITTEN.slice(index)] as const))(
+    "2 %s goes before all that are less specific",
+    async (winner, rungs) => {
+      const stage = await openStage(said("engine", rungs));
+      await stage.engine.configureQueue("default", said("queue", rungs));
+      const { definition, processors } = jobWith(deaf, said("definition", rungs));
+      stage.work(processors);
+      const job = await stage.engine.enqueue(definition, null, said("enqueue", rungs));
+      await stage.advance("1s");
+      const row = await stage.load(job);
+      const seconds = SAYS[winner];
+      expect(row.policy).toMatchObject({
+        attempt: seconds * 1_000,
+        grace: seconds * 1_000,
+        heartbeat: seconds * 60_000,
+        retry: { attempts: seconds, backoff: { first: seconds * 1_000 } },
+        retention: { completed: seconds * 86_400_000 },
+      });
+      expect(row.totalAt).toBe(START + seconds * 3_600_000);
+      expect(new Set(Object.values(row.policy?.rungs ?? {}))).toContain(winner);
+      const explained = await stage.engine.explain(job.id, definition);
+      expect(explained.fields.find(({ field }) => field === "attempt")).toMatchObject({ rung: winner });
+    },
+  );
+
+  it("2 a field left out falls through: naming a duration at enqueue never resets the mode", async () => {
+    const stage = await openStage({ timeouts: { grace: "7s" } });
+    await stage.engine.configureQueue("default", { timeouts: { heartbeat: "8m" } });
+    const { definition, processors } = jobWith(deaf, { timeouts: { mode: "discard", attempt: "5s" } });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition, null, { timeouts: { attempt: "3s" } });
+    await stage.advance("1s");
+    expect((await stage.load(job)).policy).toMatchObject({
+      attempt: 3_000,
+      mode: "discard",
+      heartbeat: 480_000,
+      grace: 7_000,
+      rungs: {
+        attempt: "enqueue",
+        mode: "definition",
+        heartbeat: "queue",
+        grace: "engine",
+        backoff: "built-in",
+      },
+    });
+  });
+
+  it("2 settings of a queue are rows: a second engine on the same store sees them", async () => {
+    const pair = await openPair();
+    const { definition, processors } = jobWith(deaf);
+    await pair.first.engine.configureQueue("default", { timeouts: { attempt: "42s", wait: "2m" } });
+    await pair.advance(5_000);
+    pair.second.work(processors);
+    const job = await pair.second.engine.enqueue(definition);
+    await pair.advance(1_000);
+    const row = await pair.second.load(job);
+    expect(row.policy).toMatchObject({ attempt: 42_000, rungs: { attempt: "queue" } });
+    expect(row.options).toMatchObject({ wait: 120_000, waitFrom: "queue" });
+  });
+
+  it("2 a changed queue setting holds for jobs that start after it", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(deaf);
+    stage.work(processors);
+    const before = await stage.engine.enqueue(definition);
+    await stage.advance("1s");
+    await stage.engine.configureQueue("default", { timeouts: { attempt: "42s" } });
+    const after = await stage.engine.enqueue(definition);
+    await stage.advance("1s");
+    expect((await stage.load(before)).policy?.attempt).toBe(1_800_000);
+    expect((await stage.load(after)).policy?.attempt).toBe(42_000);
+  });
+});
+
+describe("2 what is fixed when", () => {
+  it("2 a redeploy does not reshape a job that has begun", async () => {
+    const pair = await openPair();
+    const rung: RungOptions = {
+      timeouts: { attempt: "10s", grace: "1s" },
+      retry: { attempts: 3, backoff: constant({ first: "20s", jitter: false }) },
+    };
+    const old = jobWith(obedient, rung);
+    const worker = pair.first.work(old.processors);
+    const job = await pair.first.engine.enqueue(old.definition);
+    await pair.advance(11_000);
+    expect((await pair.first.load(job)).state).toBe("retryable");
+    await worker.close();
+    const redeployed = jobWith(obedient, {
+      timeouts: { attempt: "5m", grace: "5m" },
+      retry: { attempts: 1 },
+    });
+    pair.second.work(redeployed.processors);
+    await pair.advance(21_000);
+    const row = await pair.first.load(job);
+    expect(row).toMatchObject({ state: "active", attempt: 2, policy: { attempt: 10_000, grace: 1_000 } });
+    expect(row.softAt).toBe((row.startedAt ?? 0) + 10_000);
+    await pair.advance(11_000);
+    expect(await pair.first.load(job)).toMatchObject({ state: "retryable", attempt: 2 });
+  });
+
+  it("2 total and wait are fixed to the millisecond at enqueue, whatever the worker's definition says", async () => {
+    const stage = await openStage();
+    const producer = jobOf({ timeouts: { wait: "5m", total: "7m" } });
+    const { processors } = jobWith(deaf, { timeouts: { wait: "1m", total: "2m" } });
+    const job = await stage.engine.enqueue(producer);
+    await stage.advance("90s");
+    stage.work(processors);
+    await stage.advance("10s");
+    expect(await stage.load(job)).toMatchObject({ state: "active", totalAt: START + 420_000 });
+  });
+
+  it("2 they survive a restart of everything but the store", async () => {
+    const system = createSimSystem({ seed: 3, startAt: START });
+    const store = storeOn(system);
+    const before = await openStage({ store: shared(store) });
+    const job = await before.engine.enqueue(jobOf({ timeouts: { total: "1h" } }));
+    await before.close();
+    system.pause(1_800_000);
+    const after = await openStage({ store: shared(store) });
+    expect((await after.load(job)).totalAt).toBe(START + 3_600_000);
+    expect(after.engine.now()).toBe(START + 1_800_000);
+  });
+});
+
+describe("2 explain", () => {
+  it("2 before the first start: what a start now would give", async () => {
+    const stage = await openStage({ timeouts: { attempt: "1h" } });
+    await stage.engine.configureQueue("default", { timeouts: { total: "10s" } });
+    const definition = jobOf({ timeouts: { attempt: "2m" }, retry: { attempts: 5 } });
+    const job = await stage.engine.enqueue(definition, null, { timeouts: { attempt: "30s" } });
+    const explained = await stage.engine.explain(job.id, definition);
+    expect(explained.fixed).toBe(false);
+    expect(explained.fields.find(({ field }) => field === "attempt")).toEqual({
+      field: "attempt",
+      value: "30s",
+      rung: "enqueue",
+      lost: [
+        { rung: "definition", value: "2m" },
+        { rung: "engine", value: "1h" },
+        { rung: "built-in", value: "30m" },
+      ],
+    });
+    expect(explained.instants).toMatchObject({ soft: START + 10_000, total: START + 10_000, due: START });
+    expect(explained.warnings.join("\n")).toMatch(/backoffs of 5 attempts/);
+    expect(explained.warnings.join("\n")).toMatch(/attempt \(30s\) is longer than total \(10s\)/);
+    expect(explained.toString()).toContain("Policies are what a first start now would fix.");
+  });
+
+  it("2 after it: what the start fixed, and what was said since and lost", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(deaf, { timeouts: { attempt: "2m" } });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("1s");
+    const redeployed = jobOf({ timeouts: { attempt: "9m" } });
+    const explained = await stage.engine.explain(job.id, redeployed);
+    expect(explained.fixed).toBe(true);
+    expect(explained.instants).toMatchObject({ soft: START + 120_000, hard: START + 150_000 });
+    expect(explained.fields.find(({ field }) => field === "attempt")).toMatchObject({
+      value: "2m",
+      rung: "definition",
+    });
+  });
+});
+
+describe("2 middleware", () => {
+  const wrap =
+    (name: string, seen: string[]): Middleware =>
+    async (_context, next) => {
+      seen.push(`> ${name}`);
+      try {
+        return await next();
+      } finally {
+        seen.push(`< ${name}`);
+      }
+    };
+
+  it("2 runs outer to inner around the attempt, and its value is the result", async () => {
+    const stage = await openStage();
+    const seen: string[] = [];
+    const { definition, processors } = jobWith(() => {
+      seen.push("handler");
+      return 1;
+    });
+    const doubled: Middleware = async (_context, next) => ((await next()) as number) * 2;
+    stage.work(processors, { middleware: [wrap("outer", seen), doubled, wrap("inner", seen)] });
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    await expect(job.result()).resolves.toBe(2);
+    expect(seen).toEqual(["> outer", "> inner", "handler", "< inner", "< outer"]);
+  });
+
+  it.each([
+    ["a handler that obeys", obedient, "5s"],
+    ["a handler that is deaf, at its hard deadline", deaf, "7s"],
+  ])("2 sees the TimeoutError of %s, and the retry policy sees it too", async (_name, run, after) => {
+    const stage = await openStage();
+    const seen: [string, number][] = [];
+    const { definition, processors } = jobWith(run, {
+      timeouts: { attempt: "5s", grace: "2s" },
+      retry: { backoff: constant({ first: "1h" }) },
+    });
+    const spy: Middleware = async (_context, next) =>
+      next().catch((error: Error) => {
+        if (error instanceof TimeoutError) seen.push([error.kind, stage.now() - START]);
+        throw error;
+      });
+    stage.work(processors, { middleware: [spy] });
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("7s");
+    expect(seen).toEqual([["execution", Number(after.slice(0, 1)) * 1_000]]);
+    const row = await stage.load(job);
+    expect([row.state, row.errors?.[0]?.type]).toEqual(["retryable", "timeout"]);
+  });
+
+  it("2 what the handler threw after our signal is the cause of the TimeoutError", async () => {
+    const stage = await openStage();
+    const causes: unknown[] = [];
+    const { definition, processors } = jobWith(
+      async (context) => {
+        await obedient(context).catch(() => {});
+        throw new RangeError("while cleaning up");
+      },
+      { timeouts: { attempt: "5s" } },
+    );
+    const spy: Middleware = async (_context, next) =>
+      next().catch((error) => {
+        causes.push(error instanceof TimeoutError && error.cause);
+        throw error;
+      });
+    stage.work(processors, { middleware: [spy] });
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("5s");
+    expect(causes).toEqual([expect.any(RangeError)]);
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({
+      type: "timeout",
+      cause: { type: "RangeError", message: "while cleaning up" },
+    });
+  });
+
+  it("2 next() twice is refused", async () => {
+    const stage = await openStage();
+    let runs = 0;
+    const { definition, processors } = jobWith(() => ++runs);
+    const twice: Middleware = async (_context, next) => {
+      await next();
+      return next();
+    };
+    stage.work(processors, { middleware: [twice] });
+    const job = await stage.engine.enqueue(definition, null, { retry: { attempts: 1 } });
+    await stage.settle();
+    const row = await stage.load(job);
+    expect([row.state, row.errors?.[0]?.message]).toEqual([
+      "discarded",
+      "next() was called twice by one middleware",
+    ]);
+    expect(runs).toBe(1);
+  });
+
+  it("2 middleware that throws, at once or later, is a failed attempt", async () => {
+    const stage = await openStage();
+    const { definition } = jobWith(() => 1);
+    const bad = (() => {
+      throw new TypeError("no");
+    }) as unknown as Middleware;
+    stage.work([processor(definition, () => 1)], { middleware: [bad] });
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "TypeError", attempt: 1 });
+  });
+
+  it("3.7 a deaf handler inside middleware stays stuck until it ends itself", async () => {
+    const stage = await openStage();
+    let end = () => {};
+    const { definition, processors } = jobWith(() => new Promise<void>((resolve) => (end = resolve)), {
+      timeouts: { attempt: "5s", grace: "1s" },
+      retry: { attempts: 1 },
+    });
+    const worker = stage.work(processors, { middleware: [async (_context, next) => next()] });
+    await stage.engine.enqueue(definition);
+    await stage.advance("10s");
+    expect(worker.status()).toMatchObject({ stuck: 1, running: 0 });
+    end();
+    await stage.settle();
+    expect(worker.status().stuck).toBe(0);
+  });
+});

@@ -1,0 +1,460 @@
+import { describe, expect, it } from "vitest";
+import type { Schema } from "../../src/core/schema.ts";
+import { defineJob, processor, type RungOptions, type StopError, TimeoutError } from "../../src/index.ts";
+import { createGate, createSimSystem, faultyStore } from "../../src/testing/index.ts";
+import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, sleepOn, storeOn } from "./stage.ts";
+
+const once: RungOptions = { retry: { attempts: 1 } };
+
+describe("3.1 never entered past a deadline", () => {
+  it.each([
+    ["wait", { wait: "10s" }, "enqueue_ttl_expired"],
+    ["total", { total: "10s" }, "total_timeout"],
+    ["total before wait", { total: "10s", wait: "10s" }, "total_timeout"],
+  ] as const)("3.1 %s", async (_name, timeouts, type) => {
+    const stage = await openStage();
+    let entered = 0;
+    const { definition, processors } = jobWith(() => void entered++, { timeouts });
+    await stage.engine.pause("default");
+    const job = await stage.engine.enqueue(definition);
+    stage.work(processors);
+    // The machine stands still over the deadline, so that the claim comes before any sweep.
+    stage.system.pause(10_000);
+    await stage.engine.resume("default");
+    await stage.advance("1s");
+    const row = await stage.load(job);
+    expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", type]);
+    expect(entered).toBe(0);
+  });
+
+  it("3.1 a cancelled job is never entered", async () => {
+    const stage = await openStage();
+    let entered = 0;
+    const { definition, processors } = jobWith(() => void entered++);
+    const job = await stage.engine.enqueue(definition);
+    await stage.engine.cancel(job.id);
+    stage.work(processors);
+    await stage.advance("1m");
+    expect(entered).toBe(0);
+    expect(stage.names(job.id)).toEqual(["job.enqueued", "job.cancelled"]);
+  });
+
+  it("3.1 an engine that does not know the time well enters only what is certainly in time", async () => {
+    const system = createSimSystem({ seed: 5, startAt: START });
+    // The clock answers after 300 ms, so the true time lies somewhere in the 300 ms before it.
+    const slow = faultyStore(storeOn(system), (call) =>
+      call === "clock" ? { delay: () => sleepOn(system, 300) } : undefined,
+    );
+    const opening = openStageOn(system, slow);
+    await system.advance(300);
+    const engine = await opening;
+    const entries: { at: number; totalAt: number }[] = [];
+    const { definition, processors } = jobWith(({ payload }) => {
+      entries.push({ at: START + system.monotonic(), totalAt: payload as number });
+    });
+    engine.work({ processors });
+    for (let room = 0; room <= 600; room += 20) {
+      await engine.pause("default");
+      const totalAt = engine.now() + room + 50;
+      await engine.enqueue(definition, totalAt, { timeouts: { total: `${room + 50}ms` } });
+      await system.advance(50);
+      await engine.resume("default");
+      await system.advance(1_000);
+    }
+    expect(entries.length).toBeGreaterThan(5);
+    expect(entries.length).toBeLessThan(31);
+    for (const { at, totalAt } of entries) expect(at).toBeLessThan(totalAt);
+    const closing = engine.close();
+    await system.advance(10_000);
+    await closing;
+  });
+
+  it("3.1 a schema that takes too long spends the attempt, and its handler is not entered", async () => {
+    const stage = await openStage();
+    let entered = 0;
+    let validated = 0;
+    const slow: Schema<unknown, unknown> = {
+      "~standard": {
+        version: 1,
+        vendor: "test",
+        validate: async (value) => {
+          // The first validation is the one at enqueue.
+          if (validated++ > 0) await stage.sleep(30_000);
+          return { value };
+        },
+      },
+    };
+    const definition = defineJob({ type: "a", payload: slow, ...once, timeouts: { attempt: "10s" } });
+    stage.work([processor(definition, () => void entered++)]);
+    const job = await stage.engine.enqueue(definition, null);
+    await stage.advance("31s");
+    const row = await stage.load(job);
+    expect([entered, row.state, row.errors?.[0]?.type]).toEqual([0, "discarded", "timeout"]);
+  });
+
+  it("3.1 a handler that throws at once after an asynchronous schema is a failed attempt", async () => {
+    const stage = await openStage();
+    const schema: Schema<unknown, unknown> = {
+      "~standard": { version: 1, vendor: "test", validate: async (value) => ({ value }) },
+    };
+    const definition = defineJob({ type: "a", payload: schema, ...once });
+    stage.work([
+      processor(definition, () => {
+        throw new RangeError("at once");
+      }),
+    ]);
+    const job = await stage.engine.enqueue(definition, null);
+    await stage.settle();
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "RangeError" });
+  });
+});
+
+async function openStageOn(system: ReturnType<typeof createSimSystem>, store: ReturnType<typeof storeOn>) {
+  const { Engine } = await import("../../src/engine/engine.ts");
+  return Engine.open({ system, store });
+}
+
+describe("3.1 a claim is a short lease, not a start", () => {
+  /** Handlers of 50 ms, so that a worker with one slot holds others ahead. */
+  async function prefetching() {
+    const stage = await openStage();
+    const gate = createGate();
+    let blocks = false;
+    const { definition, processors } = jobWith(() => (blocks ? gate.pass() : stage.sleep(50)), {
+      timeouts: { heartbeat: "5s", attempt: "10s" },
+    });
+    const worker = stage.work(processors, { queues: { default: { concurrency: 1 } } });
+    await stage.engine.enqueueMany(definition, [1, 2, 3]);
+    await stage.advance("1s");
+    blocks = true;
+    const jobs = await stage.engine.enqueueMany(definition, [4, 5, 6]);
+    await stage.settle();
+    return { stage, worker, gate, jobs };
+  }
+
+  it("3.1 prefetched jobs run no attempt or heartbeat clock", async () => {
+    const { stage, worker, jobs } = await prefetching();
+    expect(worker.status()).toMatchObject({ running: 1 });
+    expect(worker.status().held).toBeGreaterThan(0);
+    const held = await stage.load(jobs[1] as { id: string });
+    expect(held).toMatchObject({ state: "active", attempt: 0, startedAt: null, softAt: null });
+  });
+
+  it("3.1 what is held too long is handed back unspent, for others to take", async () => {
+    const { stage, worker, jobs } = await prefetching();
+    await stage.advance("1200ms");
+    expect(worker.status().held).toBe(0);
+    const row = await stage.load(jobs[1] as { id: string });
+    expect(row).toMatchObject({ state: "available", attempt: 0, strikes: 0, returns: 0 });
+    expect(stage.names(row.id)).toContain("job.released");
+  });
+
+  it("3.1 a cancel confirmed before the holder's last confirmation is never entered", async () => {
+    const { stage, gate, jobs } = await prefetching();
+    const second = jobs[1] as { id: string };
+    await stage.engine.cancel(second.id);
+    await stage.advance("500ms");
+    gate.open();
+    await stage.advance("2s");
+    expect(await stage.load(second)).toMatchObject({ state: "cancelled", attempt: 0 });
+    expect(stage.names(second.id)).not.toContain("job.started");
+  });
+
+  it("3.1 after a standstill nothing is entered before a beat was confirmed", async () => {
+    const pair = await openPair();
+    const entered: string[] = [];
+    const { definition, processors } = jobWith(async ({ payload }) => {
+      entered.push(`second ${payload}`);
+      await sleepOn(pair.second.system, 50);
+    });
+    const others = jobWith(async ({ payload }) => void entered.push(`first ${payload}`));
+    pair.second.work(processors, { queues: { default: { concurrency: 1 } } });
+    await pair.second.engine.enqueueMany(definition, [1, 2, 3]);
+    await pair.advance(1_000);
+    entered.length = 0;
+    const jobs = await pair.second.engine.enqueueMany(definition, [4, 5, 6]);
+    await pair.second.settle();
+    pair.first.work(others.processors);
+    // The second machine stands still for longer than the lease of what it holds.
+    await pair.pauseSecond(90_000);
+    await pair.advance(5_000);
+    expect([...entered].sort()).toEqual(["first 4", "first 5", "first 6", "second 4"]);
+    for (const job of jobs)
+      expect(await pair.first.load(job)).toMatchObject({ state: "completed", attempt: 1 });
+    // The verdict on 4, and what it wanted to give back of 5 and 6.
+    expect(pair.second.counters()).toMatchObject({ lost: 3, completed: 3 });
+  });
+});
+
+describe("3.2 the signal", () => {
+  it("3.2 its reason says which limit, how long, and when force follows", async () => {
+    const stage = await openStage();
+    const reasons: unknown[] = [];
+    const listening = (rung: RungOptions, type: string) =>
+      jobWith(
+        ({ signal }) => {
+          signal.addEventListener("abort", () => reasons.push(signal.reason));
+          return deaf();
+        },
+        rung,
+        type,
+      );
+    const execution = listening({ timeouts: { attempt: "10s", grace: "5s" } }, "a.execution");
+    const total = listening({ timeouts: { total: "20s", grace: "unbounded" } }, "b.total");
+    stage.work([...execution.processors, ...total.processors]);
+    await stage.engine.enqueue(execution.definition);
+    await stage.engine.enqueue(total.definition);
+    await stage.advance("20s");
+    expect(reasons).toEqual([expect.any(TimeoutError), expect.any(TimeoutError)]);
+    expect(reasons[0]).toMatchObject({
+      kind: "execution",
+      limit: 10_000,
+      elapsed: 10_000,
+      deadline: START + 15_000,
+    });
+    expect(reasons[1]).toMatchObject({ kind: "total", limit: 20_000, elapsed: 20_000, deadline: null });
+  });
+
+  it("3.2 softAt is the earlier of the attempt's end and totalAt; deadline and remaining() tell it", async () => {
+    const stage = await openStage();
+    const seen: unknown[] = [];
+    const { definition, processors } = jobWith(
+      async ({ deadline, remaining }) => {
+        seen.push(deadline, remaining());
+        await stage.sleep(4_000);
+        seen.push(remaining());
+      },
+      { timeouts: { attempt: "10s", total: "16s" }, retry: { attempts: 1 } },
+    );
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("8s");
+    stage.work(processors);
+    await stage.advance("5s");
+    expect(seen).toEqual([START + 16_000, expect.any(Number), expect.any(Number)]);
+    expect(seen[1]).toBeGreaterThan(7_990);
+    expect(seen[2]).toBeLessThanOrEqual(4_000);
+    expect((await stage.load(job)).state).toBe("completed");
+  });
+
+  it("3.2 a signal first read after the abort is aborted already", async () => {
+    const stage = await openStage();
+    const states: unknown[] = [];
+    const { definition, processors } = jobWith(
+      async (context) => {
+        await stage.sleep(6_000);
+        states.push(context.signal.aborted, (context.signal.reason as TimeoutError).kind);
+      },
+      { timeouts: { attempt: "5s" } },
+    );
+    stage.work(processors);
+    await stage.engine.enqueue(definition);
+    await stage.advance("6s");
+    expect(states).toEqual([true, "execution"]);
+  });
+});
+
+describe("3.2 cleanup hooks", () => {
+  it.each([
+    ["the soft signal", async () => {}, "execution"],
+    ["a cancel", async (stage, id) => void (await stage.engine.cancel(id)), "cancelled"],
+    ["shutdown", async (stage) => void stage.engine.close({ drain: "0s" }), "shutdown"],
+  ] as [string, (stage: Awaited<ReturnType<typeof openStage>>, id: string) => Promise<void>, string][])(
+    "3.2 run once at %s, beside the handler, and their end does not end it",
+    async (_name, act, kind) => {
+      const stage = await openStage();
+      const runs: unknown[] = [];
+      const { definition, processors } = jobWith(
+        async (context) => {
+          const { onCleanup } = context;
+          onCleanup(() => void runs.push((context.signal.reason as StopError).kind));
+          onCleanup(async () => void runs.push(context.attempt));
+          await stage.sleep(9_000);
+          runs.push("handler ended");
+        },
+        { timeouts: { attempt: "5s" } },
+      );
+      stage.work(processors);
+      const job = await stage.engine.enqueue(definition);
+      await stage.advance("4s");
+      expect(runs).toEqual([]);
+      await act(stage, job.id);
+      await stage.advance("3s");
+      expect(runs).toEqual([kind, 1]);
+      await stage.advance("10s");
+      expect(runs).toEqual([kind, 1, "handler ended"]);
+    },
+  );
+
+  it("3.2 do not run when the handler ends in time; one registered after the signal runs at once", async () => {
+    const stage = await openStage();
+    const runs: string[] = [];
+    const { definition, processors } = jobWith(
+      async ({ onCleanup, payload }) => {
+        if (payload === "early") onCleanup(() => void runs.push("early"));
+        await stage.sleep(payload === "early" ? 1_000 : 6_000);
+        if (payload === "late") onCleanup(() => void runs.push("late"));
+      },
+      { timeouts: { attempt: "5s" } },
+    );
+    stage.work(processors);
+    await stage.engine.enqueue(definition, "early");
+    await stage.engine.enqueue(definition, "late");
+    await stage.advance("10s");
+    expect(runs).toEqual(["late"]);
+  });
+
+  it("3.2 an error of a hook is only logged and told", async () => {
+    const warnings: object[] = [];
+    const logger = {
+      debug() {},
+      info() {},
+      error() {},
+      warn: (fields: object) => void warnings.push(fields),
+    };
+    const stage = await openStage({ logger });
+    const { definition, processors } = jobWith(
+      async ({ onCleanup }) => {
+        onCleanup(() => {
+          throw new RangeError("at once");
+        });
+        onCleanup(() => Promise.reject(new TypeError("later")));
+        await stage.sleep(6_000);
+        return "done";
+      },
+      { timeouts: { attempt: "5s" } },
+    );
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("6s");
+    expect((await stage.load(job)).state).toBe("completed");
+    const told = stage.events.filter(({ name }) => name === "job.cleanup_failed");
+    expect(told.map((event) => "error" in event && (event.error as Error & { type: string }).type)).toEqual([
+      "RangeError",
+      "TypeError",
+    ]);
+    expect(warnings).toHaveLength(2);
+  });
+});
+
+describe("3.3 one verdict", () => {
+  it.each([
+    ["a handler that settles first", 4_000, "completed"],
+    ["the hard deadline", 60_000, "discarded"],
+  ])("3.3 %s", async (_name, delay, state) => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => stage.sleep(delay as number), {
+      ...once,
+      timeouts: { attempt: "5s", grace: "5s" },
+    });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("2m");
+    expect((await stage.load(job)).state).toBe(state);
+    const ends = ["job.completed", "job.discarded", "job.cancelled"];
+    expect(stage.names(job.id).filter((name) => ends.includes(name))).toHaveLength(1);
+  });
+
+  it.each([
+    ["total before stalled", { total: "10s", heartbeat: "10s", grace: "0s" }, "total_timeout"],
+    ["total before execution", { total: "10s", attempt: "10s", grace: "0s" }, "total_timeout"],
+    ["stalled before execution", { attempt: "10s", heartbeat: "10s", grace: "0s" }, "stalled"],
+  ] as const)("3.3 at one instant: %s", async (_name, timeouts, type) => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(deaf, { ...once, timeouts });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("11s");
+    const row = await stage.load(job);
+    expect(row.errors?.map((error) => error.type)).toEqual([type]);
+  });
+
+  it("3.3 a result at the hard deadline itself comes too late", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => stage.sleep(10_000), {
+      ...once,
+      timeouts: { attempt: "5s", grace: "5s" },
+    });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("11s");
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "timeout", forced: true });
+  });
+
+  it("3.3 the cause is fixed at the soft signal: a failure in grace is that timeout", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(
+      async () => {
+        await stage.sleep(7_000);
+        throw new RangeError("my own");
+      },
+      { ...once, timeouts: { attempt: "5s" } },
+    );
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("8s");
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({
+      type: "timeout",
+      elapsed: 7_000,
+      cause: { type: "RangeError", message: "my own" },
+    });
+  });
+
+  it("3.3 if totalAt passes during grace, the retry stage ends the job", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(deaf, {
+      timeouts: { attempt: "10s", grace: "10s", total: "15s" },
+      retry: { attempts: 9 },
+    });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("20s");
+    const row = await stage.load(job);
+    expect(row.state).toBe("discarded");
+    expect(row.errors?.map((error) => error.type)).toEqual(["timeout", "total_timeout"]);
+    expect(row.errors?.[1]).not.toHaveProperty("predicted");
+  });
+});
+
+describe("3.5 classified by the state of our signal", () => {
+  it.each([
+    ["AbortError", new DOMException("mine", "AbortError")],
+    ["TimeoutError", new DOMException("mine", "TimeoutError")],
+    ["TimeoutError", new TimeoutError("execution", 5, 5, null)],
+  ])("3.5 a handler's own earlier %s is an ordinary failure", async (type, error) => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => Promise.reject(error), once);
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    const [record] = (await stage.load(job)).errors ?? [];
+    expect(record?.type).toBe(type);
+    expect(record).not.toHaveProperty("kind");
+    expect(stage.names(job.id)).not.toContain("job.timeout");
+    expect(stage.counters().timeouts).toEqual([]);
+  });
+
+  it("3.5 any error after our abort is a timeout, whatever its class", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(
+      (context) => obedient(context).catch(() => Promise.reject("just text")),
+      { ...once, timeouts: { attempt: "5s" } },
+    );
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("5s");
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({
+      type: "timeout",
+      cause: { type: "NotAnError" },
+    });
+  });
+
+  it("3.5 the reason itself, thrown back, is the timeout", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(obedient, { ...once, timeouts: { attempt: "5s" } });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(jobOf(), null, { timeouts: { attempt: "5s" } });
+    await stage.engine.enqueue(definition);
+    await stage.advance("5s");
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "timeout", kind: "execution" });
+  });
+});

@@ -1,0 +1,457 @@
+import { describe, expect, it } from "vitest";
+import {
+  constant,
+  Discard,
+  delays,
+  exponential,
+  linear,
+  polynomial,
+  processor,
+  type RetryOptions,
+  type RungOptions,
+  snooze,
+} from "../../src/index.ts";
+import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, type Stage, sleepOn } from "./stage.ts";
+
+const even = { jitter: false } as const;
+const fail = () => Promise.reject(new Error("no"));
+
+/** Runs a job that always fails and tells at which seconds its attempts began. */
+async function attemptsOf(stage: Stage, retry: RetryOptions, run: () => unknown = fail): Promise<number[]> {
+  const startedAt: number[] = [];
+  const { definition, processors } = jobWith(
+    () => {
+      startedAt.push(stage.now() - START);
+      return run();
+    },
+    { retry },
+  );
+  stage.work(processors);
+  await stage.engine.enqueue(definition);
+  await stage.advance("200s");
+  return startedAt.map((at) => Math.round(at / 1_000));
+}
+
+describe("4.1 backoffs at work", () => {
+  it.each([
+    ["constant", constant({ first: "10s", ...even }), [0, 10, 20, 30]],
+    ["linear", linear({ first: "10s", ...even }), [0, 10, 30, 60]],
+    ["exponential", exponential({ first: "10s", ...even }), [0, 10, 30, 70]],
+    ["exponential with a max", exponential({ first: "10s", max: "15s", ...even }), [0, 10, 25, 40]],
+    ["polynomial", polynomial({ first: "10s", ...even }), [0, 10, 50, 140]],
+    ["delays", delays(["5s", "20s"]), [0, 5, 25, 45]],
+    ["no delay at all", constant({ first: "0s", ...even }), [0, 0, 0, 0]],
+  ] as const)("4.1 %s", async (_name, backoff, seconds) => {
+    const stage = await openStage();
+    expect(await attemptsOf(stage, { attempts: 4, backoff })).toEqual(seconds);
+  });
+
+  it("4.1 jitter spreads the retries between half and one and a half of the delay", async () => {
+    const stage = await openStage({ seed: 11 });
+    const { definition, processors } = jobWith(fail, {
+      retry: { attempts: 2, backoff: constant({ first: "100s" }) },
+    });
+    stage.work(processors, { queues: { default: { concurrency: 50 } } });
+    const jobs = await stage.engine.enqueueMany(definition, new Array(50).fill(null));
+    await stage.settle();
+    const waits = await Promise.all(jobs.map(async (job) => ((await stage.load(job)).wakeAt ?? 0) - START));
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(50_000);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(150_000);
+    expect(new Set(waits).size).toBeGreaterThan(40);
+  });
+
+  it("4.1 the built-ins: 3 attempts", async () => {
+    const stage = await openStage();
+    expect(await attemptsOf(stage, {})).toHaveLength(3);
+    expect(stage.counters()).toMatchObject({ failed: 3, retrying: 2, discarded: 1 });
+  });
+
+  it.each([
+    ["its type exactly", ["Card.Declined"], 1],
+    ["a prefix", ["Card.*"], 1],
+    ["another type", ["Card"], 3],
+  ])("4.1 except names %s", async (_name, except, count) => {
+    const stage = await openStage();
+    const declined = () => {
+      throw Object.assign(new Error("no"), { name: "Card.Declined" });
+    };
+    expect(await attemptsOf(stage, { except }, declined)).toHaveLength(count);
+  });
+
+  it.each([
+    ["timeout", { attempt: "5s" }],
+    ["stalled", { heartbeat: "5s" }],
+  ] as const)("4.1 except %s", async (type, timeouts) => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(obedient, { timeouts, retry: { except: [type] } });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("6s");
+    expect(await stage.load(job)).toMatchObject({ state: "discarded", attempt: 1 });
+  });
+});
+
+describe("4.2 does a retry fit", () => {
+  const timeouts = { attempt: "10s", total: "1m" } as const;
+  const backoff = constant({ first: "30s", ...even });
+
+  it("4.2 full: what could not end in time is discarded now, predicted, its own error kept", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(
+      async () => {
+        await stage.sleep(9_000);
+        throw new RangeError("no");
+      },
+      { timeouts, retry: { attempts: 9, backoff } },
+    );
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("50s");
+    const row = await stage.load(job);
+    expect(row).toMatchObject({ state: "discarded", attempt: 2 });
+    expect(row.errors?.map(({ type, predicted }) => [type, predicted])).toEqual([
+      ["RangeError", undefined],
+      ["RangeError", undefined],
+      ["total_timeout", true],
+    ]);
+    expect(stage.names(job.id).slice(-3)).toEqual(["job.failed", "job.total_timeout", "job.discarded"]);
+  });
+
+  it("4.2 any: it starts while any budget is left, with the attempt cut to what remains", async () => {
+    const stage = await openStage();
+    const rooms: number[] = [];
+    const { definition, processors } = jobWith(
+      async ({ attempt, remaining }) => {
+        rooms.push(Math.round(remaining() / 1_000));
+        if (attempt === 1) {
+          await stage.sleep(9_000);
+          await fail();
+        }
+        return obedient as never;
+      },
+      { timeouts, retry: { attempts: 9, retryFit: "any", backoff: constant({ first: "45s", ...even }) } },
+    );
+    stage.work(processors);
+    await stage.engine.enqueue(definition);
+    await stage.advance("1m");
+    expect(rooms).toEqual([10, 6]);
+  });
+
+  it("4.2 a built-in attempt counts as 0 here", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(fail, {
+      timeouts: { total: "1m" },
+      retry: { attempts: 2, backoff },
+    });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("31s");
+    expect(await stage.load(job)).toMatchObject({ state: "discarded", attempt: 2 });
+  });
+});
+
+describe("4.3 crashes and strikes", () => {
+  it("4.3 a stall of a started attempt spends it; onStall discard forbids a second run", async () => {
+    const stage = await openStage();
+    const stalling = (onStall: "retry" | "discard", type: string) =>
+      jobWith(deaf, { timeouts: { heartbeat: "5s" }, retry: { onStall, attempts: 5 } }, type);
+    const [again, never] = [stalling("retry", "a.again"), stalling("discard", "b.never")];
+    stage.work([...again.processors, ...never.processors]);
+    const first = await stage.engine.enqueue(again.definition);
+    const second = await stage.engine.enqueue(never.definition);
+    await stage.advance("5s");
+    expect(await stage.load(first)).toMatchObject({ state: "retryable", attempt: 1 });
+    expect(await stage.load(second)).toMatchObject({ state: "discarded", attempt: 1, deadLetter: false });
+  });
+
+  it("4.3 a crash after the start was marked spends the attempt", async () => {
+    const pair = await openPair();
+    const { definition, processors } = jobWith(deaf, { retry: { attempts: 1 } });
+    pair.second.work(processors);
+    const job = await pair.second.engine.enqueue(definition);
+    await pair.advance(1_000);
+    pair.crashSecond();
+    await pair.advance(63_000);
+    const row = await pair.first.load(job);
+    expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "stalled"]);
+  });
+
+  it("4.3 a claim that runs out unentered adds a strike, and is then entered only after its start is committed", async () => {
+    const pair = await openPair();
+    const seen: unknown[] = [];
+    const { definition, processors } = jobWith(async ({ id }) => {
+      const row = await pair.first.engine.load(id);
+      seen.push([row?.strikes, row?.attempt, row?.startedAt !== null]);
+    });
+    // The second machine dies within the first moments, before anything is marked.
+    const dying = jobWith(deaf);
+    pair.second.work(dying.processors);
+    const job = await pair.second.engine.enqueue(dying.definition);
+    await pair.advance(100);
+    pair.crashSecond();
+    await pair.advance(12_000);
+    expect(await pair.first.load(job)).toMatchObject({
+      state: "available",
+      attempt: 0,
+      strikes: 1,
+      errors: null,
+    });
+    expect(pair.first.names(job.id)).toContain("job.struck");
+    pair.first.work(processors);
+    await pair.first.settle();
+    expect(seen).toEqual([[1, 1, true]]);
+    expect(definition.type).toBe(dying.definition.type);
+  });
+
+  it("4.3 a struck job whose start took longer to commit than it had is given back unentered", async () => {
+    const pair = await openPair();
+    const dying = jobWith(deaf, { timeouts: { attempt: "2s" } });
+    pair.second.work(dying.processors);
+    const job = await pair.second.engine.enqueue(dying.definition);
+    await pair.advance(100);
+    pair.crashSecond();
+    await pair.advance(12_000);
+    let entered = 0;
+    const { processors } = jobWith(() => void entered++, { timeouts: { attempt: "2s" } });
+    const { commit } = pair.first.engine.store;
+    const slowed = pair.first.engine.store as { commit: typeof commit };
+    slowed.commit = async (...args) => {
+      slowed.commit = commit;
+      const outcomes = await commit(...args);
+      await sleepOn(pair.first.system, 3_000);
+      return outcomes;
+    };
+    pair.first.work(processors);
+    await pair.first.advance("2900ms");
+    expect(entered).toBe(0);
+    await pair.first.advance("2s");
+    expect(entered).toBe(1);
+    expect(await pair.first.load(job)).toMatchObject({ state: "completed", attempt: 1, returns: 1 });
+  });
+});
+
+describe("4.4 giving back", () => {
+  it("4.4 a snooze gives the attempt back, waits, and is no failure", async () => {
+    const stage = await openStage();
+    const attempts: number[] = [];
+    const { definition, processors } = jobWith(
+      ({ attempt }) => {
+        attempts.push(attempt);
+        return attempts.length < 4 ? snooze({ after: "1m" }) : "done";
+      },
+      { retry: { attempts: 1 } },
+    );
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    expect(await stage.load(job)).toMatchObject({
+      state: "scheduled",
+      attempt: 0,
+      wakeAt: START + 60_000,
+      returns: 1,
+    });
+    await stage.advance("181s");
+    expect(attempts).toEqual([1, 1, 1, 1]);
+    expect(await stage.load(job)).toMatchObject({ state: "completed", errors: null });
+    expect(stage.told("job.snoozed")).toMatchObject({ dueAt: expect.any(Number) });
+  });
+
+  it("4.4 until an instant, one in the past meaning now", async () => {
+    const stage = await openStage();
+    let nth = 0;
+    const until = [new Date(START + 90_000), new Date(START)];
+    const { definition, processors } = jobWith(() => {
+      const next = until[nth++];
+      return next ? snooze({ until: next }) : stage.now() - START;
+    });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("91s");
+    const result = await job.result();
+    expect(result).toBeGreaterThanOrEqual(90_000);
+    expect(result).toBeLessThan(90_100);
+  });
+
+  it("4.4 a snooze past totalAt discards at once, predicted", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => snooze({ after: "1h" }), { timeouts: { total: "1h" } });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    const row = await stage.load(job);
+    expect([row.state, row.errors?.[0]]).toEqual([
+      "discarded",
+      expect.objectContaining({ type: "total_timeout", predicted: true }),
+    ]);
+  });
+
+  it("4.4 a snooze that names no time is a failed attempt", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => snooze({ after: "soon" as never }));
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({ code: "invalid_duration" });
+  });
+
+  it("4.4 at most 1,000 returns per job", async () => {
+    const stage = await openStage();
+    let runs = 0;
+    const { definition, processors } = jobWith(() => {
+      runs += 1;
+      return snooze({ after: "1ms" });
+    });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("10s");
+    const row = await stage.load(job);
+    expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "too_many_returns"]);
+    expect(runs).toBe(1_001);
+  });
+});
+
+describe("4.5 exhausted", () => {
+  const dead: RungOptions = { retry: { attempts: 1, onExhausted: "dead-letter" } };
+
+  it.each<[string, () => unknown, RungOptions, boolean]>([
+    ["a failure", fail, {}, true],
+    ["a total timeout", deaf, { timeouts: { total: "5s", grace: "0s" } }, true],
+    ["a stall", deaf, { timeouts: { heartbeat: "5s" } }, true],
+    ["mode discard", deaf, { timeouts: { attempt: "5s", grace: "0s", mode: "discard" } }, false],
+    ["Discard", () => Promise.reject(new Discard("enough")), {}, false],
+  ])("4.5 after %s", async (_name, run, rung, deadLetter) => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(run, { ...dead, ...rung });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("6s");
+    expect(await stage.load(job)).toMatchObject({ state: "discarded", deadLetter, startedAt: START });
+    expect("deadLetter" in (stage.told("job.discarded") ?? {})).toBe(deadLetter);
+  });
+
+  it("4.5 never for wait or cancel; a total that ends in the queue decides by what the enqueuer knew", async () => {
+    const stage = await openStage();
+    const wait = await stage.engine.enqueue(jobOf({ ...dead, timeouts: { wait: "5s" } }));
+    const total = await stage.engine.enqueue(jobOf({ ...dead, timeouts: { total: "5s" } }));
+    const cancelled = await stage.engine.enqueue(jobOf(dead));
+    await stage.engine.cancel(cancelled.id);
+    await stage.advance("6s");
+    const marks = await Promise.all(
+      [wait, total, cancelled].map(async (job) => (await stage.load(job)).deadLetter),
+    );
+    expect(marks).toEqual([false, true, false]);
+    expect((await stage.load(total)).startedAt).toBeNull();
+  });
+
+  it("4.5 Discard keeps its own message and is never retried", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => Promise.reject(new Discard("no such order")));
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    const row = await stage.load(job);
+    expect([row.state, row.attempt, row.errors?.[0]?.message]).toEqual(["discarded", 1, "no such order"]);
+  });
+});
+
+describe("4.6 manual retry", () => {
+  it("4.6 only from discarded: attempts, total and wait start anew, and policies are resolved again", async () => {
+    const stage = await openStage();
+    const rung: RungOptions = { timeouts: { total: "1h", wait: "30m" }, retry: { attempts: 1 } };
+    const { definition, processors } = jobWith(fail, rung);
+    const worker = stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    await stage.advance("2h");
+    await worker.close();
+    await stage.engine.retry(job.id);
+    const now = stage.now();
+    expect(await stage.load(job)).toMatchObject({
+      state: "available",
+      attempt: 0,
+      policy: null,
+      result: null,
+      finishedAt: null,
+      totalAt: now + 3_600_000,
+      waitAt: now + 1_800_000,
+    });
+    stage.work(jobWith(() => stage.sleep(1_000), { timeouts: { attempt: "7s" } }).processors);
+    await stage.advance("2s");
+    const row = await stage.load(job);
+    expect(row).toMatchObject({ state: "completed", attempt: 1, policy: { attempt: 7_000 } });
+    expect(row.errors).toHaveLength(1);
+    expect(stage.names(job.id)).toContain("job.retried");
+    await expect(stage.engine.retry(job.id)).rejects.toMatchObject({ code: "invalid_state" });
+  });
+
+  it("4.6 unless told to keep the deadline", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(fail, { timeouts: { total: "1h" }, retry: { attempts: 1 } });
+    const worker = stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    await worker.close();
+    await stage.engine.retry(job.id, { keepDeadline: true });
+    expect((await stage.load(job)).totalAt).toBe(START + 3_600_000);
+  });
+});
+
+describe("4.7 jobs that a job enqueues", () => {
+  it("4.7 inherit what is left of the parent's total, unless detached or due beyond it", async () => {
+    const stage = await openStage();
+    const child = jobOf({ timeouts: { attempt: "2h" } }, "child.job");
+    const children: Record<string, { id: string }> = {};
+    const { definition, processors } = jobWith(
+      async ({ enqueue }) => {
+        await stage.sleep(60_000);
+        children.bound = await enqueue(child, null);
+        children.shorter = await enqueue(child, null, { timeouts: { total: "1m", attempt: "30s" } });
+        children.longer = await enqueue(child, null, { timeouts: { total: "5h" } });
+        children.detached = await enqueue(child, null, { detach: true });
+        children.beyond = await enqueue(child, null, { delay: "1h" });
+      },
+      { timeouts: { total: "10m" } },
+    );
+    stage.work(processors);
+    const parent = await stage.engine.enqueue(definition);
+    await stage.advance("61s");
+    const totals: Record<string, number | null> = {};
+    for (const [name, { id }] of Object.entries(children)) {
+      const { totalAt } = await stage.load({ id });
+      totals[name] = totalAt === null ? null : totalAt - START;
+    }
+    expect(totals).toEqual({
+      bound: 600_000,
+      shorter: 120_000,
+      longer: 600_000,
+      detached: null,
+      beyond: null,
+    });
+    await stage.advance("10m");
+    const bound = await stage.load(children.bound as { id: string });
+    expect([bound.state, bound.errors?.[0]?.message]).toEqual([
+      "discarded",
+      `Timed out (deadline exceeded, inherited from job ${parent.id})`,
+    ]);
+  });
+
+  it("4.7 a child of a child is bound by the same deadline", async () => {
+    const stage = await openStage();
+    const leaf = jobOf({}, "leaf.job");
+    const middle = jobOf({}, "middle.job");
+    let leafId = "";
+    const { definition, processors } = jobWith(async ({ enqueue }) => void (await enqueue(middle, null)), {
+      timeouts: { total: "10m" },
+    });
+    stage.work([
+      ...processors,
+      processor(middle, async ({ enqueue }) => {
+        leafId = (await enqueue(leaf, null, { delay: "1m" })).id;
+        return null;
+      }),
+    ]);
+    await stage.engine.enqueue(definition);
+    await stage.settle();
+    expect((await stage.load({ id: leafId })).totalAt).toBe(START + 600_000);
+  });
+});
