@@ -3,6 +3,7 @@ import { decide } from "../core/job/decide.ts";
 import { errorInput } from "../core/job/error-input.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import type { JobRow, Policy } from "../core/job/job.ts";
+import { extendedAttempt } from "../core/job/operator-rules.ts";
 import { BUILT_IN_GRACE } from "../core/job/policy.ts";
 import { imageOf, type LifecycleEvent, timeoutError } from "../core/job/verdict.ts";
 import { type Json, toJsonText, validate } from "../core/schema.ts";
@@ -30,8 +31,6 @@ export interface AttemptHost {
   unstuck(attempt: Attempt): void;
   /** `nextAt` moved closer. */
   watch(attempt: Attempt): void;
-  /** What the rungs say today about a job that no start has fixed yet. */
-  policyOf(processor: Processor, row: JobRow): Policy;
   /** Somebody else wrote the row: it has to be read again. */
   changed(attempt: Attempt): void;
   /** The handler gave a sign of life that the store should hear of. */
@@ -309,7 +308,10 @@ export class Attempt implements ScopedAttempt {
         this.#reason !== undefined);
     if (isStallFirst && !(this.#reason instanceof StopError)) {
       this.parts.counters.fired(now - stallAt);
+      const { heartbeat } = this.row;
       this.#settle({ type: "stall" });
+      // The verdict stands; the handler hears of it, so that it does not go on working for nothing.
+      this.#abort(new TimeoutError("stalled", heartbeat ?? 0, now - stallAt + (heartbeat ?? 0), null));
       return;
     }
     if (isSoftDue) {
@@ -466,24 +468,11 @@ export class Attempt implements ScopedAttempt {
   /** The row changed under the same fence (an extension): its limits hold from now on. */
   refresh(row: JobRow): void {
     if (this.#isOver || row.fence !== this.row.fence) return;
-    const { startedAt, attempt } = this.row;
-    const known = { ...row, attempt, startedAt, policy: row.policy ?? this.row.policy };
-    if (row.startedAt !== null) this.row = known;
-    else {
-      // The store does not know of the start, so limits and policy are laid out anew: the new row's own rung has them.
-      const policy = this.#host.policyOf(this.processor, row);
-      const start = decide(
-        row,
-        { type: "start", policy, upper: startedAt as Instant },
-        startedAt as Instant,
-        this.parts.random,
-      );
-      this.row =
-        start.ok && start.image.state === "active"
-          ? { ...row, ...start.image, ...start.documents }
-          : { ...this.row, rev: row.rev };
-      if (this.mark !== "queued") this.mark = "unwritten";
-    }
+    const isMarked = row.startedAt !== null;
+    // What was signalled stays signalled (SEMANTICS 3.3): only the revision is news then.
+    if (this.#reason) this.row = { ...this.row, rev: row.rev };
+    else this.row = extendedAttempt(this.row, row, this.parts.clock.now());
+    if (!isMarked && this.mark !== "queued") this.mark = "unwritten";
     this.#schedule();
   }
 

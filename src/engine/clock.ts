@@ -3,7 +3,11 @@ import type { Store } from "../ports/store.ts";
 import type { System, Timer } from "../ports/system.ts";
 
 const SAMPLE_EVERY = 30_000;
-const WALL_DRIFT = 1_000;
+/** The wall clock running this far ahead of the monotonic one means that the machine slept. */
+const WALL_DRIFT = 100;
+/** Bounds wider than this are measured again at the opening: one slow answer would make everything late by as much. */
+const WIDE = 100;
+const OPEN_SAMPLES = 5;
 
 /**
  * The engine's time: the store's clock at the last reading plus monotonic time since (SEMANTICS 3.10). The round
@@ -13,11 +17,11 @@ export class EngineClock {
   readonly #system: System;
   readonly #store: Pick<Store, "clock">;
   /** Store time minus monotonic time: true time lies between the two. */
-  #lowerOffset = 0;
-  #upperOffset = 0;
+  #lowerOffset = Number.NEGATIVE_INFINITY;
+  #upperOffset = Number.POSITIVE_INFINITY;
   #lastNow = 0;
-  #lastUpper = 0;
   #wallOffset = 0;
+  #isSampling = false;
   #timer: Timer | undefined;
 
   private constructor(system: System, store: Pick<Store, "clock">) {
@@ -28,7 +32,10 @@ export class EngineClock {
   /** Reads the store's clock once, so that nothing ever runs on a time that was not measured. */
   static async open(system: System, store: Pick<Store, "clock">): Promise<EngineClock> {
     const clock = new EngineClock(system, store);
-    await clock.sample();
+    for (let samples = 0; samples < OPEN_SAMPLES; samples++) {
+      await clock.sample();
+      if (clock.#upperOffset - clock.#lowerOffset <= WIDE) break;
+    }
     clock.#rearm();
     return clock;
   }
@@ -42,19 +49,28 @@ export class EngineClock {
 
   /** The latest that it may be now: what decides whether a handler may still be entered, or a lease still holds. */
   upper(): Instant {
-    const at = Math.ceil(this.#system.monotonic() + this.#upperOffset);
-    if (at > this.#lastUpper) this.#lastUpper = at;
-    return this.#lastUpper;
+    const monotonic = this.#system.monotonic();
+    // Monotonic time stands still while the machine sleeps: where the wall clock ran ahead, it is later than it seems.
+    const slept = this.#system.wall() - monotonic - this.#wallOffset;
+    if (slept > WALL_DRIFT && !this.#isSampling) this.sample().catch(() => {});
+    return Math.ceil(monotonic + this.#upperOffset + Math.max(0, slept));
   }
 
+  /** Reads the store's clock. Every reading is true, so of each bound the narrower holds, unless the clocks have parted. */
   async sample(): Promise<void> {
+    this.#isSampling = true;
     const sentAt = this.#system.monotonic();
-    const instant = await this.#store.clock();
-    const receivedAt = this.#system.monotonic();
-    this.#lowerOffset = instant - receivedAt;
+    const wallAt = this.#system.wall();
+    const instant = await this.#store.clock().finally(() => {
+      this.#isSampling = false;
+    });
+    const lower = instant - this.#system.monotonic();
     // Stores answer in whole milliseconds, so the true reading may be almost one later than what they said.
-    this.#upperOffset = instant + 1 - sentAt;
-    this.#wallOffset = this.#system.wall() - receivedAt;
+    const upper = instant + 1 - sentAt;
+    const haveParted = lower > this.#upperOffset || upper < this.#lowerOffset;
+    this.#lowerOffset = haveParted ? lower : Math.max(lower, this.#lowerOffset);
+    this.#upperOffset = haveParted ? upper : Math.min(upper, this.#upperOffset);
+    this.#wallOffset = wallAt - sentAt;
   }
 
   /** Whether the wall clock jumped against the monotonic one: a sign of a suspend, after which the offset is measured anew. */

@@ -33,7 +33,7 @@ import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { PruneLoop } from "./loops/prune.ts";
 import { SweepLoop } from "./loops/sweep.ts";
-import { type ExtendOptions, operate, parseExtension } from "./operations.ts";
+import { type ExtendOptions, operate } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
 import { Waiters } from "./waiters.ts";
@@ -72,12 +72,15 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt">) {
+  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">) {
     this.#parts = {
       ...parts,
       enqueueFrom: (parent, definition, payload, options) =>
         this.#enqueue(definition, payload, options, parent),
       wakeSweepAt: (at) => this.#sweep.wakeAt(at),
+      changed: (id) => {
+        for (const worker of this.#workers) worker.suspect(id);
+      },
     };
     const { system, logger, storeFailed } = this.#parts;
     this.#intake = new Intake(this.#parts);
@@ -263,12 +266,12 @@ export class Engine implements AsyncDisposable {
 
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
   cancel(id: JobId): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "cancel" });
+    return this.job(id).cancel();
   }
 
   /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
-  async extend(id: JobId, options: ExtendOptions): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "extend", ...parseExtension(options) });
+  extend(id: JobId, options: ExtendOptions): Promise<JobRow> {
+    return this.job(id).extend(options);
   }
 
   /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
@@ -365,7 +368,7 @@ export class Engine implements AsyncDisposable {
   #hear(hint: Hint): void {
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
-    else for (const worker of this.#workers) worker.suspect(hint.lost);
+    else this.#parts.changed(hint.lost);
   }
 
   #assertOpen(): void {
@@ -383,6 +386,7 @@ export class Engine implements AsyncDisposable {
     const { system, clock, store } = this.#parts;
     await Promise.all([...this.#workers].map((worker) => worker.close(options)));
     const stopped = Promise.all([
+      this.#intake.flushed(),
       this.#sweep.loop.stop(),
       this.#prune.loop.stop(),
       this.#settings.stop(),

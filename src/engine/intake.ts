@@ -25,6 +25,7 @@ export class Intake {
   #bulk: Entry[] = [];
   #isBusy = false;
   #bulkBusy = 0;
+  #onIdle: (() => void)[] = [];
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -56,6 +57,7 @@ export class Intake {
     for (let entry = this.#bulk.shift(); entry; entry = this.#bulk.shift())
       await this.#send([entry], entry.jobs);
     this.#bulkBusy -= 1;
+    this.#tellIdle();
   }
 
   async #drainSingles(): Promise<void> {
@@ -76,6 +78,20 @@ export class Intake {
       );
     }
     this.#isBusy = false;
+    this.#tellIdle();
+  }
+
+  /** Resolves when every enqueue that was taken in has its answer. */
+  flushed(): Promise<void> {
+    return this.#isIdle ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
+  }
+
+  get #isIdle(): boolean {
+    return !this.#isBusy && this.#bulkBusy === 0;
+  }
+
+  #tellIdle(): void {
+    if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
   async #send(entries: readonly Entry[], jobs: readonly NewJob[]): Promise<void> {

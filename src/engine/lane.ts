@@ -20,8 +20,8 @@ export interface LaneHost {
   readonly isClosing: boolean;
   /** Starts the watch over the event loop: from here on a standstill is noticed. */
   busy(): void;
-  /** False if the event loop has just stood still, so that what arrives now may be old. */
-  isFresh(): boolean;
+  /** False if the event loop stood still since then, so that what arrives now may be old. */
+  isFresh(since: number): boolean;
   enter(lane: Lane, held: Held): void;
   /** Gives back jobs that were held too long. */
   giveBack(held: readonly Held[]): void;
@@ -51,6 +51,7 @@ export class Lane {
   #isDry = false;
   #averageRun: number | undefined;
   #isPumping = false;
+  #isClaiming = false;
 
   constructor(host: LaneHost, queue: string, concurrency: number) {
     this.#host = host;
@@ -68,6 +69,11 @@ export class Lane {
 
   get running(): number {
     return this.#running;
+  }
+
+  /** Whether anything is under way here, so that a standstill of the event loop would matter. */
+  get isBusy(): boolean {
+    return this.#isClaiming || this.#running > 0 || this.heldCount > 0;
   }
 
   get heldCount(): number {
@@ -109,7 +115,8 @@ export class Lane {
     if (limit <= 0) return this.#isDry ? this.#pollDelay() : null;
     this.#host.busy();
     const sentAt = parts.system.monotonic();
-    const rows = await parts.store.jobs.claim({
+    this.#isClaiming = true;
+    const claimed = parts.store.jobs.claim({
       queue: this.queue,
       limit,
       now: parts.clock.now(),
@@ -118,8 +125,11 @@ export class Lane {
       worker: id,
       from: 0,
     });
+    const rows = await claimed.finally(() => {
+      this.#isClaiming = false;
+    });
     const receivedAt = parts.system.monotonic();
-    const confirmedAt = this.#host.isFresh() ? receivedAt : sentAt;
+    const confirmedAt = this.#host.isFresh(sentAt) ? receivedAt : sentAt;
     for (const row of rows) this.#held.push({ row, claimedAt: receivedAt, confirmedAt });
     this.#isDry = rows.length < limit;
     this.pump();

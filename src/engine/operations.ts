@@ -59,6 +59,8 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     bus.announce(row, decision.events, now);
     const result = applied(row, decision);
     if (isTerminal(result.state)) waiters.settled(result);
+    // A voided fence is told by the store's own hint; an extension leaves the fence, so the workers here are told at once.
+    if (row.state === "active" && fence === undefined) parts.changed(id);
     if (image.wakeAt !== null) parts.wakeSweepAt(image.wakeAt);
     return result;
   }

@@ -35,6 +35,8 @@ export interface Parts {
     payload: NoInfer<Input>,
     options?: EnqueueOptions,
   ): Promise<EnqueuedJob>;
+  /** Tells the workers of this process that somebody changed a job which one of them may be running. */
+  changed(id: JobId): void;
   /** Tells the sweep that something may be due at this instant. */
   wakeSweepAt(at: number): void;
 }

@@ -14,6 +14,7 @@ export class Pulse {
   readonly #onGap: (gap: number) => void;
   #timer: Timer | undefined;
   #tickedAt = 0;
+  #gapAt = Number.NEGATIVE_INFINITY;
 
   /** `onTick` answers whether there is still something to watch over. */
   constructor(system: System, onTick: (now: number) => boolean, onGap: (gap: number) => void) {
@@ -28,8 +29,14 @@ export class Pulse {
     this.#arm();
   }
 
-  isFresh(now: number = this.#system.monotonic()): boolean {
-    return now - this.#tickedAt <= TICK + GAP;
+  /** Whether the loop has run without a standstill since then, so that what arrives now is not old. */
+  isFresh(since: number): boolean {
+    return !this.isOverdue(this.#system.monotonic()) && this.#gapAt < since;
+  }
+
+  /** Whether the next tick is so late that the loop must be standing still, or has just begun to run again. */
+  isOverdue(now: number): boolean {
+    return now - this.#tickedAt > TICK + GAP;
   }
 
   #arm(): void {
@@ -41,7 +48,10 @@ export class Pulse {
     const gap = now - this.#tickedAt - TICK;
     this.#tickedAt = now;
     this.#timer = undefined;
-    if (gap > GAP) this.#onGap(gap);
+    if (gap > GAP) {
+      this.#gapAt = now;
+      this.#onGap(gap);
+    }
     if (this.#onTick(now)) this.start();
   }
 

@@ -101,10 +101,7 @@ export class VerdictWrite implements Write {
         this.done({ ok: false, because: row ? "lost" : "gone", at: row ?? null });
         return;
       }
-      // The attempt may be unmarked in the store, so what only this process knows about it is laid over the row.
-      const { attempt, startedAt, softAt, hardAt, stallAt, heartbeat } = this.#row;
-      const started = { ...row, attempt, startedAt, policy: row.policy ?? this.#row.policy };
-      this.#row = row.startedAt === null ? { ...started, softAt, hardAt, stallAt, heartbeat } : started;
+      this.#row = this.#carriedOver(row);
       const decision = decide(this.#row, event, at, parts.random);
       if (!decision.ok) {
         this.done({ ok: false, because: "lost", at: row });
@@ -118,5 +115,17 @@ export class VerdictWrite implements Write {
       await new Promise<void>((resolve) => parts.system.after(LOAD_AGAIN, resolve, { keepAlive: true }));
       await this.#redecide();
     }
+  }
+
+  /** The row as it is now, with what only this process knows: a start that was not marked yet, and the signal it gave. */
+  #carriedOver(row: JobRow): JobRow {
+    const { event } = this.#options;
+    const { attempt, startedAt, softAt, hardAt, stallAt, heartbeat, totalAt } = this.#row;
+    const started = { ...row, attempt, startedAt, policy: row.policy ?? this.#row.policy };
+    // The cause is fixed at the soft signal (SEMANTICS 3.3): an extension that came after it changes nothing about it.
+    const isSignalled =
+      event.type === "expire" || event.type === "stall" || ("signalled" in event && event.signalled);
+    if (isSignalled) return { ...started, softAt, hardAt, stallAt, heartbeat, totalAt };
+    return row.startedAt === null ? { ...started, softAt, hardAt, stallAt, heartbeat } : started;
   }
 }

@@ -1,4 +1,5 @@
 import { refuseUnknownKeys } from "../core/errors.ts";
+import { CLAIM_LEASE } from "../core/job/deadlines.ts";
 import { decide } from "../core/job/decide.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import type { JobId, JobRow, Policy } from "../core/job/job.ts";
@@ -27,6 +28,7 @@ import { Writer } from "./writer.ts";
 
 const UNFLUSHED_ROOM = 600;
 const MARK_AFTER = 400;
+const SHORT_LEASE = 2_000;
 const UNKNOWN_TYPE_DELAY = 5_000;
 const SHUTDOWN_GRACE = 5_000;
 const TOO_CLOSE_WAIT = 2;
@@ -173,7 +175,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     }
     const event: JobEvent = {
       type: "start",
-      policy: row.policy ?? this.policyOf(processor, row),
+      policy: row.policy ?? this.#policyOf(processor, row),
       upper: clock.upper(),
     };
     const now = clock.now();
@@ -189,10 +191,12 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   #run(lane: Lane, attempt: Attempt): void {
     this.#running.set(attempt, lane);
     this.#markTimer ??= this.parts.system.after(MARK_AFTER, () => this.#markRunning());
+    // A short heartbeat makes for a short lease of the claim, which must not run out before the start is known.
+    if ((attempt.policy.heartbeat ?? CLAIM_LEASE) < SHORT_LEASE) attempt.writeMark();
     attempt.run();
   }
 
-  policyOf(processor: Processor, row: JobRow): Policy {
+  #policyOf(processor: Processor, row: JobRow): Policy {
     const { queues, rung: engine } = this.parts;
     const definition = processor.definition.rung;
     const enqueue = row.options?.rung;
@@ -218,18 +222,23 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       });
       return;
     }
-    this.parts.counters.add("lost");
+    // The lease may be over, or only nearly: giving the job back spares it the wait until the sweep finds it.
+    this.giveBack([held]);
     this.#free(lane);
   }
 
   /** A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3). */
   #enterMarked(lane: Lane, processor: Processor, row: JobRow, decision: Decided): void {
     const { image, documents } = decision;
+    let sentAt = 0;
     this.writer.push({
       id: row.id,
-      unit: () => ({
-        job: { id: row.id, fence: row.fence, rev: row.rev, image, ...(documents && { documents }) },
-      }),
+      unit: () => {
+        sentAt = this.parts.system.monotonic();
+        return {
+          job: { id: row.id, fence: row.fence, rev: row.rev, image, ...(documents && { documents }) },
+        };
+      },
       done: (outcome) => {
         if (!outcome.ok) {
           // An outsider's change leaves the claim in force, so it is given back instead of being let run out.
@@ -241,10 +250,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
         const attempt = new Attempt(this, processor, row, decision);
         attempt.markWritten();
         this.#running.set(attempt, lane);
-        // The commit may have taken so long that the deadline passed meanwhile: then it is given back unentered.
+        // The commit may have taken so long that it can no longer be entered: then it is given back unspent.
         const { softAt } = attempt.row;
-        if (this.isClosing || (softAt !== null && this.parts.clock.upper() >= softAt))
-          attempt.giveBackUnentered();
+        const isLate = softAt !== null && this.parts.clock.upper() >= softAt;
+        if (this.isClosing || isLate || !this.isFresh(sentAt)) attempt.giveBackUnentered();
         else attempt.run();
       },
     });
@@ -281,9 +290,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   confirm(lane: Lane, held: readonly Held[]): void {
     const asked = this.#beat.confirm(held).then(
       (valid) => lane.confirmed(held.length, valid),
-      // Without an answer nothing may be entered; the leases run out and the sweep gives the jobs to somebody else.
+      // Without an answer nothing may be entered, so the jobs go back to whoever can.
       (error) => {
         this.parts.storeFailed(error, "beat");
+        this.giveBack(held);
         lane.confirmed(held.length, []);
       },
     );
@@ -320,7 +330,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const now = this.parts.system.monotonic();
     lane.ranFor(now - attempt.enteredAt);
     // Whoever ends before the tick that is overdue was running meanwhile, and may be the one that blocked it.
-    if (!this.#pulse.isFresh(now) && this.#endedInGap.length < MOST_NAMED) this.#endedInGap.push(attempt);
+    if (this.#pulse.isOverdue(now) && this.#endedInGap.length < MOST_NAMED) this.#endedInGap.push(attempt);
     this.#free(lane);
   }
 
@@ -385,15 +395,16 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#pulse.start();
   }
 
-  isFresh(): boolean {
-    return this.#pulse.isFresh();
+  isFresh(since: number): boolean {
+    return this.#pulse.isFresh(since);
   }
 
   /** Looks after jobs that wait too long; there is nothing to look after once nothing is held or running. */
   #tick(now: number): boolean {
     for (const lane of this.#lanes.values()) lane.tidy(now);
     if (this.#running.size > 0) this.#beat.keepUp(now);
-    return this.#running.size > 0 || this.#heldCount > 0;
+    for (const lane of this.#lanes.values()) if (lane.isBusy) return true;
+    return false;
   }
 
   /** The event loop stood still: say which jobs were running, and let a beat tell which of them are still ours. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Schema } from "../../src/core/schema.ts";
 import { defineJob, processor, type RungOptions, type StopError, TimeoutError } from "../../src/index.ts";
-import { createGate, createSimSystem, faultyStore } from "../../src/testing/index.ts";
-import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, sleepOn, storeOn } from "./stage.ts";
+import { createGate } from "../../src/testing/index.ts";
+import { deaf, jobOf, jobWith, obedient, openPair, openStage, openUnsure, START, sleepOn } from "./stage.ts";
 
 const once: RungOptions = { retry: { attempts: 1 } };
 
@@ -40,14 +40,7 @@ describe("3.1 never entered past a deadline", () => {
   });
 
   it("3.1 an engine that does not know the time well enters only what is certainly in time", async () => {
-    const system = createSimSystem({ seed: 5, startAt: START });
-    // The clock answers after 300 ms, so the true time lies somewhere in the 300 ms before it.
-    const slow = faultyStore(storeOn(system), (call) =>
-      call === "clock" ? { delay: () => sleepOn(system, 300) } : undefined,
-    );
-    const opening = openStageOn(system, slow);
-    await system.advance(300);
-    const engine = await opening;
+    const { engine, system } = await openUnsure(300);
     const entries: { at: number; totalAt: number }[] = [];
     const { definition, processors } = jobWith(({ payload }) => {
       entries.push({ at: START + system.monotonic(), totalAt: payload as number });
@@ -64,9 +57,6 @@ describe("3.1 never entered past a deadline", () => {
     expect(entries.length).toBeGreaterThan(5);
     expect(entries.length).toBeLessThan(31);
     for (const { at, totalAt } of entries) expect(at).toBeLessThan(totalAt);
-    const closing = engine.close();
-    await system.advance(10_000);
-    await closing;
   });
 
   it("3.1 a schema that takes too long spends the attempt, and its handler is not entered", async () => {
@@ -108,11 +98,6 @@ describe("3.1 never entered past a deadline", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "RangeError" });
   });
 });
-
-async function openStageOn(system: ReturnType<typeof createSimSystem>, store: ReturnType<typeof storeOn>) {
-  const { Engine } = await import("../../src/engine/engine.ts");
-  return Engine.open({ system, store });
-}
 
 describe("3.1 a claim is a short lease, not a start", () => {
   /** Handlers of 50 ms, so that a worker with one slot holds others ahead. */

@@ -1,6 +1,7 @@
 /** What the tests of the engine share: an engine under virtual time, whose events are kept, and handlers that wait. */
 
 import { onTestFinished } from "vitest";
+import { Engine } from "../../src/engine/engine.ts";
 import {
   type AttemptContext,
   type CounterSnapshot,
@@ -125,6 +126,22 @@ export async function openOver(
 /** A memory store on the clock of this machine, for wrapping. */
 export function storeOn(system: SimSystem): Store {
   return createMemoryStore({ clock: () => Math.floor(START + system.monotonic()) });
+}
+
+/** An engine whose store takes this long to say what time it is, so that it knows the time no better than that. */
+export async function openUnsure(delay: number): Promise<{ engine: Engine; system: SimSystem }> {
+  const system = createSimSystem({ seed: 5, startAt: START });
+  const store = storeOn(system);
+  const clock = () => sleepOn(system, delay).then(() => store.clock());
+  const opening = Engine.open({ system, store: { ...store, clock } });
+  await system.advance(10 * delay);
+  const engine = await opening;
+  onTestFinished(async () => {
+    const closing = engine.close({ drain: "0s" });
+    await system.advance(10_000);
+    await closing;
+  });
+  return { engine, system };
 }
 
 /** Two machines whose time runs side by side, on one store that keeps the time of the first. */

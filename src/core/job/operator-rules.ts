@@ -26,30 +26,56 @@ export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Dec
     return { ok: true, image, documents: { options, ...(policy && { policy }) }, events };
   }
   const policy = extendedPolicy(job.policy, event);
-  const limits = attemptLimits(job.startedAt, policy, totalAt);
+  const limits = runningLimits(job, policy, totalAt, event, now);
   if (limits.softAt !== null && limits.softAt <= now) return { ok: false, because: "timing_out" };
-  const heartbeat = longestSilence(policy);
-  // A new heartbeat counts from now: the silence so far was allowed under the old one.
-  const stallAt =
-    policy.beats === "worker" || heartbeat === null
-      ? null
-      : event.heartbeat === undefined
-        ? job.stallAt
-        : now + heartbeat;
-  const image: JobImage = {
-    ...imageOf(job),
-    totalAt,
-    softAt: limits.softAt,
-    hardAt: limits.hardAt,
-    stallAt,
-    heartbeat,
+  return { ok: true, image: { ...imageOf(job), totalAt, ...limits }, documents: { options, policy }, events };
+}
+
+/**
+ * A running attempt under a row that an outsider changed. Its start may be known to its worker alone; then its start
+ * and policy stay, and only what the extension wrote is taken over. A beat that the store has not heard of counts.
+ */
+export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant): JobRow {
+  if (changed.startedAt !== null) {
+    const isBeaten =
+      running.heartbeat === changed.heartbeat && running.stallAt !== null && changed.stallAt !== null;
+    const stallAt = isBeaten ? Math.max(running.stallAt, changed.stallAt) : changed.stallAt;
+    return { ...changed, stallAt, policy: changed.policy ?? running.policy };
+  }
+  const said = changed.options?.rung?.timeouts;
+  const known = running.options?.rung?.timeouts;
+  const extension: Extension = {
+    ...(said?.attempt !== undefined && said.attempt !== known?.attempt && { attempt: said.attempt }),
+    ...(said?.heartbeat !== undefined &&
+      said.heartbeat !== known?.heartbeat && { heartbeat: said.heartbeat }),
   };
+  const policy = extendedPolicy(running.policy as Policy, extension);
+  const { totalAt, fence, rev, options } = changed;
   return {
-    ok: true,
-    image: { ...image, wakeAt: activeWakeAt(image, policy.hears) },
-    documents: { options, policy },
-    events,
+    ...running,
+    ...runningLimits(running, policy, totalAt, extension, now),
+    policy,
+    totalAt,
+    fence,
+    rev,
+    options,
   };
+}
+
+/** The instants of a running attempt under new limits. A new heartbeat counts from now: the silence so far was allowed. */
+function runningLimits(
+  job: JobRow,
+  policy: Policy,
+  totalAt: Instant | null,
+  extension: Extension,
+  now: Instant,
+) {
+  const { softAt, hardAt } = attemptLimits(job.startedAt as Instant, policy, totalAt);
+  const heartbeat = longestSilence(policy);
+  const isSilenceKept = policy.beats === "worker" || heartbeat === null;
+  const stallAt = isSilenceKept ? null : extension.heartbeat === undefined ? job.stallAt : now + heartbeat;
+  const limits = { softAt, hardAt, stallAt, heartbeat };
+  return { ...limits, wakeAt: activeWakeAt({ ...limits, startedAt: job.startedAt }, policy.hears) };
 }
 
 function extendedClaim(job: JobRow, totalAt: Instant | null): JobImage {

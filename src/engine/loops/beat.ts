@@ -10,7 +10,7 @@ interface BeatHost {
   readonly id: string;
   readonly queues: readonly string[];
   attempts(): Iterable<Attempt>;
-  held(): readonly Held[];
+  isFresh(since: number): boolean;
   heard(attempt: Attempt, answer: BeatAnswer): void;
 }
 
@@ -83,8 +83,9 @@ export class BeatLoop {
   /** Asks which of these claims still hold; only they may be entered. */
   async confirm(held: readonly Held[]): Promise<Held[]> {
     const jobs = held.map(({ row: { id, fence, rev } }) => ({ id, fence, rev }));
+    const sentAt = this.#parts.system.monotonic();
     const answers = await this.#parts.store.jobs.beat(this.#request(jobs));
-    const confirmedAt = this.#parts.system.monotonic();
+    const confirmedAt = this.#host.isFresh(sentAt) ? this.#parts.system.monotonic() : sentAt;
     const changed = held.filter((_, index) => answers[index] === "changed");
     const rows =
       changed.length === 0 ? [] : await this.#parts.store.jobs.load(changed.map(({ row }) => row.id));

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { createGate, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { jobWith, openOver, openUnsure, type Stage } from "./stage.ts";
+
+describe("5.2 what is between a claim and its handler when the worker closes", () => {
+  it("5.2 claims that were being confirmed are given back", async () => {
+    const [running, confirming] = [createGate(), createGate()];
+    const isSlow = { beat: false, handler: false };
+    const plan: FaultPlan = (call) =>
+      isSlow.beat && call === "jobs.beat" ? { delay: () => confirming.pass() } : undefined;
+    const stage: Stage = await openOver((store) => faultyStore(store, plan));
+    let entered = 0;
+    const { definition, processors } = jobWith(() => {
+      entered += 1;
+      return isSlow.handler ? running.pass() : stage.sleep(20);
+    });
+    const worker = stage.work(processors, { queues: { default: { concurrency: 1 } } });
+    await stage.engine.enqueueMany(definition, [1, 2, 3]);
+    await stage.advance("1s");
+    isSlow.handler = true;
+    const jobs = await stage.engine.enqueueMany(definition, [4, 5, 6]);
+    // Too long since the claim was certain: the next slot asks before it enters.
+    await stage.advance("400ms");
+    expect(worker.status()).toMatchObject({ running: 1, held: 2 });
+    isSlow.beat = true;
+    running.open();
+    await stage.settle();
+    await confirming.reached();
+    const closing = worker.close();
+    await stage.settle();
+    confirming.open();
+    await stage.advance("1s");
+    await closing;
+    expect(entered).toBe(4);
+    const states = await Promise.all(jobs.map(async (job) => (await stage.load(job)).state));
+    expect(states).toEqual(["completed", "available", "available"]);
+  });
+
+  it("5.2 a job whose deadline is passing just then is given back, and never entered", async () => {
+    const { engine, system } = await openUnsure(300);
+    let entered = 0;
+    const { definition, processors } = jobWith(() => void entered++, { timeouts: { total: "1s" } });
+    const worker = engine.work({ processors });
+    await engine.pause("default");
+    const { id } = await engine.enqueue(definition);
+    await system.advance(850);
+    await engine.resume("default");
+    await system.advance(10);
+    expect(await engine.load(id)).toMatchObject({ state: "active", startedAt: null });
+    const closing = worker.close();
+    await system.advance(100);
+    await closing;
+    expect((await engine.load(id))?.state).toBe("available");
+    await system.advance(2_000);
+    expect(await engine.load(id)).toMatchObject({ state: "discarded", attempt: 0 });
+    expect(entered).toBe(0);
+  });
+});

@@ -1,0 +1,265 @@
+import type { ErrorRecord } from "../../src/core/job/job.ts";
+import { type Claim, dueAt, hasEnded, type JobLedger } from "./ledger.ts";
+import type { Change } from "./watched-store.ts";
+
+/** What a rule looks at: a change, the job's history up to it, and the true time. */
+export interface Seen {
+  readonly change: Change;
+  readonly job: JobLedger;
+  readonly now: number;
+  /** The claim that the job was under before the change. */
+  readonly claim: Claim | undefined;
+  /** Errors that this change added. */
+  readonly errors: readonly ErrorRecord[];
+  /** When the worker that holds the job last beat, as far as the store knows. */
+  readonly seenAt: number;
+}
+
+/** A rule answers what is wrong, or nothing. */
+type Rule = (seen: Seen) => string | undefined;
+
+/** How far the engine's idea of when an attempt started may lie before the truth: what a healthy round trip takes. */
+const START_SLACK = 60;
+
+const MOVES: Readonly<Record<string, readonly string[]>> = {
+  scheduled: ["scheduled", "available", "cancelled", "discarded"],
+  retryable: ["retryable", "available", "cancelled", "discarded"],
+  available: ["available", "active", "cancelled", "discarded"],
+  active: ["active", "available", "scheduled", "retryable", "completed", "cancelled", "discarded"],
+  discarded: ["available"],
+  completed: [],
+  cancelled: [],
+  pending: [],
+};
+
+function isPruned({ change }: Seen): boolean {
+  return change.isGone && change.call === "prune";
+}
+
+/** Whether this change takes the job out of a claim. */
+export function settles({ before, after }: Change): boolean {
+  return before?.state === "active" && after.state !== "active";
+}
+
+/** Given back: neither spent nor ended. */
+export function isReturn(change: Change): boolean {
+  return settles(change) && (change.after.state === "available" || change.after.state === "scheduled");
+}
+
+/** The attempt that this change judged, or null where it judged none. */
+export function judgedAttempt(change: Change): number | null {
+  const { after } = change;
+  if (!settles(change) || isReturn(change) || after.state === "cancelled") return null;
+  if (after.state === "discarded" && after.startedAt === null) return null;
+  return after.attempt;
+}
+
+const moves: Rule = (seen) => {
+  const { change, job } = seen;
+  const { before, after } = change;
+  if (!before || isPruned(seen)) return undefined;
+  if (!MOVES[before.state]?.includes(after.state))
+    return `a job went from ${before.state} to ${after.state} by ${change.call}`;
+  if (hasEnded(before.state) && job.retriesAsked < job.lives)
+    return `a job that was ${before.state} changed, and nobody had asked for a retry`;
+  return undefined;
+};
+
+const vanishing: Rule = (seen) => {
+  const { change, job, now } = seen;
+  if (!change.isGone) return undefined;
+  const { after } = change;
+  if (!hasEnded(after.state)) return `a job vanished while it was ${after.state}, by ${change.call}`;
+  if (after.deadLetter) return "a dead letter vanished";
+  if (isPruned(seen)) return after.pruneAt !== null && after.pruneAt <= now ? undefined : "pruned too early";
+  return job.expected.dropped.has(after.state)
+    ? undefined
+    : `a ${after.state} job was deleted in its settle, but its retention keeps it`;
+};
+
+const fences: Rule = (seen) => {
+  const { change, job, claim } = seen;
+  const { before, after, by } = change;
+  if (!before || isPruned(seen)) return undefined;
+  if (after.fence < job.highestFence) return `the fence fell from ${job.highestFence} to ${after.fence}`;
+  const isClaim = before.state === "available" && after.state === "active";
+  const isRevival = hasEnded(before.state);
+  const isForeign = settles(change) && claim !== undefined && claim.by !== by;
+  if ((isClaim || isRevival || isForeign) && after.fence <= before.fence)
+    return `the fence ${before.fence} did not grow when the job went to ${after.state}`;
+  return undefined;
+};
+
+const oneVerdict: Rule = ({ change, claim }) =>
+  settles(change) && claim?.settledAt !== undefined ? `claim ${claim.fence} got a second verdict` : undefined;
+
+const attempts: Rule = ({ change, job }) => {
+  const { after } = change;
+  const { attempts: limit } = job.expected;
+  if (after.attempt > limit) return `attempt ${after.attempt} of at most ${limit}`;
+  const judged = judgedAttempt(change);
+  if (judged === null) return undefined;
+  if (job.judged.has(judged)) return `attempt ${judged} was judged twice`;
+  if (judged !== job.judged.size + 1)
+    return `attempt ${judged} was judged after ${job.judged.size} others of the same life`;
+  if (after.state === "retryable" && after.attempt >= limit)
+    return `a retry was scheduled after attempt ${after.attempt} of ${limit}`;
+  return undefined;
+};
+
+/** The engine takes the lower bound of what time it is, so nothing it writes can lie in the future. */
+const noFuture: Rule = ({ change, now }) => {
+  const { after } = change;
+  for (const name of ["createdAt", "claimedAt", "startedAt", "finishedAt"] as const) {
+    const at = after[name];
+    if (at !== null && at > now) return `${name} lies ${(at - now).toFixed(2)} ms in the future`;
+  }
+  return undefined;
+};
+
+const notEarly: Rule = (seen) => {
+  const { change, now, errors } = seen;
+  const { before, after } = change;
+  if (!before || isPruned(seen)) return undefined;
+  const isWaiting = before.state === "scheduled" || before.state === "retryable";
+  if (isWaiting && after.state === "available" && now < dueAt(before))
+    return `became available ${(dueAt(before) - now).toFixed(2)} ms before it was due`;
+  const isClaim = before.state === "available" && after.state === "active";
+  if (isClaim && now < dueAt(before)) return "was claimed before it was due";
+  const leaseAt = Math.min(before.stallAt ?? 0, seen.job.sweptStallAt ?? Number.POSITIVE_INFINITY);
+  if (after.strikes > before.strikes && now < leaseAt)
+    return `a claim was taken back ${(leaseAt - now).toFixed(2)} ms before its lease was over`;
+  for (const error of errors) {
+    const problem = earlyError(seen, error);
+    if (problem) return problem;
+  }
+  return undefined;
+};
+
+function earlyError(seen: Seen, error: ErrorRecord): string | undefined {
+  const { change, now } = seen;
+  const { before, after } = change;
+  const early = (instant: number | null | undefined, what: string) =>
+    instant !== null && instant !== undefined && now < instant
+      ? `${error.type} fell ${(instant - now).toFixed(2)} ms before ${what}`
+      : undefined;
+  switch (error.type) {
+    case "total_timeout":
+      return error.predicted || isBeforeExtension(seen) ? undefined : early(after.totalAt, "totalAt");
+    case "enqueue_ttl_expired":
+      return early(before?.waitAt, "waitAt");
+    case "timeout":
+      return (
+        early(knownSoftAt(seen), "softAt") ?? early(fullTime(seen, error), "the attempt had its full time")
+      );
+    case "stalled":
+      return early(silentUntil(seen, error), "the silence was over");
+    default:
+      return undefined;
+  }
+}
+
+/** An extension that the worker had not heard of when the old deadline came does not take its verdict back (SEMANTICS 3.3). */
+function isBeforeExtension({ change, claim, job }: Seen): boolean {
+  const run = claim?.run;
+  const isSignalled = run !== undefined && (!run.isListening || run.signalledAt !== undefined);
+  return job.isExtended && change.by === claim?.by && isSignalled;
+}
+
+function knownSoftAt(seen: Seen): number | null | undefined {
+  const { before } = seen.change;
+  return before?.startedAt == null || isBeforeExtension(seen) ? undefined : before.softAt;
+}
+
+/** When the silence that an error tells of could end at the earliest. */
+function silentUntil(seen: Seen, error: ErrorRecord): number | undefined {
+  const { change, claim, job, seenAt } = seen;
+  const { before } = change;
+  if (isBeforeExtension(seen)) return undefined;
+  const limit = error.limit ?? 0;
+  if (before?.startedAt == null) {
+    // Only the holder can judge what the store does not know of; later beats come after its verdict.
+    const beats = (claim?.run?.beats ?? []).filter((at) => at <= error.at);
+    const isUncertain = job.isExtended || claim?.by.mayLag(Math.max(...beats));
+    return isUncertain ? undefined : Math.max(...beats) + limit - START_SLACK;
+  }
+  if (before.stallAt !== null) return Math.min(before.stallAt, job.sweptStallAt ?? before.stallAt);
+  return Math.max(before.startedAt, seenAt) + limit;
+}
+
+/** From the moment the handler was really entered, an attempt has its whole limit, and its grace if it is ended by force. */
+function fullTime({ job, claim }: Seen, error: ErrorRecord): number | undefined {
+  const { attempt, grace } = job.expected;
+  const run = claim?.run;
+  if (!run || job.isExtended || attempt === undefined || attempt === null) return undefined;
+  if (run.claim.by.mayLag(run.enteredAt)) return undefined;
+  return run.enteredAt + attempt + (error.forced ? (grace ?? 0) : 0) - START_SLACK;
+}
+
+/** What the retry policy must have made of the error (SEMANTICS 1, 4.1, 4.3, 4.5). */
+const policy: Rule = ({ change, job, errors }) => {
+  const { after } = change;
+  const { expected } = job;
+  const error = errors[0];
+  if (!error || !settles(change)) return undefined;
+  const isAbandoned = error.type === "timeout" && expected.mode === "discard";
+  if (isAbandoned && (after.state !== "discarded" || after.deadLetter))
+    return `mode discard: an attempt timeout made the job ${after.state}`;
+  if (after.state === "retryable") {
+    if (error.type === "stalled" && expected.onStall === "discard") return "onStall discard: retried";
+    if (expected.except.includes(error.type)) return `except names ${error.type}: retried`;
+  }
+  const isNeverDead = error.type === "enqueue_ttl_expired" || error.code === "discarded_by_handler";
+  if (after.deadLetter && (isNeverDead || expected.onExhausted !== "dead-letter"))
+    return `a job that ended by ${error.type} became a dead letter`;
+  return undefined;
+};
+
+/** A completion needs a handler that returned under that very claim, and in time (SEMANTICS 3.4). */
+const earnedResult: Rule = ({ change, job, claim }) => {
+  if (change.after.state !== "completed" || !settles(change)) return undefined;
+  const run = claim?.run;
+  if (!run?.hasReturned || run.endedAt === undefined)
+    return "completed, but no handler had returned under this claim";
+  const { attempt, grace } = job.expected;
+  if (job.isExtended || attempt == null || grace == null || run.claim.by.mayLag(run.enteredAt))
+    return undefined;
+  const late = run.endedAt - run.enteredAt - attempt - grace;
+  return late > START_SLACK
+    ? `a result was accepted ${late.toFixed(2)} ms after the hard deadline`
+    : undefined;
+};
+
+/** Budgets are fixed at enqueue, to the millisecond (SEMANTICS 2). */
+const budgets: Rule = ({ change, job, now }) => {
+  const { before, after } = change;
+  if (before !== null) return undefined;
+  const { wait, total } = job.expected;
+  if (after.createdAt < now - 60_000) return "createdAt lies in the past";
+  const waitAt = wait === null ? null : after.createdAt + wait;
+  if (waitAt !== null && (after.waitAt === null || after.waitAt > waitAt))
+    return `waitAt is ${after.waitAt}, not ${waitAt}`;
+  const totalAt = total === null ? null : after.createdAt + total;
+  const isCut = job.payload.parent !== undefined;
+  if (
+    isCut
+      ? totalAt !== null && (after.totalAt === null || after.totalAt > totalAt)
+      : after.totalAt !== totalAt
+  )
+    return `totalAt is ${after.totalAt}, not ${totalAt}`;
+  return undefined;
+};
+
+/** Every write to a job is held against all of these. */
+export const CHANGE_RULES: readonly { readonly name: string; readonly check: Rule }[] = [
+  { name: "only moves of the lifecycle; ended jobs stay as they are", check: moves },
+  { name: "no job is lost", check: vanishing },
+  { name: "fences only grow", check: fences },
+  { name: "one verdict per claim", check: oneVerdict },
+  { name: "attempts never over the limit", check: attempts },
+  { name: "nothing is written into the future", check: noFuture },
+  { name: "nothing fires early", check: notEarly },
+  { name: "the retry policy decides", check: policy },
+  { name: "no result without a handler, none after the hard deadline", check: earnedResult },
+  { name: "budgets are fixed at enqueue", check: budgets },
+];

@@ -1,0 +1,333 @@
+import type { JobId, JobRow } from "../../src/core/job/job.ts";
+import type { BeatAnswer, BeatRequest, Outcome, Unit } from "../../src/ports/store.ts";
+import type { StoreCall } from "../../src/testing/faulty-store.ts";
+import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./change-rules.ts";
+import { entryProblem, lateSignal, signalProblem, untoldVerdict } from "./handler-rules.ts";
+import { type Claim, hasEnded, isOrphan, type JobLedger, newJobLedger, type Run } from "./ledger.ts";
+import type { Machine } from "./machine.ts";
+import type { ReplyObserver, Times } from "./network.ts";
+import type { Expected } from "./oracle.ts";
+import { short, type Trace } from "./trace.ts";
+import type { Change, StoreObserver } from "./watched-store.ts";
+
+export interface Violation {
+  readonly rule: string;
+  readonly says: string;
+  readonly at: number;
+}
+
+interface CheckerOptions {
+  /** True time: what an observer outside of the world would read. */
+  readonly now: () => number;
+  readonly trace: Trace;
+  /** When a call of this process to the store last had trouble. */
+  readonly troubledAt: (machine: Machine) => number;
+}
+
+/**
+ * Watches a world from outside and knows what must never happen in it. It sees what the store did, what reached
+ * which process, and what handlers saw; it asks the engine nothing.
+ */
+export class Checker implements StoreObserver, ReplyObserver {
+  readonly jobs = new Map<JobId, JobLedger>();
+  readonly violations: Violation[] = [];
+  readonly runs: Run[] = [];
+  /** What was expected of each enqueue, by the number in its payload. */
+  readonly expected = new Map<number, Expected>();
+  readonly #options: CheckerOptions;
+  readonly #held = new Map<Machine, Map<JobId, Claim>>();
+  readonly #workerSeenAt = new Map<string, number>();
+  /** Every end that a job of this id has come to; ids of the user's own can be used again. */
+  readonly #ends = new Set<string>();
+
+  constructor(options: CheckerOptions) {
+    this.#options = options;
+  }
+
+  report(rule: string, says: string): void {
+    this.violations.push({ rule, says, at: this.#options.now() });
+    this.#options.trace.add("CHECKER", `${rule}: ${says}`);
+  }
+
+  // What the store did.
+
+  changed(change: Change): void {
+    const { after, before, isGone } = change;
+    const now = this.#options.now();
+    const job = this.#jobOf(change);
+    if (!job) return;
+    const claim = before ? job.claims.get(before.fence) : undefined;
+    const known = before?.errors ?? [];
+    const errors =
+      after.errors === before?.errors ? [] : (after.errors ?? []).filter((error) => !known.includes(error));
+    const seenAt = this.#workerSeenAt.get(before?.worker ?? "") ?? 0;
+    const seen: Seen = { change, job, now, claim, errors, seenAt };
+    for (const { name, check } of CHANGE_RULES) {
+      const problem = check(seen);
+      if (problem) this.report(name, `job ${short(after.id)}: ${problem}`);
+    }
+    this.#trace(
+      change,
+      errors.map((error) => error.type),
+    );
+    this.#remember(job, change, claim);
+    job.row = after;
+    job.isGone = isGone;
+    job.highestFence = Math.max(job.highestFence, after.fence);
+  }
+
+  #jobOf({ before, after }: Change): JobLedger | undefined {
+    const known = this.jobs.get(after.id);
+    // A job that was dropped may be enqueued again under the id that its user gave it: that is another job.
+    if (known && before !== null) return known;
+    const { n } = JSON.parse(after.payload) as { n: number };
+    const expected = this.expected.get(n);
+    if (!expected) {
+      this.report("the world is sound", `a job with the unknown payload ${n} appeared`);
+      return undefined;
+    }
+    const job = newJobLedger(after, expected);
+    if (known) {
+      job.isAcknowledged = known.isAcknowledged;
+      job.isExtended = known.isExtended;
+      job.retriesAsked = known.retriesAsked;
+    }
+    this.jobs.set(after.id, job);
+    return job;
+  }
+
+  #remember(job: JobLedger, change: Change, claim: Claim | undefined): void {
+    const { before, after } = change;
+    if (settles(change) && claim) claim.settledAt = this.#options.now();
+    if (change.call === "sweep") job.sweptStallAt = after.stallAt;
+    if (change.call === "claim") job.sweptStallAt = null;
+    if (isReturn(change)) job.returns += 1;
+    if (hasEnded(after.state)) this.#ends.add(`${job.id} ${after.state}`);
+    const judged = judgedAttempt(change);
+    if (judged !== null) job.judged.add(judged);
+    if (after.state === "cancelled" && before?.state !== "cancelled") job.cancelledAt = this.#options.now();
+    if (before && hasEnded(before.state) && after.state === "available") {
+      job.lives += 1;
+      job.returns = 0;
+      job.judged.clear();
+      job.entries.clear();
+      job.cancelledAt = undefined;
+    }
+  }
+
+  #trace({ by, call, before, after, isGone }: Change, errors: readonly string[]): void {
+    const { trace } = this.#options;
+    if (!trace.isKept) return;
+    const move =
+      before === null
+        ? `new ${after.state}`
+        : before.state === after.state
+          ? after.state
+          : `${before.state} -> ${after.state}`;
+    const more = [
+      `attempt ${after.attempt}`,
+      after.strikes > 0 && `strikes ${after.strikes}`,
+      errors.length > 0 && errors.join("+"),
+      isGone && "gone",
+    ].filter(Boolean);
+    trace.add("store", `${short(after.id)} ${move} (${more.join(", ")}) by ${by.name} ${call}`);
+  }
+
+  claimed(by: Machine, _worker: string, rows: readonly JobRow[]): void {
+    const now = this.#options.now();
+    for (const row of rows) {
+      const job = this.jobs.get(row.id);
+      if (!job) continue;
+      if (job.row.state !== "available")
+        this.report(
+          "no job is claimed twice",
+          `job ${short(row.id)} was handed out while it was ${job.row.state}`,
+        );
+      if (row.fence <= job.highestFence)
+        this.report("fences only grow", `job ${short(row.id)} was claimed under the old fence ${row.fence}`);
+      job.claims.set(row.fence, {
+        fence: row.fence,
+        by,
+        row,
+        claimedAt: now,
+        confirmedAt: now,
+        isLostHeard: false,
+        isHeard: false,
+        settledAt: undefined,
+        run: undefined,
+      });
+    }
+  }
+
+  beaten(_by: Machine, request: BeatRequest, _answers: readonly BeatAnswer[]): void {
+    const { id, body } = request.worker;
+    this.#workerSeenAt.set(id, (body as { seenAt: number }).seenAt);
+  }
+
+  committed(_by: Machine, units: readonly Unit[], outcomes: readonly Outcome[]): void {
+    for (const [index, { job: write, effects = [] }] of units.entries()) {
+      if (!outcomes[index]?.ok) continue;
+      // A worker that says goodbye will not beat again, so nobody has to wait for its silence to end.
+      for (const effect of effects)
+        if ("delete" in effect && effect.delete[0] === "worker") this.#workerSeenAt.delete(effect.delete[1]);
+      if (!write) continue;
+      const job = this.jobs.get(write.id);
+      if (job && write.fence !== job.row.fence)
+        this.report(
+          "old fences change nothing",
+          `a write under fence ${write.fence} was taken at ${job.row.fence}`,
+        );
+      // Outsiders name the revision they have read; without one it is the attempt itself that still writes.
+      if (write.rev === undefined && job?.claims.get(write.fence)?.settledAt !== undefined)
+        this.report(
+          "nothing is written after the verdict",
+          `job ${short(write.id)} under fence ${write.fence}`,
+        );
+    }
+  }
+
+  // What reached a process.
+
+  heard(by: Machine, call: StoreCall, request: unknown, answer: unknown, times: Times): void {
+    if (call === "clock") by.clockDoubt = times.heardAt - times.sentAt;
+    else if (call === "jobs.claim") {
+      for (const row of answer as JobRow[]) {
+        const claim = this.jobs.get(row.id)?.claims.get(row.fence);
+        if (!claim) continue;
+        claim.isHeard = true;
+        this.#heldBy(by).set(row.id, claim);
+      }
+    } else if (call === "jobs.beat") {
+      const { jobs } = request as BeatRequest;
+      for (const [index, { id, fence }] of jobs.entries())
+        this.#confirmed(by, id, fence, typeof (answer as BeatAnswer[])[index] === "string", times);
+    } else if (call === "commit") {
+      for (const [index, { job }] of (request as readonly Unit[]).entries()) {
+        const outcome = (answer as Outcome[])[index] as Outcome;
+        // A stale revision says nothing about the claim: it may well hold.
+        const isKnown = outcome.ok || outcome.because === "lost" || outcome.because === "gone";
+        if (job && isKnown) this.#confirmed(by, job.id, job.fence, outcome.ok, times);
+      }
+    }
+  }
+
+  #confirmed(by: Machine, id: JobId, fence: number, holds: boolean, { doneAt }: Times): void {
+    const claim = this.#heldBy(by).get(id);
+    if (claim?.fence !== fence) return;
+    if (holds) claim.confirmedAt = Math.max(claim.confirmedAt, doneAt);
+    else claim.isLostHeard = true;
+  }
+
+  #heldBy(machine: Machine): Map<JobId, Claim> {
+    const held = this.#held.get(machine) ?? new Map<JobId, Claim>();
+    this.#held.set(machine, held);
+    return held;
+  }
+
+  // What handlers saw.
+
+  entered(
+    by: Machine,
+    entry: Pick<Run, "attempt" | "deadline" | "isListening"> & { readonly id: JobId },
+  ): Run | undefined {
+    const now = this.#options.now();
+    const job = this.jobs.get(entry.id);
+    const claim = this.#heldBy(by).get(entry.id);
+    if (!job || !claim) {
+      this.report("handlers run under a claim", `${by.name} entered job ${short(entry.id)} without one`);
+      return undefined;
+    }
+    const run: Run = {
+      job,
+      claim,
+      attempt: entry.attempt,
+      deadline: entry.deadline,
+      isListening: entry.isListening,
+      enteredAt: now,
+      beats: [now],
+      signalledAt: undefined,
+      signalKind: undefined,
+      cleanups: 0,
+      endedAt: undefined,
+      hasReturned: false,
+    };
+    job.entries.set(run.attempt, (job.entries.get(run.attempt) ?? 0) + 1);
+    const problem = entryProblem(run);
+    if (problem) this.report(problem.rule, `job ${short(job.id)} in ${by.name}: ${problem.says}`);
+    claim.run = run;
+    this.runs.push(run);
+    return run;
+  }
+
+  beat(run: Run): void {
+    run.beats.push(this.#options.now());
+  }
+
+  signalled(run: Run, reason: unknown): void {
+    const kind = String((reason as { kind?: unknown })?.kind);
+    run.signalKind ??= kind;
+    run.signalledAt ??= this.#options.now();
+    this.#options.trace.add(run.claim.by.name, `${short(run.job.id)} hears ${kind}`);
+    const problem = signalProblem(run, kind) ?? lateSignal(run, run.signalledAt);
+    if (problem)
+      this.report("soft signals come on time, never early, once", `job ${short(run.job.id)}: ${problem}`);
+  }
+
+  cleanedUp(run: Run): void {
+    run.cleanups += 1;
+    if (run.cleanups > 1)
+      this.report(
+        "soft signals come on time, never early, once",
+        `job ${short(run.job.id)}: a cleanup hook ran twice`,
+      );
+  }
+
+  ended(run: Run, hasReturned: boolean): void {
+    run.endedAt = this.#options.now();
+    run.hasReturned = hasReturned;
+    this.#checkSignal(run, run.endedAt);
+  }
+
+  #checkSignal(run: Run, now: number): void {
+    const late = lateSignal(run, now);
+    if (late)
+      this.report("soft signals come on time, never early, once", `job ${short(run.job.id)}: ${late}`);
+    const untold = untoldVerdict(run, now, this.#options.troubledAt(run.claim.by));
+    if (untold) this.report("a handler hears of its verdict", `job ${short(run.job.id)}: ${untold}`);
+  }
+
+  /** The engine told of an end: the commit must have come before it (SEMANTICS 3.12). */
+  told(name: string, id: JobId): void {
+    const state = name.slice("job.".length);
+    if (!this.#ends.has(`${id} ${state}`))
+      this.report(
+        "events follow their commit",
+        `${name} was told of job ${short(id)}, which never was ${state}`,
+      );
+  }
+
+  // What callers were promised.
+
+  acknowledged(id: JobId): void {
+    const job = this.jobs.get(id);
+    if (job) job.isAcknowledged = true;
+    else
+      this.report(
+        "no job is lost",
+        `the enqueue of job ${short(id)} was acknowledged, but the store never had it`,
+      );
+  }
+
+  /** When everything should be over: what is still alive is named. */
+  unsettled(): JobLedger[] {
+    return [...this.jobs.values()].filter((job) => !job.isGone && !hasEnded(job.row.state) && !isOrphan(job));
+  }
+
+  /** Running handlers of living processes that should have heard their signal by now. */
+  checkSignals(): void {
+    for (const run of this.runs) {
+      if (run.endedAt !== undefined || run.claim.by.isDead) continue;
+      this.#checkSignal(run, this.#options.now());
+    }
+  }
+}

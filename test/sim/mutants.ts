@@ -1,0 +1,121 @@
+import type { NewJob } from "../../src/core/job/envelope.ts";
+import type { JobRow } from "../../src/core/job/job.ts";
+import type { Store, Unit } from "../../src/ports/store.ts";
+import type { Dice } from "./dice.ts";
+import type { Mutation } from "./simulate.ts";
+
+/**
+ * Defects planted on purpose. A checker that has never failed proves nothing: each of these must be caught, and by
+ * the rule that is meant for it.
+ */
+export interface Mutant {
+  readonly name: string;
+  /** A part of the name of the rule that should see it. */
+  readonly caughtBy: RegExp;
+  readonly mutation: Mutation;
+}
+
+function withJobs(store: Store, jobs: Partial<Store["jobs"]>): Store {
+  return { ...store, jobs: { ...store.jobs, ...jobs } };
+}
+
+/** Brings every write up to date before it is committed, so that a zombie's verdict counts. */
+function withoutFences(store: Store): Store {
+  const current = async (unit: Unit): Promise<Unit> => {
+    if (!unit.job) return unit;
+    const [row] = await store.jobs.load([unit.job.id]);
+    if (!row) return unit;
+    const { rev, ...job } = unit.job;
+    return { ...unit, job: { ...job, fence: row.fence, ...(rev !== undefined && { rev: row.rev }) } };
+  };
+  return {
+    ...store,
+    commit: async (units, options) => store.commit(await Promise.all(units.map(current)), options),
+  };
+}
+
+/** Hands some claimed jobs to the next claimer as well. */
+function claimingTwice(store: Store, dice: Dice): Store {
+  const taken: JobRow[] = [];
+  return withJobs(store, {
+    claim: async (request) => {
+      const rows = await store.jobs.claim(request);
+      const again = taken
+        .splice(0)
+        .filter((row) => row.queue === request.queue && row.worker !== request.worker);
+      taken.push(...rows.filter(() => dice.chance(0.2)));
+      return [...again, ...rows];
+    },
+  });
+}
+
+/** Says that a job was created and forgets it. */
+function losingEnqueues(store: Store, dice: Dice): Store {
+  return withJobs(store, {
+    enqueue: async (jobs, options) => {
+      const isKept = jobs.map((job: NewJob) => !job.fresh || !dice.chance(0.02));
+      const answers = await store.jobs.enqueue(
+        jobs.filter((_, index) => isKept[index]),
+        options,
+      );
+      return isKept.map((isStored) => (isStored ? (answers.shift() as "created") : "created"));
+    },
+  });
+}
+
+/** Looks into the future when it promotes and judges. */
+function sweepingEarly(store: Store): Store {
+  return withJobs(store, { sweep: (request) => store.jobs.sweep({ ...request, now: request.now + 500 }) });
+}
+
+/** Prunes what should still be kept. */
+function pruningEarly(store: Store): Store {
+  return withJobs(store, {
+    prune: (request) => store.jobs.prune({ ...request, now: request.now + 40 * 86_400_000 }),
+  });
+}
+
+/** Never finds anything due, so that nothing is promoted and nothing is taken back from the dead. */
+function withoutSweep(store: Store): Store {
+  return withJobs(store, {
+    sweep: async () => ({ ready: new Map(), jobs: [], records: [], nextWakeAt: null }),
+  });
+}
+
+/** Gives the same fence to every claim. */
+function withOneFence(store: Store): Store {
+  return withJobs(store, {
+    claim: async (request) => (await store.jobs.claim(request)).map((row) => ({ ...row, fence: 2 ** 21 })),
+  });
+}
+
+/** Tells every beat that all is well, so that no cancel and no lost claim is ever heard of. */
+function soothingBeats(store: Store): Store {
+  return withJobs(store, {
+    beat: async (request) => (await store.jobs.beat(request)).map(() => "ok" as const),
+  });
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: "a store that ignores fences",
+    caughtBy: /verdict|moves|judged|fence|attempts|result/,
+    mutation: { store: withoutFences },
+  },
+  { name: "a store that claims twice", caughtBy: /claimed twice|claim/, mutation: { store: claimingTwice } },
+  {
+    name: "a store that loses acknowledged jobs",
+    caughtBy: /no job is lost/,
+    mutation: { store: losingEnqueues },
+  },
+  { name: "a store that promotes early", caughtBy: /early/, mutation: { store: sweepingEarly } },
+  { name: "a store that prunes early", caughtBy: /no job is lost/, mutation: { store: pruningEarly } },
+  { name: "a store whose sweep finds nothing", caughtBy: /settles/, mutation: { store: withoutSweep } },
+  { name: "a store that repeats fences", caughtBy: /fence/, mutation: { store: withOneFence } },
+  {
+    name: "a store whose beats always answer ok",
+    caughtBy: /verdict|gap|lost|cancel/,
+    mutation: { store: soothingBeats },
+  },
+  { name: "machines whose clocks run 3 % fast", caughtBy: /early|future/, mutation: { clockRate: 1.03 } },
+];

@@ -1,0 +1,162 @@
+import { CurfewError } from "../../src/core/errors.ts";
+import type { Hint, Store } from "../../src/ports/store.ts";
+import type { StoreCall } from "../../src/testing/faulty-store.ts";
+import type { Dice } from "./dice.ts";
+import type { Machine } from "./machine.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { Trace } from "./trace.ts";
+
+/** How often things go wrong between a process and the store, as chances per call. */
+export interface FaultRates {
+  readonly drop: number;
+  readonly loseReply: number;
+  readonly slow: number;
+  /** The process dies right before or right after it sends. */
+  readonly crash: number;
+  readonly loseHint: number;
+}
+
+/** When a call was sent, when the store did it, and when the answer arrived. */
+export interface Times {
+  readonly sentAt: number;
+  readonly doneAt: number;
+  readonly heardAt: number;
+}
+
+/** Who is told of answers as they reach a process. */
+export interface ReplyObserver {
+  heard(by: Machine, call: StoreCall, request: unknown, answer: unknown, times: Times): void;
+}
+
+type Fate = "arrives" | "dropped" | "unanswered";
+
+const LONGEST_DELAY = 13_000;
+
+/** The way between the processes and the store: it takes time, loses requests and replies, and knows when to stop that. */
+export class Network {
+  rates: FaultRates;
+  /** When a call of a process last went wrong or took long; the checker expects nothing on time right after it. */
+  readonly troubledAt = new Map<Machine, number>();
+  readonly #scheduler: Scheduler;
+  readonly #dice: Dice;
+  readonly #trace: Trace;
+  readonly #observer: ReplyObserver;
+
+  constructor(options: {
+    rates: FaultRates;
+    scheduler: Scheduler;
+    dice: Dice;
+    trace: Trace;
+    observer: ReplyObserver;
+  }) {
+    this.rates = options.rates;
+    this.#scheduler = options.scheduler;
+    this.#dice = options.dice;
+    this.#trace = options.trace;
+    this.#observer = options.observer;
+  }
+
+  /** The store as it is reached over this network from one process. */
+  connect(machine: Machine, store: Store): Store {
+    const { jobs, records, inspect } = store;
+    const send = <Request, Answer>(
+      call: StoreCall,
+      request: Request,
+      run: () => Promise<Answer>,
+    ): Promise<Answer> => this.#send(machine, call, request, run);
+    return {
+      capabilities: store.capabilities,
+      clock: () => send("clock", null, () => store.clock()),
+      commit: (units, options) => send("commit", units, () => store.commit(units, options)),
+      listen: (onHint) =>
+        send("listen", null, () => store.listen((hint) => this.#hint(machine, hint, onHint))),
+      // The store outlives the processes that use it.
+      close: async () => {},
+      jobs: {
+        enqueue: (newJobs, options) => send("jobs.enqueue", newJobs, () => jobs.enqueue(newJobs, options)),
+        claim: (request) => send("jobs.claim", request, () => jobs.claim(request)),
+        beat: (request) => send("jobs.beat", request, () => jobs.beat(request)),
+        sweep: (request) => send("jobs.sweep", request, () => jobs.sweep(request)),
+        load: (ids) => send("jobs.load", ids, () => jobs.load(ids)),
+        prune: (request) => send("jobs.prune", request, () => jobs.prune(request)),
+      },
+      records: {
+        load: (keys) => send("records.load", keys, () => records.load(keys)),
+        list: (kind, after, limit) => send("records.list", kind, () => records.list(kind, after, limit)),
+      },
+      inspect,
+    };
+  }
+
+  #send<Answer>(
+    machine: Machine,
+    call: StoreCall,
+    request: unknown,
+    run: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const crash = machine.isDead ? "already" : this.#crash(machine);
+    const arrives = crash !== "already" && crash !== "before";
+    return new Promise((resolve, reject) => {
+      if (!arrives) return;
+      const sentAt = this.#scheduler.now;
+      const fate = this.#fate();
+      const fail = (why: string) => reject(new CurfewError("store_failed", `${call}: ${why}`));
+      if (fate !== "arrives") this.#trouble(machine, call, fate);
+      if (fate === "dropped") {
+        this.#scheduler.after(this.#latency(machine, call), machine, () => fail("dropped"));
+        return;
+      }
+      this.#scheduler.after(this.#latency(machine, call), null, () => {
+        // What a dying process had sent may still arrive, or be lost with its connection.
+        if (machine.isDead && this.#dice.chance(0.5)) return;
+        const doneAt = this.#scheduler.now;
+        const reply = (deliver: () => void) =>
+          this.#scheduler.after(this.#latency(machine, call), machine, deliver);
+        run().then(
+          (answer) =>
+            reply(() => {
+              if (fate === "unanswered") return fail("done, but the reply was lost");
+              const times = { sentAt, doneAt, heardAt: this.#scheduler.now };
+              this.#observer.heard(machine, call, request, answer, times);
+              resolve(answer);
+            }),
+          (error) => reply(() => reject(error)),
+        );
+      });
+    });
+  }
+
+  #crash(machine: Machine): "before" | "after" | "no" {
+    if (!this.#dice.chance(this.rates.crash)) return "no";
+    const when = this.#dice.chance(0.5) ? "before" : "after";
+    machine.crash(`${when} it sends to the store`);
+    return when;
+  }
+
+  #fate(): Fate {
+    const { drop, loseReply } = this.rates;
+    const draw = this.#dice.random();
+    return draw < drop ? "dropped" : draw < drop + loseReply ? "unanswered" : "arrives";
+  }
+
+  #trouble(machine: Machine, call: StoreCall, what: string): void {
+    this.troubledAt.set(machine, this.#scheduler.now);
+    this.#trace.add(machine.name, `${call} ${what}`);
+  }
+
+  #latency(machine: Machine, call: StoreCall): number {
+    if (!this.#dice.chance(this.rates.slow)) return 0.1 + this.#dice.random() * 1.5;
+    const delay = this.#dice.between(20, LONGEST_DELAY);
+    this.#trouble(machine, call, `slow by ${delay} ms`);
+    // It is in trouble for as long as the message travels, not only when it sets out.
+    this.troubledAt.set(machine, this.#scheduler.now + delay);
+    return delay;
+  }
+
+  #hint(machine: Machine, hint: Hint, onHint: (hint: Hint) => void): void {
+    if (this.#dice.chance(this.rates.loseHint)) return;
+    const times = this.#dice.chance(this.rates.loseHint) ? 2 : 1;
+    for (let copy = 0; copy < times; copy++)
+      this.#scheduler.after(this.#dice.random() * 3, machine, () => onHint(hint));
+  }
+}

@@ -1,0 +1,69 @@
+import type { RungOptions } from "../../src/core/job/policy.ts";
+import type { SimJobType } from "./plan.ts";
+
+/**
+ * What a job's limits must be, worked out from what the simulator itself wrote into definitions and calls. It is a
+ * second, simpler reading of SEMANTICS 2 that shares no code with the one it checks.
+ */
+export interface Expected {
+  /** Milliseconds; null for none. `undefined` where a queue's settings may have decided: then it is not checked. */
+  readonly attempt: number | null | undefined;
+  readonly grace: number | null | undefined;
+  readonly wait: number | null;
+  readonly total: number | null;
+  readonly mode: "fail" | "discard";
+  readonly attempts: number;
+  readonly except: readonly string[];
+  readonly onStall: "retry" | "discard";
+  readonly onExhausted: "discard" | "dead-letter";
+  /** States in which retention deletes the job at once. */
+  readonly dropped: ReadonlySet<string>;
+}
+
+export function expectedOf(
+  enqueue: RungOptions,
+  { said: definition }: SimJobType,
+  queues: { readonly areConfigured: boolean },
+): Expected {
+  const rungs = [enqueue, definition];
+  const first = <Value>(read: (rung: RungOptions) => Value | undefined): Value | undefined =>
+    rungs.map(read).find((value) => value !== undefined);
+  const limit = (value: unknown): number | null | undefined =>
+    value === undefined ? undefined : value === "none" || value === "unbounded" ? null : millis(value);
+  const attempt = limit(first((rung) => rung.timeouts?.attempt));
+  const grace = limit(first((rung) => rung.timeouts?.grace));
+  // Asked for anew each time: a queue may be configured between the enqueue and the first start.
+  const inherited = (value: number | null | undefined, builtIn: number) =>
+    value !== undefined ? value : queues.areConfigured ? undefined : builtIn;
+  return {
+    get attempt() {
+      return inherited(attempt, 1_800_000);
+    },
+    get grace() {
+      return inherited(grace, 30_000);
+    },
+    wait: limit(first((rung) => rung.timeouts?.wait)) ?? null,
+    total: limit(first((rung) => rung.timeouts?.total)) ?? null,
+    mode: first((rung) => rung.timeouts?.mode) ?? "fail",
+    attempts: first((rung) => rung.retry?.attempts) ?? 3,
+    except: first((rung) => rung.retry?.except) ?? [],
+    onStall: first((rung) => rung.retry?.onStall) ?? "retry",
+    onExhausted: first((rung) => rung.retry?.onExhausted) ?? "discard",
+    dropped: new Set(["completed", "discarded", "cancelled"].filter((state) => isDropped(rungs, state))),
+  };
+}
+
+function isDropped(rungs: readonly RungOptions[], state: string): boolean {
+  for (const { retention } of rungs) {
+    const kept = typeof retention === "object" ? (retention as Record<string, unknown>)[state] : retention;
+    if (kept !== undefined) return kept === "0s";
+  }
+  return false;
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function millis(duration: unknown): number {
+  const [, amount, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(String(duration)) ?? [];
+  return Number(amount) * (UNITS[unit as string] as number);
+}

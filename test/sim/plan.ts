@@ -1,0 +1,182 @@
+import { type AnyDefinition, defineJob, type JobDefinition } from "../../src/core/job/definition.ts";
+import type { Backoff } from "../../src/core/job/job.ts";
+import type { RetentionOptions, RungOptions, TimeoutOptions } from "../../src/core/job/policy.ts";
+import { constant, delays, exponential, linear, type RetryOptions } from "../../src/core/job/retry.ts";
+import type { Json } from "../../src/core/schema.ts";
+import type { Duration } from "../../src/core/time.ts";
+import { Dice, subSeed } from "./dice.ts";
+import type { FaultRates } from "./network.ts";
+
+/** What a job carries: enough for its handler and for the checker to know what it is about. */
+export type SimPayload = {
+  readonly n: number;
+  /** Takes its process down whenever it runs. */
+  readonly kills?: "at once" | "soon";
+  readonly parent?: string;
+} & { readonly [key: string]: Json };
+
+export type SimDefinition = JobDefinition<Json | undefined, Json | undefined, Json | undefined>;
+
+/** A definition, and what was written into it: the checker reads only the latter. */
+export interface SimJobType {
+  readonly definition: SimDefinition;
+  readonly said: RungOptions;
+  readonly queue: string;
+}
+
+export interface ProcessPlan {
+  readonly name: string;
+  readonly queues: { readonly [queue: string]: { readonly concurrency: number } };
+  readonly types: readonly SimJobType[];
+  readonly maxStuck: number | undefined;
+  /** A process without a worker only enqueues, operates and sweeps. */
+  readonly works: boolean;
+}
+
+export interface Plan {
+  readonly seed: number;
+  readonly queues: readonly string[];
+  readonly types: readonly SimJobType[];
+  readonly processes: readonly ProcessPlan[];
+  readonly operations: number;
+  /** When faults and new work stop, in milliseconds from the start. */
+  readonly calmAt: number;
+  readonly rates: FaultRates;
+  readonly crashes: number;
+  readonly pauses: number;
+  readonly suspends: number;
+  readonly wallSteps: number;
+  readonly deploys: number;
+}
+
+export const NO_FAULTS: FaultRates = { drop: 0, loseReply: 0, slow: 0, crash: 0, loseHint: 0 };
+
+/** Everything about a world that is fixed before it starts. */
+export function planOf(seed: number): Plan {
+  const dice = new Dice(subSeed(seed, "plan"));
+  const queues = ["alpha", "beta", "gamma"].slice(0, 1 + dice.int(3));
+  const types = Array.from({ length: 2 + dice.int(4) }, (_, index) => jobType(dice, index, queues));
+  const processes = Array.from({ length: 1 + dice.int(4) }, (_, index) =>
+    processPlan(dice, index, queues, types),
+  );
+  // A fifth of the worlds is healthy: what goes wrong there has no excuse.
+  const trouble = dice.chance(0.2) ? 0 : dice.pick([0.3, 1, 3]);
+  // A wall clock that is set back by as long as the machine slept hides the sleep from everybody: not both in one world.
+  const sleeps = dice.chance(0.3);
+  const times = (most: number) => (trouble === 0 ? 0 : dice.int(most + 1));
+  return {
+    seed,
+    queues,
+    types,
+    processes,
+    operations: 20 + dice.int(50),
+    calmAt: dice.between(5_000, 40_000),
+    rates: {
+      drop: 0.01 * trouble * dice.random(),
+      loseReply: 0.01 * trouble * dice.random(),
+      slow: 0.01 * trouble * dice.random(),
+      crash: 0.001 * trouble * dice.random(),
+      loseHint: 0.1 * trouble * dice.random(),
+    },
+    crashes: times(3),
+    pauses: times(4),
+    suspends: sleeps ? times(2) : 0,
+    wallSteps: sleeps ? 0 : times(3),
+    deploys: dice.chance(0.4) ? 1 + dice.int(2) : 0,
+  };
+}
+
+function processPlan(
+  dice: Dice,
+  index: number,
+  queues: readonly string[],
+  types: readonly SimJobType[],
+): ProcessPlan {
+  // The first process serves everything, so that whatever can be done gets done by somebody.
+  const isFirst = index === 0;
+  const served = isFirst ? queues : queues.filter(() => dice.chance(0.7));
+  const known = isFirst ? types : types.filter(() => dice.chance(0.9));
+  return {
+    name: `p${index}`,
+    queues: Object.fromEntries(served.map((queue) => [queue, { concurrency: dice.pick([1, 1, 2, 5, 20]) }])),
+    types: known,
+    maxStuck: dice.chance(0.2) ? 1 + dice.int(5) : undefined,
+    works: isFirst || (served.length > 0 && known.length > 0 && dice.chance(0.85)),
+  };
+}
+
+function jobType(dice: Dice, index: number, queues: readonly string[]): SimJobType {
+  const queue = dice.pick(queues);
+  const said: RungOptions = {
+    timeouts: timeouts(dice, 0.5),
+    ...(dice.chance(0.8) && { retry: retry(dice) }),
+    ...(dice.chance(0.5) && { retention: retention(dice) }),
+  };
+  const definition = defineJob({
+    type: `sim.t${index}`,
+    queue,
+    priority: dice.chance(0.3) ? dice.int(201) - 100 : 0,
+    ...said,
+  });
+  return { definition: definition as AnyDefinition as SimDefinition, said, queue };
+}
+
+function ms(value: number): Duration {
+  return `${value}ms`;
+}
+
+/** Random limits; `density` is how likely each of them is named. */
+export function timeouts(dice: Dice, density: number): TimeoutOptions {
+  const limit = (low: number, high: number) =>
+    !dice.chance(density) ? undefined : dice.chance(0.15) ? ("none" as const) : ms(dice.between(low, high));
+  const heartbeat = dice.chance(0.5) ? limit(200, 10_000) : undefined;
+  // Without a heartbeat, a dead process is found only at the hard deadline: the built-in one is half an hour away.
+  const attempt = limit(30, 20_000) ?? (heartbeat === "none" ? ms(dice.between(30, 20_000)) : undefined);
+  const least = attempt === undefined || attempt === "none" ? 50 : Number.parseInt(String(attempt), 10);
+  const wait = limit(100, 20_000);
+  const total = limit(least, least + 60_000);
+  const grace = !dice.chance(density)
+    ? undefined
+    : dice.pick(["0s", "unbounded", ms(dice.between(5, 5_000)), ms(dice.between(5, 500))] as const);
+  return {
+    ...(wait !== undefined && { wait }),
+    ...(attempt !== undefined && { attempt }),
+    ...(total !== undefined && { total }),
+    ...(heartbeat !== undefined && { heartbeat }),
+    ...(grace !== undefined && { grace }),
+    ...(dice.chance(0.3) && { mode: dice.pick(["fail", "discard"] as const) }),
+  };
+}
+
+export function retry(dice: Dice): RetryOptions {
+  return {
+    ...(dice.chance(0.7) && { attempts: 1 + dice.int(4) }),
+    // Built-in backoffs reach minutes; most worlds should not spend their time waiting for them.
+    ...(dice.chance(0.9) && { backoff: backoff(dice) }),
+    ...(dice.chance(0.2) && { except: dice.pick([["timeout"], ["stalled"], ["Boom"], ["total_timeout"]]) }),
+    ...(dice.chance(0.3) && { retryFit: dice.pick(["full", "any"] as const) }),
+    ...(dice.chance(0.3) && { onStall: dice.pick(["retry", "discard"] as const) }),
+    ...(dice.chance(0.3) && { onExhausted: dice.pick(["discard", "dead-letter"] as const) }),
+  };
+}
+
+function backoff(dice: Dice): Backoff {
+  const first = ms(dice.between(1, 2_000));
+  return dice.pick([
+    () => constant({ first: "0s", jitter: false }),
+    () => constant({ first }),
+    () => linear({ first, max: "5s" }),
+    () => exponential({ first, max: "8s", factor: 3 }),
+    () => delays(["0s", first]),
+  ])();
+}
+
+function retention(dice: Dice): RetentionOptions {
+  return dice.pick<RetentionOptions>([
+    "0s",
+    { completed: "0s" },
+    { discarded: "0s", cancelled: "0s" },
+    ms(dice.between(10, 60_000)),
+    "1d",
+  ]);
+}

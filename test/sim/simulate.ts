@@ -1,0 +1,206 @@
+import type { Store } from "../../src/ports/store.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { Checker, type Violation } from "./checker.ts";
+import { Dice, subSeed } from "./dice.ts";
+import { Network } from "./network.ts";
+import { NO_FAULTS, type Plan, planOf } from "./plan.ts";
+import { Process, type Surroundings } from "./process.ts";
+import { EPOCH, Scheduler } from "./scheduler.ts";
+import { short, Trace } from "./trace.ts";
+import { StoreWatch } from "./watched-store.ts";
+import { Workload } from "./workload.ts";
+
+/** A defect planted on purpose, to prove that the checker can see one. */
+export interface Mutation {
+  readonly store?: (store: Store, dice: Dice) => Store;
+  readonly clockRate?: number;
+}
+
+export interface SimOptions {
+  readonly seed: number;
+  readonly mutation?: Mutation;
+  /** Keeps the timeline; `onLine` hears of it as it is written. */
+  readonly isTraced?: boolean;
+  readonly onLine?: (line: string) => void;
+}
+
+export interface SimReport {
+  readonly seed: number;
+  readonly violations: readonly Violation[];
+  readonly trace: Trace;
+  readonly jobs: number;
+  readonly runs: number;
+  readonly events: number;
+  /** Virtual milliseconds from the start to the last close. */
+  readonly duration: number;
+}
+
+/** Longest wait for everything to end once faults have stopped: a job may have attempts, backoffs and leases ahead of it. */
+const SETTLES_WITHIN = 20 * 60_000;
+const CLOSES_WITHIN = 60_000;
+const FINAL_DRAIN = 500;
+const SETTLE_STEP = 2_000;
+const RESUME_EVERY = 15;
+
+/** Runs one world from its seed to its end. The same seed always gives the same run. */
+export async function simulate(options: SimOptions): Promise<SimReport> {
+  const world = new World(options);
+  const onRejection = (error: unknown) =>
+    world.checker.report("no promise is rejected unheard", String((error as Error)?.stack ?? error));
+  process.on("unhandledRejection", onRejection);
+  try {
+    await world.run();
+    // Node reports unheard rejections only between turns of its event loop.
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off("unhandledRejection", onRejection);
+  }
+  return world.report();
+}
+
+class World {
+  readonly checker: Checker;
+  readonly #plan: Plan;
+  readonly #scheduler = new Scheduler();
+  readonly #trace: Trace;
+  readonly #network: Network;
+  readonly #workload: Workload;
+  readonly #processes: readonly Process[];
+  readonly #dice: Dice;
+
+  constructor({ seed, mutation = {}, isTraced = false, onLine }: SimOptions) {
+    const scheduler = this.#scheduler;
+    const now = () => scheduler.now;
+    this.#plan = planOf(seed);
+    this.#dice = new Dice(subSeed(seed, "chaos"));
+    this.#trace = new Trace({
+      isKept: isTraced,
+      now: () => scheduler.now - EPOCH,
+      ...(onLine && { onLine }),
+    });
+    this.checker = new Checker({
+      now,
+      trace: this.#trace,
+      troubledAt: (machine) => this.#network.troubledAt.get(machine) ?? 0,
+    });
+    const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    const store = mutation.store?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
+    this.#network = new Network({
+      rates: this.#plan.rates,
+      scheduler,
+      dice: new Dice(subSeed(seed, "network")),
+      trace: this.#trace,
+      observer: this.checker,
+    });
+    this.#workload = new Workload(this.#plan, this.checker, this.#trace);
+    const surroundings: Surroundings = {
+      plan: this.#plan,
+      scheduler,
+      network: this.#network,
+      watch: new StoreWatch(store, this.checker),
+      checker: this.checker,
+      trace: this.#trace,
+      handlerDice: new Dice(subSeed(seed, "handlers")),
+      clockRate: mutation.clockRate ?? 1,
+      enqueueChild: (context, machine) => this.#workload.enqueueChild(context, machine),
+    };
+    this.#processes = this.#plan.processes.map((process) => new Process(process, surroundings));
+  }
+
+  async run(): Promise<void> {
+    const { calmAt } = this.#plan;
+    this.#scheduleChaos();
+    await this.#until(() => false, EPOCH + calmAt);
+    this.#trace.add("world", "faults stop");
+    this.#network.rates = NO_FAULTS;
+    await this.#settle();
+    await this.#close();
+  }
+
+  /** A violation ends the run: whatever follows from it would only hide the cause. */
+  async #until(isDone: () => boolean, limit: number): Promise<boolean> {
+    const isOver = () => this.checker.violations.length > 0 || isDone();
+    return (await this.#scheduler.runUntil(isOver, limit)) && isDone();
+  }
+
+  #scheduleChaos(): void {
+    const { operations, crashes, pauses, suspends, wallSteps, deploys } = this.#plan;
+    const repeat = (times: number, run: (process: Process) => void) => {
+      for (let nth = 0; nth < times; nth++) this.#sometime(run);
+    };
+    repeat(operations, ({ engine, machine }) => {
+      if (engine && !machine.isDead)
+        this.#scheduler.after(0, machine, () => void this.#workload.operate(engine, machine));
+    });
+    repeat(crashes, ({ machine }) => machine.crash("kill -9"));
+    repeat(pauses, ({ machine }) => machine.pause(this.#dice.between(200, 25_000), "SIGSTOP"));
+    repeat(suspends, ({ machine }) => machine.suspend(this.#dice.between(300, 25_000)));
+    repeat(wallSteps, ({ machine }) => machine.stepWall((this.#dice.random() - 0.5) * 7_200_000));
+    repeat(deploys, (process) => {
+      const drain = this.#dice.int(4) * 500;
+      this.#scheduler.after(0, process.machine, () => void process.redeploy(drain));
+    });
+  }
+
+  #sometime(run: (process: Process) => void): void {
+    const process = this.#dice.pick(this.#processes);
+    this.#scheduler.after(this.#dice.random() * this.#plan.calmAt, null, () => run(process));
+  }
+
+  /** Faults are over, and so is new work; what is there must end. */
+  async #settle(): Promise<void> {
+    const limit = this.#scheduler.now + SETTLES_WITHIN;
+    for (let step = 0; this.#scheduler.now < limit && this.checker.violations.length === 0; step++) {
+      if (step > 0 && this.checker.unsettled().length === 0) return;
+      // More than once: a process that stood still may have paused a queue just after the last time.
+      if (step % RESUME_EVERY === 0) this.#resumeQueues();
+      await this.#until(() => false, this.#scheduler.now + SETTLE_STEP);
+      this.checker.checkSignals();
+    }
+    if (this.checker.violations.length > 0) return;
+    const workers = this.#processes.map(
+      ({ machine, worker }) => `${machine.name} ${JSON.stringify(worker?.status())}`,
+    );
+    for (const { row, id } of this.checker.unsettled())
+      this.checker.report(
+        "everything settles",
+        `job ${short(id)} is still ${row.state} in ${row.queue}, wakeAt ${row.wakeAt}; ${workers.join("; ")}`,
+      );
+  }
+
+  #resumeQueues(): void {
+    for (const { engine, machine } of this.#processes) {
+      if (engine && !machine.isDead)
+        this.#scheduler.after(0, machine, () => void this.#workload.resumeAll(engine, machine));
+    }
+  }
+
+  async #close(): Promise<void> {
+    const open = this.#processes.filter(({ engine, machine }) => engine && !machine.isDead);
+    for (const process of this.#processes) process.retire();
+    for (const process of open)
+      this.#scheduler.after(0, process.machine, () => void process.close(FINAL_DRAIN));
+    // A handler that runs past its verdict may still take its process down, which ends it as well.
+    const isClosed = () => open.every(({ machine }) => machine.isClosed || machine.isDead);
+    if (
+      (await this.#until(isClosed, this.#scheduler.now + CLOSES_WITHIN)) ||
+      this.checker.violations.length > 0
+    )
+      return;
+    for (const { machine } of open)
+      if (!machine.isClosed)
+        this.checker.report("close() resolves in time", `${machine.name} does not close`);
+  }
+
+  report(): SimReport {
+    return {
+      seed: this.#plan.seed,
+      violations: this.checker.violations,
+      trace: this.#trace,
+      jobs: this.checker.jobs.size,
+      runs: this.checker.runs.length,
+      events: this.#scheduler.happened,
+      duration: this.#scheduler.now - EPOCH,
+    };
+  }
+}

@@ -1,0 +1,207 @@
+import { CurfewError } from "../../src/core/errors.ts";
+import type { EnqueueOptions } from "../../src/core/job/envelope.ts";
+import type { RungOptions } from "../../src/core/job/policy.ts";
+import type { Duration } from "../../src/core/time.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { AttemptContext } from "../../src/engine/processor.ts";
+import type { Checker } from "./checker.ts";
+import { Dice, subSeed } from "./dice.ts";
+import type { Machine } from "./machine.ts";
+import { expectedOf } from "./oracle.ts";
+import { type Plan, retry, type SimJobType, type SimPayload, timeouts } from "./plan.ts";
+import { short, type Trace } from "./trace.ts";
+
+/** What an operation may be refused with; any other error is a fault of the engine. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  "store_failed",
+  "closed",
+  "never_runs",
+  "timeouts_contradict",
+  "not_found",
+  "invalid_state",
+  "job_failed",
+  "result_gone",
+  "result_timeout",
+]);
+
+type Operation = (engine: Engine, machine: Machine) => Promise<void>;
+
+/** Clients of the engines: they enqueue, cancel, extend, retry, pause and configure, and remember what they were told. */
+export class Workload {
+  readonly #plan: Plan;
+  readonly #checker: Checker;
+  readonly #trace: Trace;
+  readonly #dice: Dice;
+  readonly #ids: string[] = [];
+  readonly #known: string[] = [];
+  readonly #queues = { areConfigured: false };
+  #numbers = 0;
+
+  constructor(plan: Plan, checker: Checker, trace: Trace) {
+    this.#plan = plan;
+    this.#checker = checker;
+    this.#trace = trace;
+    this.#dice = new Dice(subSeed(plan.seed, "workload"));
+  }
+
+  /** Does one random thing; never rejects. */
+  async operate(engine: Engine, machine: Machine): Promise<void> {
+    const operation = this.#draw();
+    await this.#guarded(machine, () => operation(engine, machine));
+  }
+
+  async #guarded(machine: Machine, run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      const code = error instanceof CurfewError ? error.code : undefined;
+      if (machine.isDead || (code !== undefined && REFUSALS.has(code))) return;
+      this.#checker.report(
+        "calls fail only as documented",
+        `${machine.name}: ${(error as Error)?.stack ?? error}`,
+      );
+    }
+  }
+
+  #draw(): Operation {
+    const draw = this.#dice.int(100);
+    if (draw < 50 || this.#known.length === 0) return (engine, machine) => this.#enqueue(engine, machine);
+    if (draw < 58) return (engine, machine) => this.#enqueueMany(engine, machine);
+    if (draw < 70) return (engine, machine) => this.#cancel(engine, machine);
+    if (draw < 80) return (engine, machine) => this.#extend(engine, machine);
+    if (draw < 88) return (engine, machine) => this.#retry(engine, machine);
+    if (draw < 93) return (engine, machine) => this.#gate(engine, machine, "pause");
+    if (draw < 97) return (engine, machine) => this.#gate(engine, machine, "resume");
+    return (engine, machine) => this.#configure(engine, machine);
+  }
+
+  /** Lets everything flow again: a queue that stays paused is not a fault, but nothing in it would ever end. */
+  async resumeAll(engine: Engine, machine: Machine): Promise<void> {
+    for (const queue of this.#plan.queues) await this.#guarded(machine, () => engine.resume(queue));
+  }
+
+  async #gate(engine: Engine, machine: Machine, what: "pause" | "resume"): Promise<void> {
+    const queue = this.#dice.pick(this.#plan.queues);
+    this.#trace.add(machine.name, `queue ${queue}: ${what}`);
+    await engine[what](queue);
+  }
+
+  async #enqueue(engine: Engine, machine: Machine): Promise<void> {
+    const dice = this.#dice;
+    const type = dice.pick(this.#plan.types);
+    const options = this.#options(engine);
+    const payload = this.#payload(type, options);
+    const handle = await engine.enqueue(type.definition, payload, options);
+    if (machine.isDead) return;
+    this.#acknowledge(machine, handle.id);
+    if (handle.duplicate && options.id === undefined)
+      this.#checker.report("a fresh id is never a duplicate", `job ${short(handle.id)}`);
+    if (dice.chance(0.3)) {
+      const within = dice.chance(0.5) ? { within: `${dice.between(10, 60_000)}ms` as Duration } : {};
+      void this.#guarded(machine, async () => void (await handle.result(within)));
+    }
+  }
+
+  async #enqueueMany(engine: Engine, machine: Machine): Promise<void> {
+    const type = this.#dice.pick(this.#plan.types);
+    const { id: _id, ...options } = this.#options(engine);
+    const payloads = Array.from({ length: 1 + this.#dice.int(8) }, () => this.#payload(type, options));
+    for (const { id } of await engine.enqueueMany(type.definition, payloads, options))
+      if (!machine.isDead) this.#acknowledge(machine, id);
+  }
+
+  #acknowledge(machine: Machine, id: string): void {
+    this.#trace.add(machine.name, `${short(id)} is acknowledged`);
+    this.#checker.acknowledged(id);
+    this.#known.push(id);
+  }
+
+  #payload(type: SimJobType, options: RungOptions): SimPayload {
+    const n = this.#numbers++;
+    this.#checker.expected.set(n, expectedOf(options, type, this.#queues));
+    // Few, because each of them takes everything in its process down with it.
+    return this.#dice.chance(0.015) ? { n, kills: this.#dice.pick(["at once", "soon"] as const) } : { n };
+  }
+
+  #options(engine: Engine): EnqueueOptions {
+    const dice = this.#dice;
+    const at = engine.now() + dice.between(10, 15_000);
+    return {
+      ...(dice.chance(0.3) && { timeouts: timeouts(dice, 0.3) }),
+      ...(dice.chance(0.1) && { retry: retry(dice) }),
+      ...(dice.chance(0.1) && { retention: dice.pick(["0s", "5s", "1d"] as const) }),
+      ...(dice.chance(0.2) && { priority: dice.int(201) - 100 }),
+      ...(dice.chance(0.1) && { queue: dice.pick(this.#plan.queues) }),
+      ...(dice.chance(0.1) && { expiresAt: new Date(at + dice.between(10, 20_000)) }),
+      ...(dice.chance(0.2) && { id: this.#givenId() }),
+      ...this.#start(at),
+    };
+  }
+
+  #start(at: number): Pick<EnqueueOptions, "delay" | "at"> {
+    const dice = this.#dice;
+    if (dice.chance(0.2)) return { delay: `${dice.between(1, 15_000)}ms` };
+    return dice.chance(0.1) ? { at: new Date(at) } : {};
+  }
+
+  /** An id of the caller's own, sometimes one that was used before. */
+  #givenId(): string {
+    const dice = this.#dice;
+    if (this.#ids.length > 0 && dice.chance(0.5)) return dice.pick(this.#ids);
+    const hex = (length: number) => Array.from({ length }, () => dice.int(16).toString(16)).join("");
+    const id = `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(12)}`;
+    this.#ids.push(id);
+    return id;
+  }
+
+  /** Called by handlers: the child inherits what is left of its parent's total. */
+  async enqueueChild(context: AttemptContext, machine: Machine): Promise<void> {
+    const type = this.#dice.pick(this.#plan.types);
+    const payload = { ...this.#payload(type, {}), parent: context.id };
+    await this.#guarded(machine, async () => {
+      const handle = await context.enqueue(type.definition, payload);
+      if (!machine.isDead) this.#acknowledge(machine, handle.id);
+    });
+  }
+
+  async #cancel(engine: Engine, machine: Machine): Promise<void> {
+    const id = this.#dice.pick(this.#known);
+    this.#trace.add(machine.name, `${short(id)} is to be cancelled`);
+    const row = await engine.cancel(id);
+    if (row.state !== "cancelled")
+      this.#checker.report("a cancel is a verdict", `job ${short(id)} is ${row.state}`);
+  }
+
+  async #extend(engine: Engine, machine: Machine): Promise<void> {
+    const dice = this.#dice;
+    const id = dice.pick(this.#known);
+    const job = this.#checker.jobs.get(id);
+    if (job) job.isExtended = true;
+    this.#trace.add(machine.name, `${short(id)} is to be extended`);
+    const limit = () => (dice.chance(0.2) ? "none" : (`${dice.between(100, 60_000)}ms` as Duration));
+    await engine.extend(id, {
+      attempt: limit(),
+      ...(dice.chance(0.5) && { total: limit() }),
+      ...(dice.chance(0.3) && { heartbeat: limit() }),
+    });
+  }
+
+  async #retry(engine: Engine, machine: Machine): Promise<void> {
+    const id = this.#dice.pick(this.#known);
+    const job = this.#checker.jobs.get(id);
+    if (job) job.retriesAsked += 1;
+    this.#trace.add(machine.name, `${short(id)} is to be retried by hand`);
+    await engine.retry(id, this.#dice.chance(0.3) ? { keepDeadline: true } : {});
+  }
+
+  /** Only what the checker does not need to know exactly: other processes see it when they next look. */
+  async #configure(engine: Engine, machine: Machine): Promise<void> {
+    const dice = this.#dice;
+    const queue = dice.pick(this.#plan.queues);
+    this.#queues.areConfigured = true;
+    this.#trace.add(machine.name, `queue ${queue} is configured`);
+    await engine.configureQueue(queue, {
+      timeouts: { attempt: `${dice.between(100, 30_000)}ms`, grace: `${dice.between(1, 3_000)}ms` },
+    });
+  }
+}
