@@ -361,8 +361,12 @@ export class Engine implements AsyncDisposable {
     await this.#prune.round();
   }
 
+  /** Another worker goes first each time: one that lacks a processor must not keep the jobs from one that has it. */
   #ready(queue: string): void {
-    for (const worker of this.#workers) worker.notify(queue);
+    const workers = [...this.#workers];
+    const first = Math.floor(this.#parts.random() * workers.length);
+    for (let offset = 0; offset < workers.length; offset++)
+      workers[(first + offset) % workers.length]?.notify(queue);
   }
 
   #hear(hint: Hint): void {

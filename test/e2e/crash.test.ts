@@ -7,8 +7,8 @@ import { startOwnPostgres } from "../postgres.ts";
 import { type CrashReport, crashRun } from "./crash/crash-run.ts";
 
 /** Longer by `CURFEW_CRASH_SECONDS`; the seed of a run is printed with its numbers. */
-const SECONDS = Number(process.env["CURFEW_CRASH_SECONDS"] ?? 60);
-const SEED = Number(process.env["CURFEW_CRASH_SEED"] ?? 1);
+const SECONDS = Number(process.env.CURFEW_CRASH_SECONDS ?? 60);
+const SEED = Number(process.env.CURFEW_CRASH_SEED ?? 1);
 const LIMIT = (SECONDS + 180) * 1_000;
 
 function expectWhole(name: string, report: CrashReport): void {

@@ -114,14 +114,14 @@ function extendedOptions(job: JobRow, event: Extension): JobOptions {
 
 /** Manual retry (SEMANTICS 4.6): attempts start anew, budgets are anchored at now, policies are resolved again. */
 export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, random: Random): Decision {
-  const { expiresAt: expiredAt, inheritedFrom, anchoredAt: _earlier, ...rest } = job.options ?? {};
+  const { expiresAt: expiredAt, inheritedFrom, anchoredAt, ...rest } = job.options ?? {};
   const expiresAt = expiredAt !== undefined && expiredAt > now ? expiredAt : null;
   const options: JobOptions = {
     ...rest,
     ...(expiresAt !== null && { expiresAt }),
-    ...(keepDeadline
-      ? inheritedFrom !== undefined && { inheritedFrom }
-      : rest.total !== undefined && { anchoredAt: now }),
+    ...(keepDeadline && inheritedFrom !== undefined && { inheritedFrom }),
+    ...(keepDeadline && anchoredAt !== undefined && { anchoredAt }),
+    ...(!keepDeadline && rest.total !== undefined && { anchoredAt: now }),
   };
   const totalAt = keepDeadline ? job.totalAt : options.total === undefined ? null : now + options.total;
   const waitAt = earlier(options.wait === undefined ? null : now + options.wait, expiresAt);
