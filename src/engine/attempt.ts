@@ -6,6 +6,7 @@ import type { JobRow, Policy } from "../core/job/job.ts";
 import { extendedAttempt } from "../core/job/operator-rules.ts";
 import { BUILT_IN_GRACE } from "../core/job/policy.ts";
 import { imageOf, type LifecycleEvent, timeoutError } from "../core/job/verdict.ts";
+import { writtenRow } from "../core/job/written-row.ts";
 import { type Json, toJsonText, validate } from "../core/schema.ts";
 import { type Instant, parseDuration, parseInstant } from "../core/time.ts";
 import type { Outcome } from "../ports/store.ts";
@@ -76,7 +77,7 @@ export class Attempt implements ScopedAttempt {
     this.#host = host;
     this.processor = processor;
     // The start is not committed yet, so the revision in the store is still the one of the claim.
-    this.row = { ...row, ...start.image, ...start.documents };
+    this.row = writtenRow(row, start, row.rev);
     this.enteredAt = host.parts.system.monotonic();
     this.#schedule();
   }

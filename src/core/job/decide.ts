@@ -39,6 +39,7 @@ import {
   waitingImage,
   withError,
 } from "./verdict.ts";
+import { writtenRow } from "./written-row.ts";
 
 type Rule<Name extends JobEventName> = (
   job: JobRow,
@@ -402,11 +403,7 @@ function tooManyReturns(job: JobRow, now: Instant): Decision {
 
 /** The row as it stands once a decision has been committed. */
 export function applied(job: JobRow, decision: Extract<Decision, { ok: true }>): JobRow {
-  return {
-    ...job,
-    ...decision.image,
-    ...decision.documents,
-    fence: decision.fence ?? job.fence,
-    rev: job.rev + 1,
-  };
+  const { image, documents, fence } = decision;
+  const write = { image, ...(documents && { documents }), ...(fence !== undefined && { nextFence: fence }) };
+  return writtenRow(job, write, job.rev + 1);
 }

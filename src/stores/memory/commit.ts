@@ -1,12 +1,13 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { writtenRow } from "../../core/job/written-row.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Enqueued, JobWrite, Outcome, Unit } from "../../ports/store.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HintBatch } from "./hints.ts";
 import type { JobEntry, JobTable } from "./job-table.ts";
 import type { RecordTable } from "./record-table.ts";
-import { countedDownRow, writtenRow } from "./row.ts";
+import { countedDownRow } from "./row.ts";
 
 /** Everything that is stored. */
 export interface Tables {
@@ -53,8 +54,8 @@ function writeJob(jobs: JobTable, entry: JobEntry, write: JobWrite, hints: HintB
   const before = entry.row;
   const state = write.image?.state ?? before.state;
   if (write.drop) jobs.delete(entry);
-  else if (write.image) jobs.write(entry, writtenRow(before, write));
-  else jobs.amend(entry, writtenRow(before, write));
+  else if (write.image) jobs.write(entry, writtenRow(before, write, before.rev + 1));
+  else jobs.amend(entry, writtenRow(before, write, before.rev));
   if (before.state === "active" && (write.nextFence ?? before.fence) !== before.fence) hints.lost(before.id);
   if (isTerminal(state) && !isTerminal(before.state)) hints.settled(before.id);
   if (state === "available" && before.state !== "available") hints.ready(before.queue);

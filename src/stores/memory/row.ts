@@ -1,7 +1,7 @@
 import type { NewJob } from "../../core/job/envelope.ts";
-import { type JobDocuments, type JobRow, nextFence } from "../../core/job/job.ts";
+import { type JobRow, nextFence } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import type { ClaimRequest, JobWrite } from "../../ports/store.ts";
+import type { ClaimRequest } from "../../ports/store.ts";
 
 /*
  * Rows are never changed, only replaced: what a caller was given stays as it was, and the store hands out its own
@@ -84,48 +84,4 @@ export function availableRow(row: JobRow): JobRow {
 export function countedDownRow(row: JobRow, now: Instant): JobRow {
   const needs = row.needs - 1;
   return needs > 0 ? { ...row, needs } : { ...row, needs, wake: "judge", wakeAt: now, rev: row.rev + 1 };
-}
-
-/** A row with another image, or with the one it has. Documents that are not named stay. */
-export function writtenRow(row: JobRow, write: Pick<JobWrite, "image" | "documents" | "nextFence">): JobRow {
-  const image = write.image ?? row;
-  const documents: JobDocuments = write.documents ?? row;
-  return {
-    id: row.id,
-    queue: row.queue,
-    type: row.type,
-    priority: row.priority,
-    fence: write.nextFence ?? row.fence,
-    rev: write.image ? row.rev + 1 : row.rev,
-    createdAt: row.createdAt,
-    claimedAt: row.claimedAt,
-    worker: row.worker,
-    needs: row.needs,
-    workflow: row.workflow,
-    gate: row.gate,
-    payload: row.payload,
-    options: documents.options === undefined ? row.options : documents.options,
-    policy: documents.policy === undefined ? row.policy : documents.policy,
-    errors: documents.errors === undefined ? row.errors : documents.errors,
-    progress: documents.progress === undefined ? row.progress : documents.progress,
-    checkpoint: documents.checkpoint === undefined ? row.checkpoint : documents.checkpoint,
-    result: documents.result === undefined ? row.result : documents.result,
-    state: image.state,
-    wake: image.wake,
-    wakeAt: image.wakeAt,
-    rank: image.rank,
-    attempt: image.attempt,
-    returns: image.returns,
-    strikes: image.strikes,
-    waitAt: image.waitAt,
-    totalAt: image.totalAt,
-    startedAt: image.startedAt,
-    softAt: image.softAt,
-    hardAt: image.hardAt,
-    stallAt: image.stallAt,
-    heartbeat: image.heartbeat,
-    finishedAt: image.finishedAt,
-    pruneAt: image.pruneAt,
-    deadLetter: image.deadLetter,
-  };
 }
