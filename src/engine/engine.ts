@@ -125,6 +125,12 @@ export class Engine implements AsyncDisposable {
         bus.emit({ name: "store.error", at: clock.now(), during, error });
       },
     });
+    if (store.capabilities.durable === "none") {
+      logger.warn(
+        { store: store.capabilities.name },
+        "this store is not durable: every job is gone when the process ends",
+      );
+    }
     engine.#listening = await store.listen((hint) => engine.#hear(hint));
     engine.#sweep.loop.start();
     engine.#prune.loop.start();

@@ -1,0 +1,106 @@
+/**
+ * `npm run bench:engine`: what the engine itself costs, on the memory store in one process: no-op jobs from enqueue to
+ * settled, an empty sweep beside a million deadlines, and how late deadlines fire in real time.
+ */
+
+import { createIdSource } from "../src/core/ids.ts";
+import { preparePayload, prepareStencil, stamp } from "../src/core/job/envelope.ts";
+import { realSystem } from "../src/engine/system.ts";
+import { defineJob, openEngine, processor } from "../src/index.ts";
+import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
+
+const JOBS = 100_000;
+const ROUNDS = 7;
+const CHUNK = 1_000;
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
+}
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] as number;
+}
+
+/** No-op jobs, enqueued and worked on in the same process, until the last verdict is committed. */
+async function throughput(retention: "0s" | "1h"): Promise<void> {
+  const rates: number[] = [];
+  const cpu: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    await using engine = await openEngine({ store: "memory:" });
+    const noop = defineJob({ type: "noop", retention });
+    engine.work({ queues: { default: { concurrency: 100 } }, processors: [processor(noop, async () => {})] });
+    const usage = process.cpuUsage();
+    const startedAt = performance.now();
+    for (let from = 0; from < JOBS; from += CHUNK)
+      await engine.enqueueMany(noop, new Array(CHUNK).fill({ n: from }));
+    while (engine.counters().completed < JOBS) await new Promise((resolve) => setImmediate(resolve));
+    rates.push((JOBS / (performance.now() - startedAt)) * 1_000);
+    const { user, system } = process.cpuUsage(usage);
+    cpu.push((user + system) / JOBS);
+    process.stderr.write(`  round ${round + 1} of ${ROUNDS}: ${Math.round(rates.at(-1) as number)} jobs/s\n`);
+  }
+  const spread = `${Math.round(Math.min(...rates))} to ${Math.round(Math.max(...rates))}`;
+  console.log(
+    `no-op jobs, concurrency 100, retention ${retention}: median ${Math.round(median(rates))} jobs/s (${spread}), ${median(cpu).toFixed(1)} µs CPU per job`,
+  );
+}
+
+/** The cost of a sweep follows what is due, not what is stored. */
+async function emptySweep(pending: number): Promise<void> {
+  const store = createMemoryStore({ clock: () => 0 });
+  const nextId = createIdSource(() => 1, realSystem.fill);
+  const later = defineJob({ type: "later", timeouts: { total: "1d" } });
+  const stencil = prepareStencil(later, { delay: "1h" }, { now: 1, nextId });
+  const payload = await preparePayload(later, null);
+  for (let from = 0; from < pending; from += CHUNK) {
+    const jobs = Array.from({ length: CHUNK }, () => stamp(stencil, payload, nextId));
+    await store.jobs.enqueue(jobs, { now: 1 });
+  }
+  const costs: number[] = [];
+  for (let round = 0; round < 1_000; round++) {
+    const startedAt = performance.now();
+    await store.jobs.sweep({ now: 2, limit: 200, holdUntil: 10_000 });
+    costs.push((performance.now() - startedAt) * 1_000);
+  }
+  console.log(
+    `sweep, ${pending} pending and none due: median ${median(costs).toFixed(1)} µs, p99 ${percentile(costs, 0.99).toFixed(1)} µs`,
+  );
+}
+
+/** From the instant of a deadline to the moment the handler hears the signal. */
+async function lateness(): Promise<void> {
+  await using engine = await openEngine({ store: "memory:" });
+  const late: number[] = [];
+  const waits = defineJob({ type: "waits", retry: { attempts: 1 }, timeouts: { grace: "1s" } });
+  engine.work({
+    queues: { default: { concurrency: 1_000 } },
+    processors: [
+      processor(
+        waits,
+        ({ signal, deadline }) =>
+          new Promise<void>((resolve) => {
+            signal.addEventListener("abort", () => {
+              late.push(engine.now() - (deadline ?? 0));
+              resolve();
+            });
+          }),
+      ),
+    ],
+  });
+  const handles = [];
+  for (let n = 0; n < 1_000; n++)
+    handles.push(
+      await engine.enqueue(waits, null, { timeouts: { attempt: `${200 + ((n * 7) % 3_000)}ms` } }),
+    );
+  await Promise.all(handles.map((handle) => handle.result()));
+  console.log(
+    `deadlines in real time, 1,000 over 3 s: p50 ${percentile(late, 0.5)} ms, p99 ${percentile(late, 0.99)} ms, worst ${Math.max(...late)} ms late`,
+  );
+}
+
+await throughput("0s");
+await throughput("1h");
+await emptySweep(1_000);
+await emptySweep(1_000_000);
+await lateness();
