@@ -1,0 +1,93 @@
+import { readdirSync, readFileSync } from "node:fs";
+import pg from "pg";
+
+export interface Sample {
+  /** Jobs per second. */
+  readonly rate: number;
+  /** Microseconds of CPU per job in this process. */
+  readonly node: number;
+  /** Microseconds of CPU per job in the server and all its processes; NaN where the system does not tell. */
+  readonly server: number;
+}
+
+/** Runs something that handles `count` jobs and measures it from the moment it calls `begin` until it resolves. */
+export async function measure(
+  count: number,
+  server: ServerMeter,
+  run: (begin: () => void) => Promise<unknown>,
+): Promise<Sample> {
+  let serverBefore = 0;
+  let nodeBefore: NodeJS.CpuUsage | undefined;
+  let from = 0;
+  await run(() => {
+    serverBefore = server.cpu();
+    nodeBefore = process.cpuUsage();
+    from = performance.now();
+  });
+  const seconds = (performance.now() - from) / 1_000;
+  const node = process.cpuUsage(nodeBefore);
+  return {
+    rate: count / seconds,
+    node: (node.user + node.system) / count,
+    server: (server.cpu() - serverBefore) / count,
+  };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] as number;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
+}
+
+/** Half the distance between the smallest and the largest, as a share of the median. */
+export function spread(values: readonly number[]): number {
+  return (Math.max(...values) - Math.min(...values)) / 2 / median(values);
+}
+
+/** Reads the CPU time of a server on this machine: the postmaster's own, its living children's and its dead ones'. */
+export class ServerMeter {
+  readonly #postmaster: number | undefined;
+
+  constructor(postmaster: number | undefined) {
+    this.#postmaster = postmaster;
+  }
+
+  static async of(url: string): Promise<ServerMeter> {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    try {
+      const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+      return new ServerMeter(readStat(rows[0]?.pid ?? 0)?.parent);
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** Microseconds so far. */
+  cpu(): number {
+    if (this.#postmaster === undefined) return Number.NaN;
+    let ticks = readStat(this.#postmaster)?.ownAndReaped ?? 0;
+    for (const name of readdirSync("/proc")) {
+      const stat = /^\d+$/.test(name) ? readStat(Number(name)) : undefined;
+      if (stat?.parent === this.#postmaster) ticks += stat.own;
+    }
+    return ticks * 10_000;
+  }
+}
+
+function readStat(pid: number): { parent: number; own: number; ownAndReaped: number } | undefined {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch {
+    return undefined;
+  }
+  const fields = text
+    .slice(text.lastIndexOf(")") + 2)
+    .split(" ")
+    .map(Number);
+  const [user = 0, system = 0, reapedUser = 0, reapedSystem = 0] = fields.slice(11, 15);
+  const own = user + system;
+  return { parent: fields[1] ?? 0, own, ownAndReaped: own + reapedUser + reapedSystem };
+}

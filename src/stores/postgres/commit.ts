@@ -1,0 +1,272 @@
+import { UUID } from "../../core/ids.ts";
+import type { JobId } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Effect, JobWrite, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import { idArray, numberArray, textArray } from "./array-literal.ts";
+import { type LaneGroup, type Runner, type Session, withRepeats } from "./connection.ts";
+import { enqueueWith } from "./enqueue.ts";
+import { HintBatch } from "./hints.ts";
+import {
+  ADD_EVENTS,
+  ADD_LOGS,
+  ADMIT,
+  COUNT_DOWN,
+  CREATE_RECORD,
+  DELETE_RECORD,
+  HOLD_JOB,
+  HOLD_RECORD,
+  LOCATE,
+  PUT_RECORD,
+} from "./statements.ts";
+import { OK, placeOf, writeJobs } from "./write-jobs.ts";
+
+/** Where units are committed: by the store on its own lanes, or within a transaction that a caller has begun. */
+export interface CommitScope extends Runner {
+  /** All or nothing; repeated where the server asks for it and nobody else's work would be repeated with it. */
+  atomically<Result>(work: (session: Runner) => Promise<Result>): Promise<Result>;
+}
+
+export function laneScope(lanes: LaneGroup): CommitScope {
+  return {
+    run: (statement, values) => withRepeats(() => lanes.run(statement, values), REPEATABLE_WRITES),
+    atomically: (work) => withRepeats(() => lanes.transaction(work), REPEATABLE_WRITES),
+  };
+}
+
+/** Beside serialisation failure and deadlock: a revived job that raced with an enqueue for its unique key. */
+const REPEATABLE_WRITES: ReadonlySet<string> = new Set(["40001", "40P01", "23505"]);
+
+/** Within a caller's transaction a failed unit goes back to its own beginning, and the caller's work stays. */
+export function transactionScope(session: Session): CommitScope {
+  return {
+    run: (statement, values) => session.run(statement, values),
+    async atomically(work) {
+      await session.execute("savepoint curfew");
+      try {
+        const result = await work(session);
+        await session.execute("release savepoint curfew");
+        return result;
+      } catch (error) {
+        await session.execute("rollback to savepoint curfew");
+        throw error;
+      }
+    },
+  };
+}
+
+/**
+ * Commits units in their order: each sees what those before it wrote. Neighbours that cannot see each other are
+ * written together. Hints are only gathered: they are told when the caller's work is committed.
+ */
+export async function commitUnits(
+  scope: CommitScope,
+  units: readonly Unit[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (let start = 0; start < units.length; ) {
+    const set = leadingSet(units, start);
+    if (set.length > 0) outcomes.push(...(await commitSet(scope, set, now, hints)));
+    else outcomes.push(await commitComposed(scope, units[start] as Unit, now, hints));
+    start += Math.max(set.length, 1);
+  }
+  return outcomes;
+}
+
+/** A write to one job that may tell of itself, start others and count down, but asks nothing of records. */
+interface SetUnit {
+  readonly job: JobWrite;
+  readonly effects?: readonly Follower[];
+}
+
+type Follower = Note | Extract<Effect, { enqueue: unknown } | { countdown: unknown }>;
+type Note = Extract<Effect, { event: unknown } | { log: unknown }>;
+
+function isNote(effect: Effect): effect is Note {
+  return "event" in effect || "log" in effect;
+}
+
+function isSetUnit(unit: Unit): unit is SetUnit {
+  if (!unit.job || unit.when?.length || !UUID.test(unit.job.id)) return false;
+  return (
+    unit.effects?.every((effect) => isNote(effect) || "enqueue" in effect || "countdown" in effect) ?? true
+  );
+}
+
+/** The units from `start` on that can be written as one set: no job is written twice, or counted down and written. */
+function leadingSet(units: readonly Unit[], start: number): SetUnit[] {
+  const set: SetUnit[] = [];
+  const written = new Set<JobId>();
+  const counted = new Set<JobId>();
+  for (let index = start; index < units.length; index++) {
+    const unit = units[index] as Unit;
+    if (!isSetUnit(unit) || written.has(unit.job.id) || counted.has(unit.job.id)) break;
+    written.add(unit.job.id);
+    const targets = (unit.effects ?? []).flatMap((effect) =>
+      "countdown" in effect ? [effect.countdown] : [],
+    );
+    if (targets.some((id) => written.has(id))) break;
+    for (const id of targets) counted.add(id);
+    set.push(unit);
+  }
+  return set;
+}
+
+async function commitSet(
+  scope: CommitScope,
+  set: readonly SetUnit[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<Outcome[]> {
+  const writes = set.map(({ job }) => job);
+  if (set.every(({ effects }) => !effects?.length)) return writeJobs(scope, writes, hints);
+  const { outcomes, told } = await scope.atomically(async (session) => {
+    const batch = new HintBatch();
+    const answers = await writeJobs(session, writes, batch);
+    await follow(
+      session,
+      set.flatMap(({ effects }, index) => (answers[index]?.ok ? (effects ?? []) : [])),
+      now,
+      batch,
+    );
+    return { outcomes: answers, told: batch };
+  });
+  hints.merge(told);
+  return outcomes;
+}
+
+/** What follows from a set of writes: one statement for all effects of a kind. */
+async function follow(
+  session: Runner,
+  effects: readonly Follower[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<void> {
+  const jobs = effects.flatMap((effect) => ("enqueue" in effect ? [effect.enqueue] : []));
+  if (jobs.length > 0) await enqueueWith(session, jobs, hints);
+  await countDown(
+    session,
+    effects.flatMap((effect) => ("countdown" in effect ? [effect.countdown] : [])),
+    now,
+  );
+  await addNotes(session, effects.filter(isNote), now);
+}
+
+async function countDown(session: Runner, ids: readonly JobId[], now: Instant): Promise<void> {
+  const counts = new Map<JobId, number>();
+  for (const id of ids) if (UUID.test(id)) counts.set(id, (counts.get(id) ?? 0) + 1);
+  if (counts.size === 0) return;
+  const sorted = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
+  const values = [idArray(sorted.map(([id]) => id)), numberArray(sorted, ([, count]) => count), now];
+  await session.run(COUNT_DOWN, values);
+}
+
+async function addNotes(session: Runner, notes: readonly Note[], now: Instant): Promise<void> {
+  const events = notes.filter((note) => "event" in note);
+  const logs = notes.filter((note) => "log" in note).filter(({ job }) => UUID.test(job));
+  if (events.length > 0) {
+    await session.run(ADD_EVENTS, [now, textArray(events, ({ event }) => JSON.stringify(event))]);
+  }
+  if (logs.length > 0) {
+    const jobs = idArray(logs.map(({ job }) => job));
+    await session.run(ADD_LOGS, [jobs, textArray(logs, ({ log }) => JSON.stringify(log))]);
+  }
+}
+
+/** Ends a transaction that must leave nothing behind. */
+class Refused {
+  readonly outcome: Outcome;
+
+  constructor(outcome: Outcome) {
+    this.outcome = outcome;
+  }
+}
+
+const GONE: Outcome = { ok: false, because: "gone", at: null };
+const CONFLICT: Outcome = { ok: false, because: "conflict", at: null };
+
+/** A unit with guards on records or effects on others, in a transaction of its own. */
+async function commitComposed(
+  scope: CommitScope,
+  unit: Unit,
+  now: Instant,
+  hints: HintBatch,
+): Promise<Outcome> {
+  try {
+    const told = await scope.atomically(async (session) => {
+      const batch = new HintBatch();
+      if (unit.job && !UUID.test(unit.job.id)) throw new Refused(GONE);
+      if (unit.job) {
+        const [outcome] = await writeJobs(session, [unit.job], batch);
+        if (!outcome?.ok) throw new Refused(outcome as Outcome);
+      }
+      const mustNotExist = await checkGuards(session, unit);
+      for (const effect of unit.effects ?? []) await apply(session, effect, now, batch, mustNotExist);
+      return batch;
+    });
+    hints.merge(told);
+    return OK;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return error.outcome === CONFLICT ? conflictAt(scope, unit) : error.outcome;
+  }
+}
+
+/** The conflict as the caller sees it: the job was not written, so where it stands is read again. */
+async function conflictAt(scope: CommitScope, unit: Unit): Promise<Outcome> {
+  const [row] = unit.job ? await scope.run(LOCATE, [idArray([unit.job.id])]) : [];
+  return { ok: false, because: "conflict", at: row ? placeOf(row).at : null };
+}
+
+/**
+ * Holds the guarded records until the end of the transaction. A record that must not exist cannot be held; those are
+ * given back as keys, so that a `put` of one creates it or fails.
+ */
+async function checkGuards(session: Runner, unit: Unit): Promise<ReadonlySet<string>> {
+  const mustNotExist = new Set<string>();
+  for (const { record, version } of unit.when ?? []) {
+    const [row] = await session.run(HOLD_RECORD, [...record]);
+    if ((row?.[0] ?? 0) !== version) throw new Refused(CONFLICT);
+    if (version === 0) mustNotExist.add(textOf(record));
+  }
+  return mustNotExist;
+}
+
+function textOf(key: RecordKey): string {
+  return JSON.stringify(key);
+}
+
+async function apply(
+  session: Runner,
+  effect: Effect,
+  now: Instant,
+  hints: HintBatch,
+  mustNotExist: ReadonlySet<string>,
+): Promise<void> {
+  if (isNote(effect) || "enqueue" in effect || "countdown" in effect)
+    await follow(session, [effect], now, hints);
+  else if ("stop" in effect) await stop(session, effect, hints);
+  else if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
+  else if ("admit" in effect) {
+    for (const [queue] of await session.run(ADMIT, [effect.admit, effect.count]))
+      hints.ready.add(queue as string);
+  } else {
+    const values = [...effect.put, effect.wakeAt, JSON.stringify(effect.body)];
+    const isNew = mustNotExist.has(textOf(effect.put));
+    const rows = await session.run(isNew ? CREATE_RECORD : PUT_RECORD, values);
+    if (isNew && rows.length === 0) throw new Refused(CONFLICT);
+  }
+}
+
+/** Writes another job whatever its fence, so the fence it has is read and held first. */
+async function stop(
+  session: Runner,
+  effect: Extract<Effect, { stop: string }>,
+  hints: HintBatch,
+): Promise<void> {
+  const [row] = UUID.test(effect.stop) ? await session.run(HOLD_JOB, [effect.stop]) : [];
+  if (!row) return;
+  const { image, nextFence } = effect;
+  await writeJobs(session, [{ id: effect.stop, fence: row[0] as number, image, nextFence }], hints);
+}

@@ -1,0 +1,180 @@
+import { CurfewError } from "../../core/errors.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
+import type { Enqueued } from "../../ports/store.ts";
+import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
+import { idArray, numberArray, textArray } from "./array-literal.ts";
+import { type LaneGroup, type Runner, sqlState, withRepeats } from "./connection.ts";
+import type { HintBatch } from "./hints.ts";
+import { HOLDERS, INSERT, INSERT_ALIKE, LOCATE, TAKE_BACK } from "./statements.ts";
+import { inWaves } from "./waves.ts";
+
+const UNIQUE_VIOLATION = "23505";
+
+/** Enqueues on the store's own lanes: jobs off one stencil by the leanest statement there is, others by the general one. */
+export async function enqueueOn(
+  lanes: LaneGroup,
+  jobs: readonly NewJob[],
+  hints: HintBatch,
+): Promise<Enqueued[]> {
+  if (jobs.length === 0) return [];
+  if (areAlike(jobs)) {
+    try {
+      await lanes.run(INSERT_ALIKE, alikeValues(jobs));
+      addReady(jobs[0] as NewJob, hints);
+      return jobs.map(() => "created");
+    } catch (error) {
+      // An id of ours that is known already: the caller repeats a call whose answer it never got.
+      if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
+    }
+  }
+  // A given id takes two statements to be sure of, and nobody may see what the second one takes back.
+  const isOneStatement = jobs.every(({ fresh }) => fresh);
+  return withRepeats(() =>
+    isOneStatement
+      ? enqueueWith(lanes, jobs, hints)
+      : lanes.transaction((session) => enqueueWith(session, jobs, hints)),
+  );
+}
+
+/** Enqueues within a transaction that somebody else ends. */
+export function enqueueWith(runner: Runner, jobs: readonly NewJob[], hints: HintBatch): Promise<Enqueued[]> {
+  return inWaves(
+    jobs,
+    ({ id }) => id,
+    (wave) => insert(runner, wave, hints, 0),
+  );
+}
+
+/** How often a job is tried again whose rival was gone before it could be named. */
+const MOST_TRIES = 5;
+
+async function insert(
+  runner: Runner,
+  jobs: readonly NewJob[],
+  hints: HintBatch,
+  tries: number,
+): Promise<Enqueued[]> {
+  const given = jobs.filter(({ fresh }) => !fresh).map(({ id }) => id);
+  const rows = await runner.run(INSERT, insertValues(jobs, given));
+  const created = new Set(rows.map(([id]) => id as string));
+  if (given.length > 0) {
+    const taken = await runner.run(TAKE_BACK, [idArray(given.filter((id) => created.has(id)))]);
+    for (const [id] of taken) created.delete(id as string);
+  }
+  for (const job of jobs) if (created.has(job.id)) addReady(job, hints);
+  if (created.size === jobs.length) return jobs.map(() => "created");
+  const rivals = await findRivals(
+    runner,
+    jobs.filter(({ id }) => !created.has(id)),
+  );
+  const again = jobs.filter(({ id }) => !created.has(id) && !rivals.has(id));
+  if (again.length > 0) {
+    if (tries === MOST_TRIES) {
+      throw new CurfewError(
+        "store_failed",
+        `PostgreSQL: job ${again[0]?.id} could not be enqueued, its rival comes and goes`,
+      );
+    }
+    const answers = await insert(runner, again, hints, tries + 1);
+    for (const [index, { id }] of again.entries()) rivals.set(id, answers[index] as Enqueued);
+  }
+  return jobs.map(({ id }) => (created.has(id) ? "created" : (rivals.get(id) as Enqueued)));
+}
+
+/** Why jobs were not inserted: their ids are known, or live jobs hold their unique keys. */
+async function findRivals(runner: Runner, jobs: readonly NewJob[]): Promise<Map<string, Enqueued>> {
+  const known = await runner.run(LOCATE, [idArray(jobs.map(({ id }) => id))]);
+  const rivals = new Map<string, Enqueued>(known.map(([id]) => [id as string, "exists"]));
+  const keys = textArray(jobs, ({ uniqueKey }) => uniqueKey);
+  const holders = new Map(keys === null ? [] : ((await runner.run(HOLDERS, [keys])) as [string, string][]));
+  for (const { id, uniqueKey } of jobs) {
+    const holder = uniqueKey === undefined ? undefined : holders.get(uniqueKey);
+    if (holder !== undefined && !rivals.has(id)) rivals.set(id, { duplicate: holder });
+  }
+  return rivals;
+}
+
+function addReady(job: NewJob, hints: HintBatch): void {
+  if (job.image.state === "available") hints.ready.add(job.queue);
+}
+
+/** Whether all jobs are off one stencil and nothing about them can collide with another. */
+function areAlike(jobs: readonly NewJob[]): boolean {
+  const { image, options, queue, type, createdAt } = jobs[0] as NewJob;
+  if (
+    image.attempt + image.returns + image.strikes > 0 ||
+    image.startedAt !== null ||
+    image.stallAt !== null
+  ) {
+    return false;
+  }
+  return jobs.every(
+    (job) =>
+      job.fresh &&
+      job.image === image &&
+      job.options === options &&
+      job.queue === queue &&
+      job.type === type &&
+      job.createdAt === createdAt &&
+      job.needs === undefined &&
+      job.workflow === undefined &&
+      job.gate === undefined &&
+      job.uniqueKey === undefined,
+  );
+}
+
+function optionsText({ options }: NewJob): string | null {
+  return options === null ? null : JSON.stringify(options);
+}
+
+function alikeValues(jobs: readonly NewJob[]): unknown[] {
+  const first = jobs[0] as NewJob;
+  const { image } = first;
+  return [
+    idArray(jobs.map(({ id }) => id)),
+    textArray(jobs, ({ payload }) => payload),
+    image.rank,
+    first.queue,
+    first.type,
+    STATE_CODES[image.state],
+    first.priority,
+    first.createdAt,
+    WAKE_CODES[image.wake],
+    image.wakeAt,
+    image.waitAt,
+    image.totalAt,
+    image.heartbeat,
+    optionsText(first),
+  ];
+}
+
+function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknown[] {
+  return [
+    idArray(jobs.map(({ id }) => id)),
+    textArray(jobs, ({ queue }) => queue),
+    textArray(jobs, ({ type }) => type),
+    numberArray(jobs, ({ priority }) => priority),
+    numberArray(jobs, ({ createdAt }) => createdAt),
+    numberArray(jobs, ({ needs }) => needs ?? 0),
+    textArray(jobs, ({ workflow }) => workflow),
+    textArray(jobs, ({ gate }) => gate),
+    textArray(jobs, ({ uniqueKey }) => uniqueKey),
+    textArray(jobs, ({ payload }) => payload),
+    textArray(jobs, optionsText),
+    numberArray(jobs, ({ image }) => STATE_CODES[image.state]),
+    numberArray(jobs, ({ image }) => WAKE_CODES[image.wake]),
+    numberArray(jobs, ({ image }) => image.wakeAt),
+    numberArray(jobs, ({ image }) => image.rank),
+    numberArray(jobs, ({ image }) => image.attempt),
+    numberArray(jobs, ({ image }) => image.returns),
+    numberArray(jobs, ({ image }) => image.strikes),
+    numberArray(jobs, ({ image }) => image.waitAt),
+    numberArray(jobs, ({ image }) => image.totalAt),
+    numberArray(jobs, ({ image }) => image.startedAt),
+    numberArray(jobs, ({ image }) => image.softAt),
+    numberArray(jobs, ({ image }) => image.hardAt),
+    numberArray(jobs, ({ image }) => image.stallAt),
+    numberArray(jobs, ({ image }) => image.heartbeat),
+    idArray(given),
+  ];
+}

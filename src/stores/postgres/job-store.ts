@@ -1,0 +1,134 @@
+import { UUID } from "../../core/ids.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
+import {
+  BATCH_LIMIT,
+  type BeatAnswer,
+  type BeatRequest,
+  type ClaimRequest,
+  type JobStore,
+  type SweepRequest,
+  type Swept,
+} from "../../ports/store.ts";
+import { checkBatch, checkLimit } from "../sql/limits.ts";
+import { decodeJob, decodeRecord } from "../sql/row-codec.ts";
+import { idArray, numberArray } from "./array-literal.ts";
+import { type LaneGroup, withRepeats } from "./connection.ts";
+import { enqueueOn, enqueueWith } from "./enqueue.ts";
+import { HintBatch, type HintChannel } from "./hints.ts";
+import type { Lanes } from "./lanes.ts";
+import {
+  BEAT,
+  CLAIM,
+  FORGET_LOGS,
+  HOLD_DUE_JOBS,
+  HOLD_DUE_RECORDS,
+  LOAD,
+  NEXT_WAKE,
+  PROMOTE,
+  PRUNE,
+  PRUNE_EVENTS,
+} from "./statements.ts";
+import type { Transactions } from "./transactions.ts";
+import { type Place, placeOf } from "./write-jobs.ts";
+
+export function createJobStore(lanes: Lanes, channel: HintChannel, transactions: Transactions): JobStore {
+  return {
+    async enqueue(jobs, { tx }) {
+      checkBatch(jobs, "jobs");
+      return transactions.run(
+        tx,
+        (session, hints) => enqueueWith(session, jobs, hints),
+        (hints) => enqueueOn(lanes.enqueue, jobs, hints),
+      );
+    },
+    async claim(request) {
+      checkLimit(request.limit, BATCH_LIMIT);
+      return claim(lanes.claim, request);
+    },
+    async beat(request) {
+      checkBatch(request.jobs, "jobs");
+      return beat(lanes.write, request);
+    },
+    async sweep(request) {
+      checkLimit(request.limit);
+      const swept = await sweep(lanes.write, request);
+      const hints = new HintBatch();
+      for (const queue of swept.ready.keys()) hints.ready.add(queue);
+      channel.tell(hints);
+      return swept;
+    },
+    async load(ids) {
+      checkBatch(ids, "ids");
+      return load(lanes.write, ids);
+    },
+    async prune({ now, eventsBefore, limit }) {
+      checkLimit(limit);
+      const jobs = await lanes.write.transaction(async (session) => {
+        const pruned = await session.run(PRUNE, [now, limit]);
+        if (pruned.length > 0) await session.run(FORGET_LOGS, [idArray(pruned.map(([id]) => id as string))]);
+        return pruned.length;
+      });
+      return jobs + (await lanes.write.run(PRUNE_EVENTS, [eventsBefore, limit])).length;
+    },
+  };
+}
+
+async function claim(lanes: LaneGroup, request: ClaimRequest): Promise<JobRow[]> {
+  const { queue, now, limit, salt, from, worker, lease } = request;
+  const rows = await lanes.run(CLAIM, [queue, now, limit, salt, from, worker, lease]);
+  return rows.map(decodeJob).sort(byRank);
+}
+
+/** The promised order of claims: the server returns updated rows in any. */
+function byRank(a: JobRow, b: JobRow): number {
+  return a.rank - b.rank || (a.id < b.id ? -1 : 1);
+}
+
+async function beat(lanes: LaneGroup, { worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
+  const known = jobs.filter(({ id }) => UUID.test(id));
+  const rows = await withRepeats(() =>
+    lanes.run(BEAT, [
+      worker.id,
+      JSON.stringify(worker.body),
+      worker.wakeAt,
+      idArray(known.map(({ id }) => id)),
+      numberArray(known, ({ fence }) => fence),
+      numberArray(known, ({ stallAt }) => stallAt),
+    ]),
+  );
+  const places = new Map(rows.map((row) => [row[0] as JobId, placeOf(row)]));
+  return jobs.map((job) => beatAnswer(job, places.get(job.id)));
+}
+
+function beatAnswer(job: BeatRequest["jobs"][number], place: Place | undefined): BeatAnswer {
+  if (!place) return { lost: "gone" };
+  const { state, fence, rev } = place.at;
+  if (fence !== job.fence || state !== "active") return { lost: state };
+  return rev === job.rev ? "ok" : "changed";
+}
+
+/** Nothing due costs one statement: that is what most sweeps find. */
+async function sweep(lanes: LaneGroup, { now, limit, holdUntil }: SweepRequest): Promise<Swept> {
+  const nextWakeAt = async () => (await lanes.run(NEXT_WAKE))[0]?.[0] as number | null;
+  const next = await nextWakeAt();
+  if (next === null || next > now) return { ready: new Map(), jobs: [], records: [], nextWakeAt: next };
+  const most = Math.min(limit, BATCH_LIMIT);
+  // What is promoted first may have a deadline that is due as well; it is judged in the same sweep.
+  const promoted = await withRepeats(() => lanes.run(PROMOTE, [now, most]));
+  const [jobs, records] = await Promise.all([
+    withRepeats(() => lanes.run(HOLD_DUE_JOBS, [now, most, holdUntil])),
+    withRepeats(() => lanes.run(HOLD_DUE_RECORDS, [now, most, holdUntil])),
+  ]);
+  return {
+    ready: new Map(promoted.map(([queue, count]) => [queue as string, count as number])),
+    jobs: jobs.map(decodeJob),
+    records: records.map(decodeRecord),
+    nextWakeAt: await nextWakeAt(),
+  };
+}
+
+async function load(lanes: LaneGroup, ids: readonly JobId[]): Promise<(JobRow | null)[]> {
+  const rows = await lanes.run(LOAD, [idArray(ids.filter((id) => UUID.test(id)))]);
+  const jobs = new Map(rows.map((row) => [row[0] as JobId, decodeJob(row)]));
+  return ids.map((id) => jobs.get(id) ?? null);
+}

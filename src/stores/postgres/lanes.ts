@@ -1,0 +1,56 @@
+import { LaneGroup, type LaneOptions } from "./connection.ts";
+
+/**
+ * A plan may be cached while a table is empty and used when it holds millions of rows. Ours have one right plan each,
+ * the one by index, so the others are taken from the planner, and it is asked only once.
+ */
+const HOT_SETTINGS = [
+  "set default_transaction_isolation = 'read committed'",
+  "set plan_cache_mode = force_generic_plan",
+  "set jit = off",
+  "set enable_seqscan = off",
+  "set enable_bitmapscan = off",
+  "set enable_sort = off",
+  "set enable_nestloop = off",
+].join("; ");
+
+/**
+ * A claim may be forgotten in a crash: the job is then available again, and the salt in its fence keeps the next claim
+ * from getting the number that the first one still believes in. So a claim need not wait for the disk.
+ */
+const CLAIM_SETTINGS = `${HOT_SETTINGS}; set synchronous_commit = off`;
+
+/** People's questions are as different as their tables, so here the planner is left alone. */
+const DESK_SETTINGS = "set default_transaction_isolation = 'read committed'";
+
+/** The store's connections, apart by what must not wait for what. They are opened when they are first needed. */
+export interface Lanes {
+  readonly claim: LaneGroup;
+  readonly enqueue: LaneGroup;
+  /** Commits, beats, sweeps and reads by key. */
+  readonly write: LaneGroup;
+  /** Inspection and migrations. */
+  readonly desk: LaneGroup;
+  close(): Promise<void>;
+}
+
+/** How many connections a store opens at most: one of them is for hints. */
+export const MOST_CONNECTIONS = 7;
+
+export function createLanes(options: Pick<LaneOptions, "pool" | "bind">): Lanes {
+  const groupOf = (size: number, settings: string) =>
+    new LaneGroup(size, { ...options, prepare: (session) => session.execute(settings) });
+  const claim = groupOf(1, CLAIM_SETTINGS);
+  const enqueue = groupOf(2, HOT_SETTINGS);
+  const write = groupOf(2, HOT_SETTINGS);
+  const desk = groupOf(1, DESK_SETTINGS);
+  return {
+    claim,
+    enqueue,
+    write,
+    desk,
+    async close() {
+      await Promise.all([claim, enqueue, write, desk].map((group) => group.close()));
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { refuse } from "../../core/errors.ts";
+import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
+import type { LaneGroup, Runner, Session } from "./connection.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { DURABILITY } from "./statements.ts";
+
+/** Any number that no other program on the same server is likely to lock. */
+const ADVISORY_LOCK = 7_239_405_611;
+
+/** Brings the schema up to date. Processes that start together wait for each other; an up-to-date schema costs one read. */
+export async function migrate(
+  lane: LaneGroup,
+  schema: string,
+  known: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const applied = await readApplied(lane, schema);
+  // Looked at before anything is locked or created, so that a role without the right to create tables can run jobs.
+  if (applied && pendingMigrations(known, applied).length === 0) return;
+  await lane.transaction(async (session) => {
+    await session.run({ text: "select pg_advisory_xact_lock($1::bigint)" }, [ADVISORY_LOCK]);
+    await session.execute(`create schema if not exists "${schema}"`);
+    await session.run({
+      text: `create table if not exists curfew.migrations (
+        version int primary key, name text not null, checksum text not null,
+        applied_at timestamptz not null default now())`,
+    });
+    for (const migration of pendingMigrations(known, (await readApplied(session, schema)) ?? [])) {
+      await apply(session, migration);
+    }
+  });
+}
+
+async function apply(session: Session, migration: Migration): Promise<void> {
+  await session.execute(migration.sql);
+  await session.run({ text: "insert into curfew.migrations (version, name, checksum) values ($1, $2, $3)" }, [
+    migration.version,
+    migration.name,
+    checksumOf(migration),
+  ]);
+}
+
+/** What was applied to the schema, undefined where it has no tables yet. */
+async function readApplied(runner: Runner, schema: string): Promise<AppliedMigration[] | undefined> {
+  const [table] = await runner.run({ text: "select to_regclass($1)::text" }, [`"${schema}".migrations`]);
+  if (table?.[0] === null) return undefined;
+  const rows = await runner.run({ text: "select version, checksum from curfew.migrations order by version" });
+  return rows.map(([version, checksum]) => ({ version: version as number, checksum: checksum as string }));
+}
+
+/** Refuses a server that may forget what it has acknowledged. */
+export async function checkDurability(runner: Runner): Promise<void> {
+  for (const [name, setting] of await runner.run(DURABILITY)) {
+    if (setting !== "off") continue;
+    throw refuse(
+      "invalid_option",
+      `PostgreSQL's ${name}`,
+      setting,
+      "turn it on: with it off, jobs that were acknowledged can be lost in a crash",
+    );
+  }
+}

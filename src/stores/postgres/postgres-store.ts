@@ -1,0 +1,86 @@
+import { refuse } from "../../core/errors.ts";
+import type { Store } from "../../ports/store.ts";
+import type { System } from "../../ports/system.ts";
+import { checkBatch } from "../sql/limits.ts";
+import { commitUnits, laneScope, transactionScope } from "./commit.ts";
+import { bindSchema, type PoolLike, poolOf } from "./connection.ts";
+import { HintChannel } from "./hints.ts";
+import { createInspector } from "./inspector.ts";
+import { createJobStore } from "./job-store.ts";
+import { createLanes, MOST_CONNECTIONS } from "./lanes.ts";
+import { checkDurability, migrate } from "./migrate.ts";
+import { createRecordStore } from "./record-store.ts";
+import { CLOCK } from "./statements.ts";
+import { createTransactions } from "./transactions.ts";
+
+export interface PostgresStoreOptions {
+  /**
+   * A connection string, or a pool of the `pg` package. The store keeps up to 7 connections of its own, with settings
+   * and prepared statements of their own, until it is closed; a pool must be that large and is not ended. A pooler in
+   * between must pool sessions, not transactions.
+   */
+  readonly connection: string | PoolLike;
+  /** The schema that holds the tables; it is created where it is missing. */
+  readonly schema?: string;
+  readonly system: Pick<System, "after">;
+}
+
+const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
+
+/** Opens a store in a PostgreSQL database (15 or newer), and brings its tables up to date. */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+  const { connection, schema = "curfew", system } = options;
+  if (typeof schema !== "string" || !SCHEMA.test(schema) || schema.startsWith("pg_")) {
+    const fix = 'use at most 63 lower-case letters, digits and "_", not beginning with a digit or with pg_';
+    throw refuse("invalid_name", "schema", schema, fix);
+  }
+  checkPool(connection);
+  const pool = typeof connection === "string" ? poolOf(connection) : connection;
+  const bind = bindSchema(schema);
+  const lanes = createLanes({ pool, bind });
+  try {
+    await checkDurability(lanes.desk);
+    await migrate(lanes.desk, schema);
+  } catch (error) {
+    await lanes.close();
+    throw error;
+  }
+  const channel = new HintChannel(schema, { pool, bind }, system);
+  const transactions = createTransactions(bind, channel);
+  const scope = laneScope(lanes.write);
+  return {
+    capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
+    jobs: createJobStore(lanes, channel, transactions),
+    records: createRecordStore(lanes.write, () => channel.assertOpen()),
+    inspect: createInspector(lanes.desk, system),
+    async clock() {
+      return (await lanes.write.run(CLOCK))[0]?.[0] as number;
+    },
+    async commit(units, { now, tx }) {
+      checkBatch(units, "units");
+      return transactions.run(
+        tx,
+        (session, hints) => commitUnits(transactionScope(session), units, now, hints),
+        (hints) => commitUnits(scope, units, now, hints),
+      );
+    },
+    listen: (onHint) => channel.listen(onHint),
+    async close() {
+      await channel.close();
+      await lanes.close();
+    },
+  };
+}
+
+/** A pool that is too small would make the store wait for a client that it holds itself. */
+function checkPool(connection: string | PoolLike): void {
+  if (typeof connection === "string") return;
+  const most = (connection as { options?: { max?: unknown } }).options?.max;
+  if (typeof most !== "number" || most >= MOST_CONNECTIONS) return;
+  throw refuse(
+    "invalid_option",
+    "connection.max",
+    most,
+    `give the store a pool of at least ${MOST_CONNECTIONS}`,
+  );
+}

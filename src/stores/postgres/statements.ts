@@ -1,0 +1,496 @@
+import { END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+
+/**
+ * Every statement the store runs. Texts name the schema `curfew`; the store puts in the one it was opened with.
+ *
+ * The forms are chosen so that a plan made on an empty table is still right when the table holds millions of rows:
+ * `id = any(array(select … limit n for update skip locked))` and the seemingly needless `id = any($1)` beside a join
+ * leave the planner only the primary key. No statement reads the server's clock but CLOCK: time is passed in.
+ */
+export interface Statement {
+  /** The name under which a session prepares it once; a statement without one is planned anew each time. */
+  readonly name?: string;
+  readonly text: string;
+}
+
+const PENDING = STATE_CODES.pending;
+const AVAILABLE = STATE_CODES.available;
+const ACTIVE = STATE_CODES.active;
+
+const JOB = JOB_COLUMNS.join(", ");
+const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
+/** A live job in the shape of a finished one. */
+const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
+
+/**
+ * Takes the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7 lease.
+ * Gives the rows in no order. No job is given to two claims; a paused queue gives none. The fence grows by one step
+ * of its counter and takes the salt as its low 21 bits.
+ */
+export const CLAIM: Statement = {
+  name: "claim",
+  text: `
+update curfew.jobs j
+   set state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
+       claimed_at = $2::bigint, worker = $6::text,
+       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
+       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)
+ where j.id = any(array(
+         select id from curfew.jobs
+          where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
+            and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
+          order by queue, rank, id limit $3::int for update skip locked))
+returning ${LIVE}`,
+};
+
+/** What a set of job writes brings, one array each, a null array where no write of the set says anything. */
+const WRITES = `unnest(
+  $1::uuid[], $2::bigint[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::bigint[],
+  $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
+  $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::smallint[],
+  $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[]
+) as s(id, fence, rev, next_fence, state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
+  started_at, soft_at, hard_at, stall_at, heartbeat, finished_at, prune_at, dead_letter,
+  options, policy, errors, progress, checkpoint, result)`;
+
+/** The guard of a job write: its fence, and its revision where it names one. */
+const MATCH =
+  "j.id = any($1::uuid[]) and j.id = s.id and j.fence = s.fence and (s.rev is null or j.rev = s.rev)";
+
+/** A row as a write leaves it, in the order of JOB. A document that says nothing stays; the empty text clears it. */
+const WRITTEN = `
+  j.id, j.queue, j.type, j.priority, coalesce(s.next_fence, j.fence), j.rev + 1, j.created_at, j.claimed_at, j.worker,
+  j.needs, j.workflow, j.gate, j.payload,
+  nullif(coalesce(s.options, j.options), ''), nullif(coalesce(s.policy, j.policy), ''),
+  nullif(coalesce(s.errors, j.errors), ''), nullif(coalesce(s.progress, j.progress), ''),
+  nullif(coalesce(s.checkpoint, j.checkpoint), ''), nullif(coalesce(s.result, j.result), ''),
+  s.state, s.wake, s.wake_at, s.rank, s.attempt, s.returns, s.strikes, s.wait_at, s.total_at, s.started_at,
+  s.soft_at, s.hard_at, s.stall_at, s.heartbeat`;
+
+const SET_DOCUMENTS = `
+  fence = coalesce(s.next_fence, j.fence),
+  options = nullif(coalesce(s.options, j.options), ''), policy = nullif(coalesce(s.policy, j.policy), ''),
+  errors = nullif(coalesce(s.errors, j.errors), ''), progress = nullif(coalesce(s.progress, j.progress), ''),
+  checkpoint = nullif(coalesce(s.checkpoint, j.checkpoint), ''),
+  result = nullif(coalesce(s.result, j.result), '')`;
+
+const SET_IMAGE = `
+  rev = j.rev + 1, state = s.state, wake = s.wake, wake_at = s.wake_at, rank = s.rank, attempt = s.attempt,
+  returns = s.returns, strikes = s.strikes, wait_at = s.wait_at, total_at = s.total_at, started_at = s.started_at,
+  soft_at = s.soft_at, hard_at = s.hard_at, stall_at = s.stall_at, heartbeat = s.heartbeat, ${SET_DOCUMENTS}`;
+
+/**
+ * Ends live jobs and keeps them: each row moves to `done`, where its unique key holds nobody off. Takes WRITES, gives
+ * the ids that matched.
+ */
+export const FINISH: Statement = {
+  name: "finish",
+  text: `
+with moved (${DONE}, unique_key) as (
+  delete from curfew.jobs j using ${WRITES} where ${MATCH}
+  returning ${WRITTEN}, s.finished_at, s.prune_at, s.dead_letter, j.unique_key)
+insert into curfew.done (${DONE}, unique_key) select * from moved returning id`,
+};
+
+/** Writes live images. Takes WRITES, gives id and queue of what matched. */
+export const WRITE: Statement = {
+  name: "write",
+  text: `update curfew.jobs j set ${SET_IMAGE} from ${WRITES} where ${MATCH} returning j.id, j.queue`,
+};
+
+/**
+ * Makes finished jobs live again; each takes its unique key back unless another job has it by now. Takes WRITES, gives
+ * id and queue. One that races with an enqueue of the same key fails as a whole and can be repeated.
+ */
+export const REVIVE: Statement = {
+  name: "revive",
+  text: `
+with moved (${JOB}, unique_key) as (
+  delete from curfew.done j using ${WRITES} where ${MATCH} returning ${WRITTEN}, j.unique_key)
+insert into curfew.jobs (${JOB}, unique_key)
+select ${JOB}, case when not exists (select 1 from curfew.jobs o where o.unique_key = m.unique_key) then m.unique_key end
+  from moved m
+returning id, queue`,
+};
+
+/** Writes new final images over finished jobs. Takes WRITES, gives the ids that matched. */
+export const WRITE_DONE: Statement = {
+  name: "write_done",
+  text: `
+update curfew.done j set ${SET_IMAGE}, finished_at = s.finished_at, prune_at = s.prune_at, dead_letter = s.dead_letter
+  from ${WRITES} where ${MATCH} returning j.id`,
+};
+
+/** What a set of writes without an image brings. */
+const NOTES = `unnest($1::uuid[], $2::bigint[], $3::int[], $4::bigint[],
+  $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[]
+) as s(id, fence, rev, next_fence, options, policy, errors, progress, checkpoint, result)`;
+
+/** Writes documents only; the revision stays. Takes NOTES, gives the ids that matched. */
+export const NOTE: Statement = {
+  name: "note",
+  text: `update curfew.jobs j set ${SET_DOCUMENTS} from ${NOTES} where ${MATCH} returning j.id`,
+};
+
+/** NOTE for finished jobs. */
+export const NOTE_DONE: Statement = {
+  name: "note_done",
+  text: `update curfew.done j set ${SET_DOCUMENTS} from ${NOTES} where ${MATCH} returning j.id`,
+};
+
+const GUARDS = "unnest($1::uuid[], $2::bigint[], $3::int[]) as s(id, fence, rev)";
+
+/** Deletes live jobs and their logs. $1 ids, $2 fences, $3 revisions or null. Gives the ids that matched. */
+export const DROP: Statement = {
+  name: "drop",
+  text: `
+with dropped as (delete from curfew.jobs j using ${GUARDS} where ${MATCH} returning j.id),
+     forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (select id from dropped))
+select id from dropped`,
+};
+
+/** DROP for finished jobs. */
+export const DROP_DONE: Statement = {
+  name: "drop_done",
+  text: `
+with dropped as (delete from curfew.done j using ${GUARDS} where ${MATCH} returning j.id),
+     forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (select id from dropped))
+select id from dropped`,
+};
+
+/** Holds live jobs as they are until the transaction ends. Takes and gives what DROP does. */
+export const CONFIRM: Statement = {
+  name: "confirm",
+  text: `select j.id from curfew.jobs j, ${GUARDS} where ${MATCH} for share of j`,
+};
+
+/** CONFIRM for finished jobs. */
+export const CONFIRM_DONE: Statement = {
+  name: "confirm_done",
+  text: `select j.id from curfew.done j, ${GUARDS} where ${MATCH} for share of j`,
+};
+
+/** Where jobs stand. $1 ids. Gives id, state, fence, rev, and 1 for a finished job; nothing for an unknown one. */
+export const LOCATE: Statement = {
+  name: "locate",
+  text: `
+select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($1::uuid[])
+union all
+select id, state, fence, rev, 1::smallint from curfew.done where id = any($1::uuid[])`,
+};
+
+/** Whole jobs, live or finished, in no order. $1 ids. */
+export const LOAD: Statement = {
+  name: "load",
+  text: `
+select ${LIVE} from curfew.jobs where id = any($1::uuid[])
+union all
+select ${DONE} from curfew.done where id = any($1::uuid[])`,
+};
+
+/** The current fence of a live job, which is held until the transaction ends. $1 id. */
+export const HOLD_JOB: Statement = {
+  name: "hold_job",
+  text: "select fence from curfew.jobs where id = $1::uuid for update",
+};
+
+/**
+ * Counts down what pending jobs still need; at zero a job is due to be judged. $1 ids, $2 by how much, $3 now. Reaching
+ * zero is a revision, or an outsider who read the row before would write an older wake_at over it.
+ */
+export const COUNT_DOWN: Statement = {
+  name: "count_down",
+  text: `
+update curfew.jobs j
+   set needs = greatest(j.needs - s.by, 0),
+       rev = case when j.needs <= s.by then j.rev + 1 else j.rev end,
+       wake = case when j.needs <= s.by then 0 else j.wake end,
+       wake_at = case when j.needs <= s.by then $3::bigint else j.wake_at end
+  from unnest($1::uuid[], $2::int[]) as s(id, by)
+ where j.id = any($1::uuid[]) and j.id = s.id and j.state = ${PENDING} and j.needs > 0`,
+};
+
+/** Moves the best jobs behind a gate to available. $1 gate, $2 how many. Gives their queues. */
+export const ADMIT: Statement = {
+  name: "admit",
+  text: `
+update curfew.jobs set state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1
+ where id = any(array(
+         select id from curfew.jobs where gate = $1::text and state = ${PENDING} and needs = 0
+          order by gate, rank, id limit $2::int for update skip locked))
+returning queue`,
+};
+
+/**
+ * Many jobs that differ only in id and payload, with ids nobody can know. $1 ids, $2 payloads, then once for all:
+ * $3 rank, $4 queue, $5 type, $6 state, $7 priority, $8 created_at, $9 wake, $10 wake_at, $11 wait_at, $12 total_at,
+ * $13 heartbeat, $14 options. Without a conflict clause, which would cost a fifth of the rate.
+ */
+export const INSERT_ALIKE: Statement = {
+  name: "insert_alike",
+  text: `
+insert into curfew.jobs (id, rank, queue, type, state, priority, created_at, wake, wake_at, wait_at, total_at, heartbeat,
+                         payload, options)
+select s.id, $3::bigint, $4::text, $5::text, $6::smallint, $7::smallint, $8::bigint, $9::smallint, $10::bigint,
+       $11::bigint, $12::bigint, $13::bigint, s.payload, $14::text
+  from unnest($1::uuid[], $2::text[]) as s(id, payload)`,
+};
+
+/**
+ * Any jobs, as they are given. $1 to $25 the columns; $26 the ids that may be known already. Gives the ids that are
+ * new: a known id, live or finished, and a unique key that a live job holds insert nothing.
+ */
+export const INSERT: Statement = {
+  name: "insert",
+  text: `
+insert into curfew.jobs (id, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
+                         state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
+                         started_at, soft_at, hard_at, stall_at, heartbeat)
+select s.*
+  from unnest($1::uuid[], $2::text[], $3::text[], $4::smallint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
+              $9::text[], $10::text[], $11::text[], $12::smallint[], $13::smallint[], $14::bigint[], $15::bigint[],
+              $16::int[], $17::int[], $18::int[], $19::bigint[], $20::bigint[],
+              $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[]) as s(id)
+ where not s.id = any(array(select d.id from curfew.done d where d.id = any($26::uuid[])))
+on conflict do nothing
+returning id`,
+};
+
+/**
+ * Takes back new jobs whose ids turn out to be finished: an insert that waited for the settle of the same id sees its
+ * end only in the next statement. $1 ids that were just inserted. Gives the ids taken back.
+ */
+export const TAKE_BACK: Statement = {
+  name: "take_back",
+  text: `
+delete from curfew.jobs j
+ where j.id = any(array(select d.id from curfew.done d where d.id = any($1::uuid[]))) returning j.id`,
+};
+
+/** Which live jobs hold unique keys. $1 keys. Gives key and id. */
+export const HOLDERS: Statement = {
+  name: "holders",
+  text: "select unique_key, id from curfew.jobs where unique_key = any($1::text[])",
+};
+
+/**
+ * A worker's sign of life and what became of its jobs, in one round trip. $1 worker, $2 body, $3 wake_at, $4 ids,
+ * $5 fences, $6 new stall_at or null. Gives what LOCATE does. Only `stall_at` of jobs that still hold is moved, so no
+ * index is touched.
+ */
+export const BEAT: Statement = {
+  name: "beat",
+  text: `
+with seen as (
+  insert into curfew.records as r (kind, key, version, wake_at, body) values ('worker', $1::text, 1, $3::bigint, $2::text)
+  on conflict (kind, key) do update set version = r.version + 1, wake_at = excluded.wake_at, body = excluded.body),
+moved as (
+  update curfew.jobs j set stall_at = s.stall_at
+    from unnest($4::uuid[], $5::bigint[], $6::bigint[]) as s(id, fence, stall_at)
+   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and j.state = ${ACTIVE} and s.stall_at is not null)
+select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($4::uuid[])
+union all
+select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uuid[])`,
+};
+
+/** The next instant at which a job or record is due; null when nothing is pending. */
+export const NEXT_WAKE: Statement = {
+  name: "next_wake",
+  text: `
+select least((select min(wake_at) from curfew.jobs where wake = 0 and wake_at is not null),
+             (select min(wake_at) from curfew.jobs where wake = 1 and wake_at is not null),
+             (select min(wake_at) from curfew.records where wake_at is not null))`,
+};
+
+/** Makes due jobs available. $1 now, $2 limit. Gives queue and count. */
+export const PROMOTE: Statement = {
+  name: "promote",
+  text: `
+with promoted as (
+  update curfew.jobs set state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1
+   where id = any(array(
+           select id from curfew.jobs where wake = 1 and wake_at <= $1::bigint
+            order by wake, wake_at limit $2::int for update skip locked))
+  returning queue)
+select queue, count(*) from promoted group by queue`,
+};
+
+/** Hands out jobs to be judged; nobody else gets them before $3. $1 now, $2 limit, $3 hold. Gives whole rows. */
+export const HOLD_DUE_JOBS: Statement = {
+  name: "hold_due_jobs",
+  text: `
+update curfew.jobs set wake_at = $3::bigint
+ where id = any(array(
+         select id from curfew.jobs where wake = 0 and wake_at <= $1::bigint
+          order by wake, wake_at limit $2::int for update skip locked))
+returning ${LIVE}`,
+};
+
+const RECORD = "kind, key, version, wake_at, body";
+
+/**
+ * HOLD_DUE_JOBS for records. Found by ctid, because a key of two columns cannot be compared with a list without
+ * leaving its index; a row that moves in between is left for the next sweep.
+ */
+export const HOLD_DUE_RECORDS: Statement = {
+  name: "hold_due_records",
+  text: `
+update curfew.records set wake_at = $3::bigint
+ where ctid = any(array(
+         select ctid from curfew.records where wake_at <= $1::bigint
+          order by wake_at limit $2::int for update skip locked))
+returning ${RECORD}`,
+};
+
+/** Records of one kind. $1 kind, $2 keys. */
+export const LOAD_RECORDS: Statement = {
+  name: "load_records",
+  text: `select ${RECORD} from curfew.records where kind = $1::text and key = any($2::text[])`,
+};
+
+/** A page of records of one kind. $1 kind, $2 after this key or null, $3 limit. */
+export const LIST_RECORDS: Statement = {
+  name: "list_records",
+  text: `
+select ${RECORD} from curfew.records where kind = $1::text and key >= coalesce($2::text, '') and key is distinct from $2::text
+ order by kind, key limit $3::bigint`,
+};
+
+/** The version of a record, which is held until the transaction ends. $1 kind, $2 key. */
+export const HOLD_RECORD: Statement = {
+  name: "hold_record",
+  text: "select version from curfew.records where kind = $1::text and key = $2::text for update",
+};
+
+/** Writes a record, whatever is there. $1 kind, $2 key, $3 wake_at, $4 body. */
+export const PUT_RECORD: Statement = {
+  name: "put_record",
+  text: `
+insert into curfew.records as r (kind, key, version, wake_at, body)
+values ($1::text, $2::text, 1, $3::bigint, $4::text)
+on conflict (kind, key) do update set version = r.version + 1, wake_at = excluded.wake_at, body = excluded.body`,
+};
+
+/** Writes a record that must not exist. Takes what PUT_RECORD does; gives one row, or none if somebody was first. */
+export const CREATE_RECORD: Statement = {
+  name: "create_record",
+  text: `
+insert into curfew.records (kind, key, version, wake_at, body) values ($1::text, $2::text, 1, $3::bigint, $4::text)
+on conflict do nothing returning version`,
+};
+
+/** $1 kind, $2 key. */
+export const DELETE_RECORD: Statement = {
+  name: "delete_record",
+  text: "delete from curfew.records where kind = $1::text and key = $2::text",
+};
+
+/** $1 at, $2 events in their order. */
+export const ADD_EVENTS: Statement = {
+  name: "add_events",
+  text: "insert into curfew.events (at, body) select $1::bigint, body from unnest($2::text[]) as s(body)",
+};
+
+/** Lines of jobs in their order; a line of a job that nobody knows is dropped. $1 jobs, $2 lines. */
+export const ADD_LOGS: Statement = {
+  name: "add_logs",
+  text: `
+insert into curfew.logs (job, body)
+select s.job, s.body from unnest($1::uuid[], $2::text[]) as s(job, body)
+ where s.job = any(array(select id from curfew.jobs where id = any($1::uuid[])
+                         union all select id from curfew.done where id = any($1::uuid[])))`,
+};
+
+/** Deletes finished jobs that need not be kept. $1 now, $2 limit. Gives their ids. */
+export const PRUNE: Statement = {
+  name: "prune",
+  text: `
+delete from curfew.done
+ where id = any(array(
+         select id from curfew.done where prune_at <= $1::bigint
+          order by prune_at limit $2::bigint for update skip locked))
+returning id`,
+};
+
+/** Deletes the logs of jobs that are gone. $1 ids. */
+export const FORGET_LOGS: Statement = {
+  name: "forget_logs",
+  text: "delete from curfew.logs where job = any($1::uuid[])",
+};
+
+/**
+ * Deletes events from before an instant. $1 instant, $2 limit. Gives one row each. It looks at the oldest rows only:
+ * they lie nearly in the order of time, so no index on `at` is needed. Events never change, so their ctid holds.
+ */
+export const PRUNE_EVENTS: Statement = {
+  name: "prune_events",
+  text: `
+delete from curfew.events
+ where ctid = any(array(
+         select o.ctid from (select ctid, at from curfew.events order by xid, seq limit $2::bigint) o
+          where o.at < $1::bigint))
+returning seq`,
+};
+
+/** The server's clock in whole milliseconds, rounded down. */
+export const CLOCK: Statement = {
+  name: "clock",
+  text: "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
+};
+
+/**
+ * A page of jobs by id. $1 queue, $2 type, $3 state, $4 dead letter, $5 after this id (each may be null), $6 limit.
+ * Unnamed, so that each page is planned for the filter it has.
+ */
+export const LIST_JOBS: Statement = {
+  text: `
+(select ${LIVE} from curfew.jobs
+  where ($1::text is null or queue = $1::text) and ($2::text is null or type = $2::text)
+    and ($3::smallint is null or state = $3::smallint) and coalesce($4::smallint, 0) = 0
+    and ($5::uuid is null or id > $5::uuid)
+  order by id limit $6::bigint)
+union all
+(select ${DONE} from curfew.done
+  where ($1::text is null or queue = $1::text) and ($2::text is null or type = $2::text)
+    and ($3::smallint is null or state = $3::smallint) and ($4::smallint is null or dead_letter = $4::smallint)
+    and ($5::uuid is null or id > $5::uuid)
+  order by id limit $6::bigint)
+order by 1 limit $6::bigint`,
+};
+
+/** How many jobs are in each state. $1 queue or null. Gives state and count. */
+export const DEPTH: Statement = {
+  text: `
+select state, count(*) from curfew.jobs where $1::text is null or queue = $1::text group by state
+union all
+select state, count(*) from curfew.done where $1::text is null or queue = $1::text group by state`,
+};
+
+/**
+ * Events in the order of (xid, seq), after $1 and $2, at most $3. Gives xid, seq, body, and 1 if the place is final: a
+ * transaction that is older than the event and still runs may yet commit an event that comes before it.
+ */
+export const READ_EVENTS: Statement = {
+  text: `
+select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e
+ where (e.xid, e.seq) > ($1::xid8, $2::bigint)
+ order by e.xid, e.seq limit $3::bigint`,
+};
+
+/** The last lines of a job's log, oldest first. $1 job, $2 how many. */
+export const READ_LOGS: Statement = {
+  text: `
+select body from (select seq, body from curfew.logs where job = $1::uuid order by seq desc limit $2::bigint) l
+ order by seq`,
+};
+
+/** Tells all who listen. $1 channel, $2 payloads. */
+export const NOTIFY: Statement = {
+  name: "notify",
+  text: "select pg_notify($1::text, payload) from unnest($2::text[]) as s(payload)",
+};
+
+/** Settings that decide whether an acknowledged write can be lost. Gives name and value. */
+export const DURABILITY: Statement = {
+  text: "select name, setting from pg_settings where name in ('fsync', 'synchronous_commit')",
+};

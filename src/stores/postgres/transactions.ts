@@ -1,0 +1,42 @@
+import { refuse } from "../../core/errors.ts";
+import { type ClientLike, type SchemaBinding, Session } from "./connection.ts";
+import { HintBatch, type HintChannel } from "./hints.ts";
+
+/** Runs work within the caller's own transaction, or on the store's lanes where there is none, and tells of it. */
+export interface Transactions {
+  run<Result>(
+    tx: unknown,
+    within: (session: Session, hints: HintBatch) => Promise<Result>,
+    outside: (hints: HintBatch) => Promise<Result>,
+  ): Promise<Result>;
+}
+
+export function createTransactions(bind: SchemaBinding, channel: HintChannel): Transactions {
+  return {
+    async run(tx, within, outside) {
+      channel.assertOpen();
+      const hints = new HintBatch();
+      if (tx === undefined) {
+        const result = await outside(hints);
+        channel.tell(hints);
+        return result;
+      }
+      if (!isClient(tx)) {
+        throw refuse(
+          "invalid_option",
+          "options.tx",
+          typeof tx,
+          "pass the pg client that began the transaction",
+        );
+      }
+      const session = new Session(tx, bind, false);
+      const result = await within(session, hints);
+      await channel.tellWith(session, hints);
+      return result;
+    },
+  };
+}
+
+function isClient(value: unknown): value is ClientLike {
+  return typeof value === "object" && value !== null && "query" in value && typeof value.query === "function";
+}

@@ -1,0 +1,195 @@
+import type { JobDocuments } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { JobWrite, Outcome } from "../../ports/store.ts";
+import { documentChange, type SqlRow, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
+import { idArray, numberArray, textArray } from "./array-literal.ts";
+import type { Runner } from "./connection.ts";
+import type { HintBatch } from "./hints.ts";
+import {
+  CONFIRM,
+  CONFIRM_DONE,
+  DROP,
+  DROP_DONE,
+  FINISH,
+  LOCATE,
+  NOTE,
+  NOTE_DONE,
+  REVIVE,
+  type Statement,
+  WRITE,
+  WRITE_DONE,
+} from "./statements.ts";
+
+export const OK: Outcome = { ok: true };
+
+/** How a kind of write is done: one statement for live jobs, one for finished ones, and the arrays they take. */
+interface Shape {
+  readonly live: Statement;
+  readonly done: Statement;
+  readonly values: (writes: readonly JobWrite[]) => unknown[];
+}
+
+const FINISH_SHAPE: Shape = { live: FINISH, done: WRITE_DONE, values: imageValues };
+const WRITE_SHAPE: Shape = { live: WRITE, done: REVIVE, values: imageValues };
+const NOTE_SHAPE: Shape = { live: NOTE, done: NOTE_DONE, values: noteValues };
+const DROP_SHAPE: Shape = { live: DROP, done: DROP_DONE, values: guardValues };
+const CONFIRM_SHAPE: Shape = { live: CONFIRM, done: CONFIRM_DONE, values: guardValues };
+
+function shapeOf(write: JobWrite): Shape {
+  if (write.drop) return DROP_SHAPE;
+  if (write.image) return isTerminal(write.image.state) ? FINISH_SHAPE : WRITE_SHAPE;
+  return write.documents || write.nextFence !== undefined ? NOTE_SHAPE : CONFIRM_SHAPE;
+}
+
+/**
+ * Writes jobs, each by the fence (and revision) it names: one statement for all writes of a shape. No two writes name
+ * the same job. Answers in the order of the writes.
+ */
+export async function writeJobs(
+  runner: Runner,
+  writes: readonly JobWrite[],
+  hints: HintBatch,
+): Promise<Outcome[]> {
+  const answers = new Map<string, Outcome>();
+  await runShapes(runner, writes, "live", answers, hints);
+  if (answers.size < writes.length) {
+    const missed = writes.filter(({ id }) => !answers.has(id));
+    const finished = await classify(runner, missed, answers);
+    if (finished.length > 0) await runShapes(runner, finished, "done", answers, hints);
+  }
+  return writes.map(({ id }) => answers.get(id) as Outcome);
+}
+
+async function runShapes(
+  runner: Runner,
+  writes: readonly JobWrite[],
+  table: "live" | "done",
+  answers: Map<string, Outcome>,
+  hints: HintBatch,
+): Promise<void> {
+  const groups = new Map<Shape, JobWrite[]>();
+  for (const write of writes) {
+    const shape = shapeOf(write);
+    const group = groups.get(shape);
+    if (group) group.push(write);
+    else groups.set(shape, [write]);
+  }
+  await Promise.all(
+    Array.from(groups, async ([shape, group]) => {
+      // In the order of ids, so that two commits with the same jobs wait for each other instead of deadlocking.
+      group.sort(byId);
+      const rows = await runner.run(shape[table], shape.values(group));
+      const queues = new Map(rows.map((row) => [row[0] as string, row[1] as string | undefined]));
+      for (const write of group) {
+        if (!queues.has(write.id)) continue;
+        answers.set(write.id, OK);
+        addHints(hints, write, queues.get(write.id));
+      }
+    }),
+  );
+}
+
+function byId(a: JobWrite, b: JobWrite): number {
+  return a.id < b.id ? -1 : 1;
+}
+
+/** A fence that moved may have voided a running attempt; whoever holds it wants to know. */
+function addHints(hints: HintBatch, write: JobWrite, queue: string | undefined): void {
+  if (write.nextFence !== undefined) hints.lost.push(write.id);
+  if (write.drop || (write.image && isTerminal(write.image.state))) hints.settled.push(write.id);
+  else if (write.image?.state === "available" && queue !== undefined) hints.ready.add(queue);
+}
+
+/** Says why writes matched no live job, and gives those that are meant for the finished job that is there. */
+async function classify(
+  runner: Runner,
+  missed: readonly JobWrite[],
+  answers: Map<string, Outcome>,
+): Promise<JobWrite[]> {
+  const rows = await runner.run(LOCATE, [idArray(missed.map(({ id }) => id))]);
+  const places = new Map(rows.map((row) => [row[0] as string, placeOf(row)]));
+  const finished: JobWrite[] = [];
+  for (const write of missed) {
+    const place = places.get(write.id);
+    answers.set(write.id, refusalOf(write, place));
+    const isMeant = place?.isDone && place.at.fence === write.fence && place.at.rev === write.rev;
+    if (isMeant) finished.push(write);
+  }
+  return finished;
+}
+
+export interface Place {
+  readonly at: NonNullable<Extract<Outcome, { ok: false }>["at"]>;
+  readonly isDone: boolean;
+}
+
+/** Where a job stands, from a row of LOCATE. */
+export function placeOf(row: SqlRow): Place {
+  return {
+    at: { state: stateOf(row[1]), fence: row[2] as number, rev: row[3] as number },
+    isDone: row[4] === 1,
+  };
+}
+
+function refusalOf(write: JobWrite, place: Place | undefined): Outcome {
+  if (!place) return { ok: false, because: "gone", at: null };
+  const { at, isDone } = place;
+  // An attempt has nothing to say about a job that has ended; only an outsider, who names a revision, has.
+  const isLost = at.fence !== write.fence || (write.rev === undefined && isDone);
+  return { ok: false, because: isLost ? "lost" : "stale", at };
+}
+
+function guardValues(writes: readonly JobWrite[]): unknown[] {
+  return [
+    idArray(writes.map(({ id }) => id)),
+    numberArray(writes, ({ fence }) => fence),
+    numberArray(writes, ({ rev }) => rev),
+  ];
+}
+
+function noteValues(writes: readonly JobWrite[]): unknown[] {
+  return [
+    ...guardValues(writes),
+    numberArray(writes, ({ nextFence }) => nextFence),
+    ...documentValues(writes),
+  ];
+}
+
+function imageValues(writes: readonly JobWrite[]): unknown[] {
+  const images = writes.map(({ image }) => image as NonNullable<JobWrite["image"]>);
+  return [
+    ...guardValues(writes),
+    numberArray(writes, ({ nextFence }) => nextFence),
+    numberArray(images, ({ state }) => STATE_CODES[state]),
+    numberArray(images, ({ wake }) => WAKE_CODES[wake]),
+    numberArray(images, ({ wakeAt }) => wakeAt),
+    numberArray(images, ({ rank }) => rank),
+    numberArray(images, ({ attempt }) => attempt),
+    numberArray(images, ({ returns }) => returns),
+    numberArray(images, ({ strikes }) => strikes),
+    numberArray(images, ({ waitAt }) => waitAt),
+    numberArray(images, ({ totalAt }) => totalAt),
+    numberArray(images, ({ startedAt }) => startedAt),
+    numberArray(images, ({ softAt }) => softAt),
+    numberArray(images, ({ hardAt }) => hardAt),
+    numberArray(images, ({ stallAt }) => stallAt),
+    numberArray(images, ({ heartbeat }) => heartbeat),
+    numberArray(images, ({ finishedAt }) => finishedAt),
+    numberArray(images, ({ pruneAt }) => pruneAt),
+    numberArray(images, ({ deadLetter }) => (deadLetter ? 1 : 0)),
+    ...documentValues(writes),
+  ];
+}
+
+const DOCUMENTS: readonly (keyof JobDocuments)[] = [
+  "options",
+  "policy",
+  "errors",
+  "progress",
+  "checkpoint",
+  "result",
+];
+
+function documentValues(writes: readonly JobWrite[]): (string | null)[] {
+  return DOCUMENTS.map((name) => textArray(writes, ({ documents }) => documentChange(documents, name)));
+}

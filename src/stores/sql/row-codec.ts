@@ -1,0 +1,166 @@
+import type { JobDocuments, JobRow, JobState, Wake } from "../../core/job/job.ts";
+import type { Json } from "../../core/schema.ts";
+import type { RecordRow } from "../../ports/store.ts";
+
+/** What the SQL stores keep for a state. The numbers lie on disk: add to them, never change one. */
+export const STATE_CODES: Readonly<Record<JobState, number>> = {
+  pending: 0,
+  available: 1,
+  active: 2,
+  scheduled: 3,
+  retryable: 4,
+  completed: 5,
+  cancelled: 6,
+  discarded: 7,
+};
+
+const STATES = Object.entries(STATE_CODES).reduce<JobState[]>((states, [state, code]) => {
+  states[code] = state as JobState;
+  return states;
+}, []);
+
+export function stateOf(code: unknown): JobState {
+  return STATES[code as number] as JobState;
+}
+
+/** What the SQL stores keep for `wake`. */
+export const WAKE_CODES: Readonly<Record<Wake, number>> = { judge: 0, ready: 1 };
+
+/** The columns that a live and a finished job have in common, in the order in which `decodeJob` reads them. */
+export const JOB_COLUMNS = [
+  "id",
+  "queue",
+  "type",
+  "priority",
+  "fence",
+  "rev",
+  "created_at",
+  "claimed_at",
+  "worker",
+  "needs",
+  "workflow",
+  "gate",
+  "payload",
+  "options",
+  "policy",
+  "errors",
+  "progress",
+  "checkpoint",
+  "result",
+  "state",
+  "wake",
+  "wake_at",
+  "rank",
+  "attempt",
+  "returns",
+  "strikes",
+  "wait_at",
+  "total_at",
+  "started_at",
+  "soft_at",
+  "hard_at",
+  "stall_at",
+  "heartbeat",
+] as const;
+
+/** What only a finished job has; a live one reads as null, null, 0. They follow `JOB_COLUMNS` in a row. */
+export const END_COLUMNS = ["finished_at", "prune_at", "dead_letter"] as const;
+
+/** A row as a driver hands it out: values by position, because building an object per row costs a second time. */
+export type SqlRow = readonly unknown[];
+
+type Maybe<Value> = Value | null;
+
+/** A job from a row of `JOB_COLUMNS` and `END_COLUMNS`. */
+export function decodeJob(row: SqlRow): JobRow {
+  return {
+    id: row[0] as string,
+    queue: row[1] as string,
+    type: row[2] as string,
+    priority: row[3] as number,
+    fence: row[4] as number,
+    rev: row[5] as number,
+    createdAt: row[6] as number,
+    claimedAt: row[7] as Maybe<number>,
+    worker: row[8] as Maybe<string>,
+    needs: row[9] as number,
+    workflow: row[10] as Maybe<string>,
+    gate: row[11] as Maybe<string>,
+    payload: row[12] as string,
+    options: optionsParser(row[13]) as JobRow["options"],
+    policy: policyParser(row[14]) as JobRow["policy"],
+    errors: row[15] === null ? null : (JSON.parse(row[15] as string) as JobRow["errors"]),
+    progress: row[16] as Maybe<string>,
+    checkpoint: row[17] as Maybe<string>,
+    result: row[18] as Maybe<string>,
+    state: stateOf(row[19]),
+    wake: row[20] === WAKE_CODES.ready ? "ready" : "judge",
+    wakeAt: row[21] as Maybe<number>,
+    rank: row[22] as number,
+    attempt: row[23] as number,
+    returns: row[24] as number,
+    strikes: row[25] as number,
+    waitAt: row[26] as Maybe<number>,
+    totalAt: row[27] as Maybe<number>,
+    startedAt: row[28] as Maybe<number>,
+    softAt: row[29] as Maybe<number>,
+    hardAt: row[30] as Maybe<number>,
+    stallAt: row[31] as Maybe<number>,
+    heartbeat: row[32] as Maybe<number>,
+    finishedAt: row[33] as Maybe<number>,
+    pruneAt: row[34] as Maybe<number>,
+    deadLetter: row[35] === 1,
+  };
+}
+
+const optionsParser = rememberingParser();
+const policyParser = rememberingParser();
+
+/** Jobs of one definition have the same text here, and rows are never changed: so neighbours share what was parsed. */
+function rememberingParser(): (text: unknown) => unknown {
+  let lastText: unknown = null;
+  let lastValue: unknown = null;
+  return (text) => {
+    if (text === lastText) return lastValue;
+    lastValue = text === null ? null : JSON.parse(text as string);
+    lastText = text;
+    return lastValue;
+  };
+}
+
+/** A record from the columns kind, key, version, wake_at, body. */
+export function decodeRecord(row: SqlRow): RecordRow {
+  return {
+    key: [row[0] as string, row[1] as string],
+    version: row[2] as number,
+    wakeAt: row[3] as Maybe<number>,
+    body: JSON.parse(row[4] as string) as Json,
+  };
+}
+
+/** What a write says about one document where it clears it: no JSON text is empty. */
+const CLEARED = "";
+
+/**
+ * What a write says about one document: null where it says nothing, else its JSON text or the empty one, which clears
+ * the column. So statements write `nullif(coalesce(new, old), '')`.
+ */
+export function documentChange(documents: JobDocuments | undefined, name: keyof JobDocuments): string | null {
+  const value = documents?.[name];
+  if (value === undefined) return null;
+  if (value === null) return CLEARED;
+  if (typeof value === "string") return value;
+  return name === "policy" ? policyText(value) : JSON.stringify(value);
+}
+
+/** Attempts of one definition share a policy, and writing it as text costs more than most of a settle. */
+const policyTexts = new WeakMap<object, string>();
+
+function policyText(policy: object): string {
+  let text = policyTexts.get(policy);
+  if (text === undefined) {
+    text = JSON.stringify(policy);
+    policyTexts.set(policy, text);
+  }
+  return text;
+}

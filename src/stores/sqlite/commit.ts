@@ -1,0 +1,135 @@
+import type { JobId } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Effect, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import { enqueueJob } from "./enqueue.ts";
+import type { HintBatch } from "./hints.ts";
+import type { Session } from "./session.ts";
+import {
+  ADD_EVENT,
+  ADD_LOG,
+  ADMIT,
+  COUNT_DOWN,
+  DELETE_RECORD,
+  LOAD_RECORD,
+  PUT_RECORD,
+  TRIM_LOG,
+} from "./statements.ts";
+import { locate, type Place, type PlacedWrite, writeJobs } from "./write-jobs.ts";
+
+const OK: Outcome = { ok: true };
+/** Lines of a job's log that are kept: a handler that logs in a loop must not fill the disk. */
+const LOG_LIMIT = 1_000;
+
+/** Commits units in their order: each sees what those before it wrote. */
+export function commitUnits(
+  session: Session,
+  units: readonly Unit[],
+  now: Instant,
+  hints: HintBatch,
+): Outcome[] {
+  const outcomes: Outcome[] = [];
+  for (let start = 0; start < units.length; ) {
+    const end = endOfSet(units, start);
+    for (const outcome of commitSet(session, units.slice(start, end), now, hints)) outcomes.push(outcome);
+    start = end;
+  }
+  return outcomes;
+}
+
+/** The end of the units from `start` on that cannot see each other, so that they can be written as one set. */
+function endOfSet(units: readonly Unit[], start: number): number {
+  const ids = new Set<JobId>();
+  for (let index = start; index < units.length; index++) {
+    const unit = units[index] as Unit;
+    if (!unit.job || !isOnItsOwn(unit) || ids.has(unit.job.id)) return Math.max(index, start + 1);
+    ids.add(unit.job.id);
+  }
+  return units.length;
+}
+
+/** Whether a unit asks about nothing but its job, and writes nothing that another unit could ask about. */
+function isOnItsOwn({ when, effects }: Unit): boolean {
+  if (when?.length) return false;
+  return effects?.every((effect) => "event" in effect || "log" in effect) ?? true;
+}
+
+/**
+ * All guards are looked at before anything is written, and nothing expected fails after them: so each unit is all or
+ * nothing without a transaction of its own.
+ */
+function commitSet(session: Session, units: readonly Unit[], now: Instant, hints: HintBatch): Outcome[] {
+  const places = locate(
+    session,
+    units.flatMap(({ job }) => (job ? [job.id] : [])),
+  );
+  const writes: PlacedWrite[] = [];
+  const effects: Effect[] = [];
+  const outcomes = units.map((unit): Outcome => {
+    const place = unit.job && places.get(unit.job.id);
+    const because = refusal(session, unit, place);
+    if (because) {
+      const at = place ? { state: place.state, fence: place.fence, rev: place.rev } : null;
+      return { ok: false, because, at };
+    }
+    if (unit.job && place) writes.push({ place, write: unit.job });
+    if (unit.effects) effects.push(...unit.effects);
+    return OK;
+  });
+  writeJobs(session, writes, hints);
+  for (const effect of effects) applyEffect(session, effect, now, hints);
+  return outcomes;
+}
+
+type Refusal = Extract<Outcome, { ok: false }>["because"];
+
+function refusal(session: Session, { job, when }: Unit, place: Place | undefined): Refusal | null {
+  if (job) {
+    if (!place) return "gone";
+    if (place.fence !== job.fence) return "lost";
+    // An attempt has nothing to say about a job that has ended; only an outsider, who names a revision, revives it.
+    if (job.rev === undefined && isTerminal(place.state)) return "lost";
+    if (job.rev !== undefined && place.rev !== job.rev) return "stale";
+  }
+  for (const { record, version } of when ?? []) {
+    if ((session.get(LOAD_RECORD, record)?.[2] ?? 0) !== version) return "conflict";
+  }
+  return null;
+}
+
+function applyEffect(session: Session, effect: Effect, now: Instant, hints: HintBatch): void {
+  if ("enqueue" in effect) enqueueJob(session, effect.enqueue, hints);
+  else if ("countdown" in effect) session.run(COUNT_DOWN, [now, effect.countdown]);
+  else if ("stop" in effect) stop(session, effect, hints);
+  else if ("put" in effect) putRecord(session, effect.put, effect.body, effect.wakeAt);
+  else if ("delete" in effect) session.run(DELETE_RECORD, effect.delete);
+  else if ("admit" in effect) {
+    for (const [queue] of session.all(ADMIT, [effect.admit, effect.count])) hints.ready(queue as string);
+  } else if ("event" in effect) session.run(ADD_EVENT, [now, JSON.stringify(effect.event)]);
+  else addLog(session, effect.job, effect.log);
+}
+
+export function putRecord(
+  session: Session,
+  [kind, key]: RecordKey,
+  body: Json,
+  wakeAt: Instant | null,
+): void {
+  session.run(PUT_RECORD, [kind, key, wakeAt, JSON.stringify(body)]);
+}
+
+/** Writes another job whatever its fence, unless it has ended. */
+function stop(session: Session, effect: Extract<Effect, { stop: string }>, hints: HintBatch): void {
+  const { stop: id, image, nextFence } = effect;
+  const place = locate(session, [id]).get(id);
+  if (!place || isTerminal(place.state)) return;
+  writeJobs(session, [{ place, write: { id, fence: place.fence, image, nextFence } }], hints);
+}
+
+/** A line of a job that nobody knows is dropped. */
+function addLog(session: Session, job: JobId, line: Json): void {
+  if (locate(session, [job]).size === 0) return;
+  const seq = session.get(ADD_LOG, [job, job, JSON.stringify(line)])?.[0] as number;
+  if (seq > LOG_LIMIT) session.run(TRIM_LOG, [job, seq - LOG_LIMIT]);
+}

@@ -1,0 +1,138 @@
+import Database from "better-sqlite3";
+import { CurfewError } from "../../core/errors.ts";
+import type { System } from "../../ports/system.ts";
+import { DiskSync } from "./disk-sync.ts";
+import { explained, failed, isBusy } from "./errors.ts";
+import { type DatabaseHandle, Session } from "./session.ts";
+import { BEGIN, COMMIT, ROLLBACK } from "./statements.ts";
+
+/** Items in one transaction: enough to share its cost, few enough that the event loop is back within milliseconds. */
+export const BATCH = 256;
+
+/** How long somebody else may keep the file from us before a call fails. */
+const PATIENCE = 5_000;
+const FIRST_PAUSE = 1;
+const LONGEST_PAUSE = 20;
+
+/**
+ * The one connection of a store. It never waits in SQLite, neither for other programs nor for the disk, because that
+ * would stop the event loop: what finds the file busy is tried again later, and what must last waits for a sync that
+ * another thread does.
+ *
+ * A commit survives the end of the process, however it ends. A power cut takes back the last commits that nobody has
+ * waited for, and no others: the log is synced as a whole, and read back only as far as it is complete.
+ */
+export class Connection {
+  readonly path: string;
+  readonly #database: InstanceType<typeof Database>;
+  readonly #session: Session;
+  readonly #system: System;
+  #disk: DiskSync | undefined;
+  #isClosed = false;
+
+  constructor(path: string, system: System) {
+    this.path = path;
+    this.#system = system;
+    try {
+      this.#database = new Database(path, { timeout: 0 });
+    } catch (error) {
+      throw explained(error, path);
+    }
+    this.#session = new Session(this.#database as unknown as DatabaseHandle);
+  }
+
+  assertOpen(): void {
+    if (this.#isClosed) throw new CurfewError("closed", "The SQLite store is closed");
+  }
+
+  /** Chooses how SQLite writes, and refuses a file where it cannot. */
+  configure(): void {
+    const mode = this.#database.pragma("journal_mode = wal", { simple: true });
+    if (mode !== "wal") {
+      const says = `cannot have a write-ahead log (its journal is "${mode}"): put it on a local disk`;
+      throw failed(this.path, says);
+    }
+    // Commits do not wait for the disk in this thread; checkpoints do, or a power cut could damage the file.
+    this.#database.pragma("synchronous = normal");
+    // On macOS a plain sync leaves data in the drive's own cache.
+    this.#database.pragma("checkpoint_fullfsync = on");
+  }
+
+  /** Resolves when everything committed before this call is on the disk. */
+  async synced(): Promise<void> {
+    this.assertOpen();
+    this.#disk ??= new DiskSync(this.path);
+    return this.#disk.synced();
+  }
+
+  /** Runs a script outside of what is prepared: settings and migrations. */
+  execute(script: string): void {
+    this.#database.exec(script);
+  }
+
+  /** Reads; a single statement sees one state of the file. */
+  read<Result>(work: (session: Session) => Result): Promise<Result> {
+    return this.patiently(() => work(this.#session));
+  }
+
+  /** All of the work or nothing of it. It happens at once and may be repeated; to know that it lasts, await `synced`. */
+  write<Result>(work: (session: Session) => Result): Promise<Result> {
+    return this.patiently(() => {
+      const session = this.#session;
+      session.run(BEGIN);
+      try {
+        const result = work(session);
+        session.run(COMMIT);
+        return result;
+      } catch (error) {
+        if (session.inTransaction) session.run(ROLLBACK);
+        throw error;
+      }
+    });
+  }
+
+  /** Works through items a transaction's worth at a time; between two of them others have their turn. */
+  async inBatches<Item, Answer>(
+    items: readonly Item[],
+    work: (batch: readonly Item[]) => Promise<Answer[]>,
+  ): Promise<Answer[]> {
+    if (items.length <= BATCH) return work(items);
+    const answers: Answer[] = [];
+    for (let from = 0; from < items.length; from += BATCH) {
+      for (const answer of await work(items.slice(from, from + BATCH))) answers.push(answer);
+    }
+    return answers;
+  }
+
+  /** Tries until the file is free, without ever blocking the event loop. */
+  async patiently<Result>(attempt: () => Result): Promise<Result> {
+    const giveUpAt = this.#system.monotonic() + PATIENCE;
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+      this.assertOpen();
+      try {
+        const result = attempt();
+        // Whoever calls again and again would otherwise keep all others in this process waiting.
+        await new Promise<void>((resolve) => this.#system.soon(resolve));
+        return result;
+      } catch (error) {
+        if (!isBusy(error)) throw explained(error, this.path);
+        if (this.#system.monotonic() >= giveUpAt) throw this.#keptLocked(error);
+      }
+      // A random part, so that processes that were refused together do not come back together.
+      const delay = pause * (0.5 + this.#system.random());
+      await new Promise<void>((resolve) => this.#system.after(delay, resolve, { keepAlive: true }));
+    }
+  }
+
+  #keptLocked(cause: unknown): CurfewError {
+    const says = `was kept locked by another program for ${PATIENCE / 1_000} seconds: end its transaction`;
+    return failed(this.path, `${says}, or find it with \`fuser\``, cause);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#disk?.close();
+    this.#database.close();
+  }
+}

@@ -1,0 +1,146 @@
+import type { NewJob } from "../../core/job/envelope.ts";
+import type { JobImage } from "../../core/job/job.ts";
+import type { Enqueued } from "../../ports/store.ts";
+import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
+import { isTaken } from "./errors.ts";
+import type { HintBatch } from "./hints.ts";
+import type { Session } from "./session.ts";
+import { HOLDER, INSERT, INSERT_ALIKE, IS_DONE } from "./statements.ts";
+import { imageValues, locate } from "./write-jobs.ts";
+
+/** Enqueues jobs in their order, those that follow each other and are off one stencil in one statement. */
+export function enqueueJobs(session: Session, jobs: readonly NewJob[], hints: HintBatch): Enqueued[] {
+  const answers: Enqueued[] = [];
+  for (let start = 0; start < jobs.length; ) {
+    const end = endOfRun(jobs, start);
+    const run = jobs.slice(start, end);
+    if (isPlain(run[0] as NewJob) && insertAlike(session, run)) {
+      addReady(run[0] as NewJob, hints);
+      for (const _ of run) answers.push("created");
+    } else for (const job of run) answers.push(enqueueJob(session, job, hints));
+    start = end;
+  }
+  return answers;
+}
+
+/** The end of the jobs from `start` on that can be inserted together. */
+function endOfRun(jobs: readonly NewJob[], start: number): number {
+  const first = jobs[start] as NewJob;
+  let end = start + 1;
+  if (!isPlain(first)) return end;
+  while (end < jobs.length && areAlike(first, jobs[end] as NewJob)) end += 1;
+  return end;
+}
+
+/** Beyond this size a payload is cheaper to bind than to take out of an array. */
+const LARGE_PAYLOAD = 4_096;
+
+/** A job that nothing can collide with, and that says nothing beyond what INSERT_ALIKE takes. */
+function isPlain({ fresh, image, payload, needs, workflow, gate, uniqueKey }: NewJob): boolean {
+  return (
+    fresh &&
+    payload.length <= LARGE_PAYLOAD &&
+    needs === undefined &&
+    workflow === undefined &&
+    gate === undefined &&
+    uniqueKey === undefined &&
+    isUnstarted(image)
+  );
+}
+
+function isUnstarted(image: JobImage): boolean {
+  const { attempt, returns, strikes, startedAt, softAt, hardAt, stallAt } = image;
+  const instants = [startedAt, softAt, hardAt, stallAt];
+  return attempt + returns + strikes === 0 && instants.every((at) => at === null);
+}
+
+function areAlike(a: NewJob, b: NewJob): boolean {
+  return (
+    isPlain(b) &&
+    a.queue === b.queue &&
+    a.type === b.type &&
+    a.priority === b.priority &&
+    a.createdAt === b.createdAt &&
+    (a.options === b.options || optionsText(a) === optionsText(b)) &&
+    (a.image === b.image || areAlikeImages(a.image, b.image))
+  );
+}
+
+function areAlikeImages(a: JobImage, b: JobImage): boolean {
+  return (
+    a.rank === b.rank &&
+    a.state === b.state &&
+    a.wake === b.wake &&
+    a.wakeAt === b.wakeAt &&
+    a.waitAt === b.waitAt &&
+    a.totalAt === b.totalAt &&
+    a.heartbeat === b.heartbeat
+  );
+}
+
+/** Gives false, with nothing inserted, if an id is known after all: a call whose answer was lost comes again. */
+function insertAlike(session: Session, jobs: readonly NewJob[]): boolean {
+  const first = jobs[0] as NewJob;
+  const { image } = first;
+  try {
+    session.run(INSERT_ALIKE, [
+      image.rank,
+      first.queue,
+      first.type,
+      STATE_CODES[image.state],
+      first.priority,
+      first.createdAt,
+      WAKE_CODES[image.wake],
+      image.wakeAt,
+      image.waitAt,
+      image.totalAt,
+      image.heartbeat,
+      optionsText(first),
+      JSON.stringify(jobs.map(({ id, payload }) => [id, payload])),
+    ]);
+    return true;
+  } catch (error) {
+    if (isTaken(error)) return false;
+    throw error;
+  }
+}
+
+export function enqueueJob(session: Session, job: NewJob, hints: HintBatch): Enqueued {
+  // An id that was made here is known to nobody; one that a user gave may have ended long ago.
+  if (!job.fresh && session.get(IS_DONE, [job.id])) return "exists";
+  if (session.run(INSERT, insertValues(job)) === 0) return rivalOf(session, job);
+  addReady(job, hints);
+  return "created";
+}
+
+function addReady(job: NewJob, hints: HintBatch): void {
+  if (job.image.state === "available") hints.ready(job.queue);
+}
+
+/** Why a job was not inserted: its id is known, or a live job holds its unique key. */
+function rivalOf(session: Session, job: NewJob): Enqueued {
+  if (locate(session, [job.id]).size > 0) return "exists";
+  const holder = session.get(HOLDER, [job.uniqueKey]);
+  return { duplicate: holder?.[0] as string };
+}
+
+function optionsText({ options }: NewJob): string | null {
+  return options === null ? null : JSON.stringify(options);
+}
+
+function insertValues(job: NewJob): unknown[] {
+  return [
+    job.id,
+    job.queue,
+    job.type,
+    job.priority,
+    job.createdAt,
+    job.needs ?? 0,
+    job.workflow ?? null,
+    job.gate ?? null,
+    job.uniqueKey ?? null,
+    job.payload,
+    optionsText(job),
+    ...imageValues(job.image),
+  ];
+}

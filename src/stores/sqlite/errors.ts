@@ -1,0 +1,42 @@
+import { CurfewError } from "../../core/errors.ts";
+
+/** What SQLite's result codes mean to whoever runs the program. Extended codes begin with the plain one. */
+const MEANINGS: readonly (readonly [code: string, says: string])[] = [
+  ["SQLITE_NOTADB", "is not a SQLite database: name another file, or move this one away"],
+  [
+    "SQLITE_CORRUPT",
+    "is damaged: restore it from a backup, or save what is left with `sqlite3 FILE .recover`",
+  ],
+  ["SQLITE_READONLY", "cannot be written: give this user the right to write the file and its folder"],
+  ["SQLITE_PERM", "cannot be written: give this user the right to write the file and its folder"],
+  ["SQLITE_CANTOPEN", "cannot be opened: check that this user may read and write the file and its folder"],
+  ["SQLITE_FULL", "cannot grow: the disk is full"],
+  ["SQLITE_IOERR", "cannot be read or written: the disk or the file system failed"],
+];
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "";
+}
+
+/** Somebody else is writing; the same work can be tried again. */
+export function isBusy(error: unknown): boolean {
+  return codeOf(error).startsWith("SQLITE_BUSY");
+}
+
+/** A unique value that another row has. */
+export function isTaken(error: unknown): boolean {
+  return ["SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE"].includes(codeOf(error));
+}
+
+/** A failure of SQLite in words that name the file and the fix; any other error is left as it is. */
+export function explained(error: unknown, path: string): unknown {
+  const code = codeOf(error);
+  if (!code.startsWith("SQLITE_")) return error;
+  const says = MEANINGS.find(([start]) => code.startsWith(start))?.[1];
+  return failed(path, says ?? `failed: ${(error as Error).message} (${code})`, error);
+}
+
+export function failed(path: string, says: string, cause?: unknown): CurfewError {
+  return new CurfewError("store_failed", `The SQLite file ${path} ${says}`, { cause });
+}

@@ -1,0 +1,101 @@
+import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Inspector, JobFilter } from "../../ports/store.ts";
+import { checkLimit } from "../sql/limits.ts";
+import { decodeJob, STATE_CODES, stateOf } from "../sql/row-codec.ts";
+import type { Connection } from "./connection.ts";
+import type { Session } from "./session.ts";
+import {
+  COUNT_DONE,
+  COUNT_JOBS,
+  LIST_DONE,
+  LIST_JOBS,
+  READ_EVENTS,
+  READ_LOG,
+  STRETCH_END,
+  STRETCH_END_DONE,
+} from "./statements.ts";
+
+/** Rows that are looked at in one go: a look at a large table must not stop the engine that shares the thread. */
+const STRETCH = 2_000;
+/** Comes after every id. */
+const LAST_ID = "\uffff";
+
+export function createInspector(connection: Connection): Inspector {
+  return {
+    async jobs(filter, after, limit) {
+      checkLimit(limit);
+      return listJobs(connection, filter, after ?? "", limit);
+    },
+    /** Not the state of one moment: a job that ends while the tables are walked may be counted in both. */
+    async depth(queue) {
+      const depth = Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
+      const tables = [
+        [STRETCH_END, COUNT_JOBS],
+        [STRETCH_END_DONE, COUNT_DONE],
+      ] as const;
+      for (const [stretchEnd, count] of tables) {
+        await walk(connection, stretchEnd, "", (session, from, to) => {
+          for (const [code, jobs] of session.all(count, [from, to, queue ?? null])) {
+            depth[stateOf(code)] += jobs as number;
+          }
+          return true;
+        });
+      }
+      return depth;
+    },
+    async events(after, limit) {
+      checkLimit(limit);
+      const rows = await connection.read((session) => session.all(READ_EVENTS, [Number(after ?? 0), limit]));
+      return {
+        events: rows.map(([, body]) => JSON.parse(body as string) as Json),
+        cursor: rows.length === 0 ? after : String(rows.at(-1)?.[0]),
+      };
+    },
+    async logs(id) {
+      const rows = await connection.read((session) => session.all(READ_LOG, [id]));
+      return rows.map(([body]) => JSON.parse(body as string) as Json);
+    },
+  };
+}
+
+/** Walks a table in the order of ids, a stretch at a time, until `look` says that it has seen enough. */
+async function walk(
+  connection: Connection,
+  stretchEnd: string,
+  after: JobId,
+  look: (session: Session, from: JobId, to: JobId) => boolean,
+): Promise<void> {
+  for (let from = after; ; ) {
+    const { to, goesOn } = await connection.read((session) => {
+      const end = session.get(stretchEnd, [from, STRETCH - 1])?.[0] as JobId | undefined;
+      const wantsMore = look(session, from, end ?? LAST_ID);
+      return { to: end, goesOn: wantsMore };
+    });
+    if (!goesOn || to === undefined) return;
+    from = to;
+  }
+}
+
+async function listJobs(
+  connection: Connection,
+  { queue, type, state, deadLetter }: JobFilter,
+  after: JobId,
+  limit: number,
+): Promise<JobRow[]> {
+  const filter = [queue ?? null, type ?? null, state === undefined ? null : STATE_CODES[state]];
+  const found = new Map<JobId, JobRow>();
+  const collect = (stretchEnd: string, list: string, more: readonly unknown[]) => {
+    let left = limit;
+    return walk(connection, stretchEnd, after, (session, from, to) => {
+      const rows = session.all(list, [from, to, ...filter, ...more, left]);
+      for (const row of rows) found.set(row[0] as JobId, decodeJob(row));
+      left -= rows.length;
+      return left > 0;
+    });
+  };
+  // Finished jobs come second: one that ends meanwhile is seen twice, and shown as it is by then.
+  if (!deadLetter) await collect(STRETCH_END, LIST_JOBS, []);
+  await collect(STRETCH_END_DONE, LIST_DONE, [deadLetter === undefined ? null : Number(deadLetter)]);
+  return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
+}

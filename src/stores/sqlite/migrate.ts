@@ -1,0 +1,41 @@
+import { CurfewError } from "../../core/errors.ts";
+import type { System } from "../../ports/system.ts";
+import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
+import type { Connection } from "./connection.ts";
+import { failed } from "./errors.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import type { Session } from "./session.ts";
+import { ADD_MIGRATION, APPLIED_MIGRATIONS, CREATE_MIGRATIONS, HAS_MIGRATIONS } from "./statements.ts";
+
+/** Brings the tables up to date. Processes that start together wait for each other; an up-to-date file costs one read. */
+export async function migrate(
+  connection: Connection,
+  system: Pick<System, "wall">,
+  known: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const pending = (session: Session) => {
+    try {
+      return pendingMigrations(known, readApplied(session));
+    } catch (error) {
+      throw error instanceof CurfewError
+        ? failed(connection.path, `is refused: ${error.message}`, error)
+        : error;
+    }
+  };
+  if ((await connection.read(pending)).length === 0) return;
+  await connection.write((session) => {
+    session.run(CREATE_MIGRATIONS);
+    for (const migration of pending(session)) {
+      connection.execute(migration.sql);
+      const { version, name } = migration;
+      session.run(ADD_MIGRATION, [version, name, checksumOf(migration), Math.floor(system.wall())]);
+    }
+  });
+}
+
+function readApplied(session: Session): AppliedMigration[] {
+  if (!session.get(HAS_MIGRATIONS)) return [];
+  return session
+    .all(APPLIED_MIGRATIONS)
+    .map(([version, checksum]) => ({ version: version as number, checksum: checksum as string }));
+}

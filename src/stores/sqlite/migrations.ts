@@ -1,0 +1,136 @@
+// tidy: table
+import type { Migration } from "../sql/migrator.ts";
+
+/**
+ * The schema, step by step. All names begin with `curfew_`, because the file may be the one in which a program keeps
+ * its own tables. A step that was released is never edited: the checksums of files that ran it would no longer match.
+ */
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "jobs, finished jobs, records, events, logs and hints",
+    sql: `
+-- Live jobs. A table with rowids: writes find a row by its id once and by its number from then on, and large payloads
+-- do not sit in the nodes of the tree. Strict, so that a value of the wrong kind fails here and not where it is read.
+create table curfew_jobs (
+  id text not null primary key,
+  rank integer not null,
+  fence integer not null default 0,
+  created_at integer not null,
+  wake_at integer,
+  wait_at integer,
+  total_at integer,
+  claimed_at integer,
+  started_at integer,
+  soft_at integer,
+  hard_at integer,
+  stall_at integer,
+  rev integer not null default 0,
+  heartbeat integer,
+  needs integer not null default 0,
+  attempt integer not null default 0,
+  returns integer not null default 0,
+  strikes integer not null default 0,
+  state integer not null,
+  wake integer not null,
+  priority integer not null,
+  queue text not null,
+  type text not null,
+  worker text,
+  gate text,
+  workflow text,
+  unique_key text,
+  payload text not null,
+  options text,
+  policy text,
+  errors text,
+  progress text,
+  checkpoint text,
+  result text
+) strict;
+-- Only what can be claimed now: delayed and gated jobs, however many, are not in it. State 1 is available.
+create index curfew_jobs_ready on curfew_jobs (queue, rank, id) where state = 1;
+-- What the sweep walks, apart for what it promotes (wake 1) and what it hands to a judge (wake 0).
+create index curfew_jobs_wake on curfew_jobs (wake, wake_at) where wake_at is not null;
+-- State 0 is pending.
+create index curfew_jobs_gate on curfew_jobs (gate, rank, id) where state = 0 and gate is not null;
+create index curfew_jobs_workflow on curfew_jobs (workflow) where workflow is not null;
+create unique index curfew_jobs_unique on curfew_jobs (unique_key) where unique_key is not null;
+
+-- Finished jobs, moved here by their settle, so that claims and sweeps never walk over them.
+create table curfew_done (
+  id text not null primary key,
+  rank integer not null,
+  fence integer not null,
+  created_at integer not null,
+  finished_at integer,
+  prune_at integer,
+  wake_at integer,
+  wait_at integer,
+  total_at integer,
+  claimed_at integer,
+  started_at integer,
+  soft_at integer,
+  hard_at integer,
+  stall_at integer,
+  rev integer not null,
+  heartbeat integer,
+  needs integer not null,
+  attempt integer not null,
+  returns integer not null,
+  strikes integer not null,
+  state integer not null,
+  wake integer not null,
+  priority integer not null,
+  dead_letter integer not null,
+  queue text not null,
+  type text not null,
+  worker text,
+  gate text,
+  workflow text,
+  unique_key text,
+  payload text not null,
+  options text,
+  policy text,
+  errors text,
+  progress text,
+  checkpoint text,
+  result text
+) strict;
+create index curfew_done_prune on curfew_done (prune_at) where prune_at is not null;
+
+-- Versioned documents with a time to look at them again.
+create table curfew_records (
+  kind text not null,
+  key text not null,
+  version integer not null,
+  wake_at integer,
+  body text not null,
+  primary key (kind, key)
+) strict, without rowid;
+create index curfew_records_wake on curfew_records (wake_at) where wake_at is not null;
+
+-- Numbers are never used twice, not even after the last event was pruned: readers hold them as cursors.
+create table curfew_events (
+  seq integer primary key autoincrement,
+  at integer not null,
+  body text not null
+) strict;
+
+create table curfew_logs (
+  job text not null,
+  seq integer not null,
+  body text not null,
+  primary key (job, seq)
+) strict, without rowid;
+
+-- What commits have to tell other processes, which see that the file changed but not what. Only the last ones are
+-- kept; the newest is never deleted, so the numbers only grow.
+create table curfew_hints (
+  seq integer primary key,
+  origin integer not null,
+  body text not null
+) strict;
+`,
+  },
+];

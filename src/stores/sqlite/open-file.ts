@@ -1,0 +1,73 @@
+import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { refuse } from "../../core/errors.ts";
+import type { System } from "../../ports/system.ts";
+import { Connection } from "./connection.ts";
+import { failed } from "./errors.ts";
+import { migrate } from "./migrate.ts";
+
+/** Opens the file, which is created where it is missing, and brings its tables up to date. */
+export async function openFile(path: string, system: System): Promise<Connection> {
+  checkPath(path);
+  const file = resolve(path);
+  prepareFile(file);
+  const connection = new Connection(file, system);
+  try {
+    await connection.patiently(() => connection.configure());
+    await migrate(connection, system);
+    await connection.synced();
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+  return connection;
+}
+
+function checkPath(path: unknown): asserts path is string {
+  if (typeof path !== "string" || path === "") {
+    throw refuse("invalid_option", "path", path, 'name a file, as in "sqlite:curfew.db"');
+  }
+  if (path.startsWith(":memory:") || path.startsWith("file:")) {
+    const fix = path.startsWith("file:")
+      ? "write a plain path, not a file: address"
+      : 'use the store "memory:", or name a file';
+    throw refuse("invalid_option", "path", path, fix);
+  }
+  if (path.includes("?")) {
+    const fix =
+      "a path takes no settings: the store chooses the ones under which nothing acknowledged is lost";
+    throw refuse("invalid_option", "path", path, fix);
+  }
+}
+
+/** Finds out what SQLite would only call "unable to open", and creates a file that only its owner can read. */
+function prepareFile(file: string): void {
+  const folder = dirname(file);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    throw failed(file, `cannot be opened: there is no folder ${folder}; create it first`);
+  }
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isDirectory()) throw failed(file, "is a folder: name a file in it");
+  if (found) {
+    checkWritable(file);
+    return;
+  }
+  try {
+    // SQLite gives the files beside it, -wal and -shm, the same permissions.
+    closeSync(openSync(file, "wx", 0o600));
+  } catch (error) {
+    // Another process that opens it too was first; an existing file is never opened here, because closing it again
+    // would take from other connections of this process the locks they hold on it.
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
+    throw failed(file, `cannot be created: ${(error as Error).message}`, error);
+  }
+}
+
+function checkWritable(file: string): void {
+  try {
+    accessSync(file, constants.R_OK | constants.W_OK);
+    accessSync(dirname(file), constants.W_OK);
+  } catch (error) {
+    throw failed(file, "cannot be written: give this user the right to write the file and its folder", error);
+  }
+}

@@ -1,0 +1,28 @@
+import type { RecordStore } from "../../ports/store.ts";
+import { checkBatch, checkLimit } from "../sql/limits.ts";
+import { decodeRecord } from "../sql/row-codec.ts";
+import type { Connection } from "./connection.ts";
+import { LIST_RECORDS, LOAD_RECORD } from "./statements.ts";
+
+export function createRecordStore(connection: Connection): RecordStore {
+  return {
+    async load(keys) {
+      connection.assertOpen();
+      checkBatch(keys, "keys");
+      return connection.inBatches(keys, (batch) =>
+        connection.read((session) =>
+          batch.map((key) => {
+            const row = session.get(LOAD_RECORD, key);
+            return row ? decodeRecord(row) : null;
+          }),
+        ),
+      );
+    },
+    async list(kind, after, limit) {
+      checkLimit(limit);
+      return connection.read((session) =>
+        session.all(LIST_RECORDS, [kind, after, after, limit]).map(decodeRecord),
+      );
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { SqlRow } from "../sql/row-codec.ts";
+
+/** What the store needs of a handle of better-sqlite3; a caller's own handle comes in with `tx`. */
+export interface DatabaseHandle {
+  readonly inTransaction: boolean;
+  prepare(text: string): StatementHandle;
+}
+
+/** A prepared statement of better-sqlite3. */
+export interface StatementHandle {
+  readonly reader: boolean;
+  raw(isRaw?: boolean): StatementHandle;
+  safeIntegers(isSafe?: boolean): StatementHandle;
+  run(values: Values): { readonly changes: number; readonly lastInsertRowid: number | bigint };
+  get(values: Values): unknown;
+  all(values: Values): unknown[];
+}
+
+/** What a statement takes, by position. */
+type Values = readonly unknown[];
+
+const NONE: Values = [];
+
+/** One handle with its statements, each prepared at its first use. Everything here happens at once. */
+export class Session {
+  readonly #handle: DatabaseHandle;
+  readonly #statements = new Map<string, StatementHandle>();
+
+  constructor(handle: DatabaseHandle) {
+    this.#handle = handle;
+  }
+
+  get inTransaction(): boolean {
+    return this.#handle.inTransaction;
+  }
+
+  /** Gives how many rows were written. */
+  run(text: string, values: Values = NONE): number {
+    return this.#statement(text).run(values).changes;
+  }
+
+  /** Gives the number of the row that was added. */
+  add(text: string, values: Values): number {
+    return Number(this.#statement(text).run(values).lastInsertRowid);
+  }
+
+  get(text: string, values: Values = NONE): SqlRow | undefined {
+    return this.#statement(text).get(values) as SqlRow | undefined;
+  }
+
+  all(text: string, values: Values = NONE): SqlRow[] {
+    return this.#statement(text).all(values) as SqlRow[];
+  }
+
+  #statement(text: string): StatementHandle {
+    let statement = this.#statements.get(text);
+    if (!statement) {
+      // A caller's handle may be set to answer in big integers; all of ours fit into numbers.
+      statement = this.#handle.prepare(text).safeIntegers(false);
+      if (statement.reader) statement.raw(true);
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+}

@@ -1,0 +1,50 @@
+import type { Store } from "../../ports/store.ts";
+import type { System } from "../../ports/system.ts";
+import { checkBatch } from "../sql/limits.ts";
+import { commitUnits } from "./commit.ts";
+import { HintChannel } from "./hints.ts";
+import { createInspector } from "./inspector.ts";
+import { createJobStore } from "./job-store.ts";
+import { openFile } from "./open-file.ts";
+import { createRecordStore } from "./record-store.ts";
+import { Transactions } from "./transactions.ts";
+
+export interface SqliteStoreOptions {
+  /** The file; it is created, readable by its owner only, where it is missing. Its folder must be on a local disk. */
+  readonly path: string;
+  readonly system: System;
+}
+
+/**
+ * Opens a store in a SQLite file, and brings its tables up to date. Several processes of one machine may share the
+ * file. SQLite works in the thread that calls it: calls are short, and long ones are split, but each commit waits for
+ * the disk.
+ */
+export async function openSqliteStore({ path, system }: SqliteStoreOptions): Promise<Store> {
+  const connection = await openFile(path, system);
+  const channel = new HintChannel(connection, system);
+  const transactions = new Transactions(connection, channel);
+  return {
+    capabilities: { name: "sqlite", atomic: "store", durable: "ack", tx: true, hints: "push" },
+    jobs: createJobStore(connection, transactions),
+    records: createRecordStore(connection),
+    inspect: createInspector(connection),
+    async clock() {
+      connection.assertOpen();
+      // The machine's clock is what all processes on the file share.
+      return Math.floor(system.wall());
+    },
+    async commit(units, { now, tx }) {
+      checkBatch(units, "units");
+      return transactions.run(units, tx, (session, batch, hints) => commitUnits(session, batch, now, hints));
+    },
+    async listen(onHint) {
+      connection.assertOpen();
+      return channel.listen(onHint);
+    },
+    async close() {
+      channel.close();
+      await connection.close();
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import { statSync } from "node:fs";
+import { type CurfewError, refuse } from "../../core/errors.ts";
+import type { Connection } from "./connection.ts";
+import { explained, failed, isBusy } from "./errors.ts";
+import { HintBatch, type HintChannel } from "./hints.ts";
+import { type DatabaseHandle, Session } from "./session.ts";
+import { BEGIN_PART, DATABASE_FILE, KEEP_PART, SYNCHRONOUS, UNDO_PART } from "./statements.ts";
+
+/** Does work at once, and gathers what there is to tell of it. */
+type Work<Result> = (session: Session, hints: HintBatch) => Result;
+
+/** Runs work and tells of it: in transactions of the store's own, or within one that a caller has begun. */
+export class Transactions {
+  readonly #connection: Connection;
+  readonly #channel: HintChannel;
+  readonly #sessions = new WeakMap<object, Session>();
+
+  constructor(connection: Connection, channel: HintChannel) {
+    this.#connection = connection;
+    this.#channel = channel;
+  }
+
+  /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns. */
+  async run<Item, Answer>(
+    items: readonly Item[],
+    tx: unknown,
+    work: (session: Session, items: readonly Item[], hints: HintBatch) => Answer[],
+  ): Promise<Answer[]> {
+    this.#connection.assertOpen();
+    if (tx !== undefined) return this.#within(tx, (session, hints) => work(session, items, hints));
+    if (items.length === 0) return [];
+    const answers = await this.#connection.inBatches(items, (batch) =>
+      this.commit((session, hints) => work(session, batch, hints)),
+    );
+    await this.#connection.synced();
+    return answers;
+  }
+
+  /** One transaction of the store's own. What it tells is told at once: to see a job early does no harm. */
+  async commit<Result>(work: Work<Result>): Promise<Result> {
+    const { result, told } = await this.#connection.write((session) => {
+      const hints = new HintBatch();
+      const given = work(session, hints);
+      this.#channel.write(session, hints);
+      return { result: given, told: hints };
+    });
+    this.#channel.tell(told);
+    return result;
+  }
+
+  /** A part of the caller's transaction: a call that fails leaves nothing of itself in it. */
+  #within<Result>(tx: unknown, work: Work<Result>): Result {
+    const session = this.#sessionOf(tx);
+    try {
+      session.run(BEGIN_PART);
+      const hints = new HintBatch();
+      const result = work(session, hints);
+      this.#channel.writeForAll(session, hints);
+      session.run(KEEP_PART);
+      return result;
+    } catch (error) {
+      if (session.inTransaction) {
+        session.run(UNDO_PART);
+        session.run(KEEP_PART);
+      }
+      throw this.#explainedWithin(error);
+    }
+  }
+
+  #explainedWithin(error: unknown): unknown {
+    const { path } = this.#connection;
+    if (!isBusy(error)) return explained(error, path);
+    const says =
+      "is being written by another program: begin the transaction with `begin immediate`, or repeat it";
+    return failed(path, says, error);
+  }
+
+  #sessionOf(tx: unknown): Session {
+    if (!isHandle(tx))
+      throw refusedHandle(typeof tx, "pass the better-sqlite3 handle that began the transaction");
+    let session = this.#sessions.get(tx);
+    if (!session) {
+      session = new Session(tx);
+      this.#checkFile(session);
+      this.#sessions.set(tx, session);
+    }
+    if (!tx.inTransaction) {
+      const fix =
+        'begin one with db.exec("begin immediate"); db.transaction() ends before an async call in it is done';
+      throw refusedHandle("a handle without a transaction", fix);
+    }
+    // Looked at each time, because it can be changed at any time.
+    if (session.get(SYNCHRONOUS)?.[0] === 0) {
+      throw refusedHandle("synchronous = off", "use normal or full: with off, acknowledged jobs can be lost");
+    }
+    return session;
+  }
+
+  /** A job in another file would never be found. */
+  #checkFile(session: Session): void {
+    const file = session.get(DATABASE_FILE)?.[0] as string;
+    const theirs = statSync(file, { throwIfNoEntry: false });
+    const ours = statSync(this.#connection.path, { throwIfNoEntry: false });
+    if (theirs && ours && theirs.ino === ours.ino && theirs.dev === ours.dev) return;
+    throw refusedHandle(`a handle on ${file || "no file"}`, `open it on ${this.#connection.path}`);
+  }
+}
+
+function refusedHandle(value: string, fix: string): CurfewError {
+  return refuse("invalid_option", "options.tx", value, fix);
+}
+
+function isHandle(value: unknown): value is DatabaseHandle {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "prepare" in value &&
+    typeof value.prepare === "function" &&
+    "inTransaction" in value &&
+    typeof value.inTransaction === "boolean"
+  );
+}

@@ -1,0 +1,309 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createIdSource } from "../../src/core/ids.ts";
+import type { NewJob } from "../../src/core/job/envelope.ts";
+import { realSystem } from "../../src/engine/system.ts";
+import { type Hint, pauseKey, type Store } from "../../src/ports/store.ts";
+import type { System } from "../../src/ports/system.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
+import * as statements from "../../src/stores/sqlite/statements.ts";
+import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+
+const NOW = 1_800_000_000_000;
+const nextId = createIdSource(() => NOW, realSystem.fill);
+
+let folder: string;
+let path: string;
+const stores: Store[] = [];
+const handles: { close(): unknown }[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "curfew-sqlite-"));
+  path = join(folder, "curfew.db");
+});
+
+afterEach(async () => {
+  for (const handle of handles.splice(0)) handle.close();
+  for (const store of stores.splice(0)) await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function open(at = path, system: System = realSystem): Promise<Store> {
+  const store = await openSqliteStore({ path: at, system });
+  stores.push(store);
+  return store;
+}
+
+function rawHandle(at = path): Database.Database {
+  const handle = new Database(at);
+  handles.push(handle);
+  return handle;
+}
+
+function jobs(count: number): NewJob[] {
+  return Array.from({ length: count }, () => sketchJob({}, NOW, nextId));
+}
+
+/** A system in which the patience of seconds is over within milliseconds. */
+const hasty: System = { ...realSystem, monotonic: () => realSystem.monotonic() * 100 };
+
+describe("opening a SQLite file", () => {
+  it("creates a file that only its owner can read, and the files beside it", async () => {
+    const before = process.umask(0);
+    try {
+      const store = await open();
+      await store.jobs.enqueue(jobs(1), { now: NOW });
+      for (const suffix of ["", "-wal", "-shm"]) {
+        expect(statSync(path + suffix).mode & 0o777, `curfew.db${suffix}`).toBe(0o600);
+      }
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  it("leaves an existing file the permissions that its owner chose", async () => {
+    rawHandle().exec("create table theirs (a)");
+    chmodSync(path, 0o640);
+    await open();
+    expect(statSync(path).mode & 0o777).toBe(0o640);
+  });
+
+  it("is done by many at once", async () => {
+    const many = await Promise.all(Array.from({ length: 8 }, () => open()));
+    await Promise.all(many.map((store) => store.jobs.enqueue(jobs(1), { now: NOW })));
+    expect((await (many[0] as Store).inspect.depth()).available).toBe(8);
+  });
+
+  it.each([
+    ["", /name a file/],
+    [":memory:", /use the store "memory:"/],
+    ["file:curfew.db", /plain path/],
+    ["curfew.db?synchronous=off", /nothing acknowledged is lost/],
+  ])("refuses the path %j", async (refused, fix) => {
+    await expect(open(refused)).rejects.toMatchObject({
+      code: "invalid_option",
+      message: expect.stringMatching(fix),
+    });
+  });
+
+  const failures: readonly (readonly [what: string, spoil: () => string, says: RegExp])[] = [
+    [
+      "a missing folder",
+      () => join(folder, "none", "curfew.db"),
+      /there is no folder .*none; create it first/,
+    ],
+    [
+      "a folder",
+      () => {
+        mkdirSync(path);
+        return path;
+      },
+      /is a folder/,
+    ],
+    [
+      "a file that is no database",
+      () => {
+        writeFileSync(path, "not a database ".repeat(100));
+        return path;
+      },
+      /is not a SQLite database/,
+    ],
+  ];
+  it.each(failures)("says what is wrong with %s", async (_, spoil, says) => {
+    const at = spoil();
+    const error = await open(at).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ code: "store_failed", message: expect.stringMatching(says) });
+    expect((error as Error).message).toContain(at);
+  });
+
+  it.skipIf(process.getuid?.() === 0 /* root may write everything */)(
+    "says that a file cannot be written",
+    async () => {
+      await open();
+      await stores.pop()?.close();
+      chmodSync(path, 0o400);
+      await expect(open()).rejects.toThrow(/cannot be written: give this user the right/);
+    },
+  );
+
+  it("says that a file is damaged", async () => {
+    await (await open()).jobs.enqueue(jobs(100), { now: NOW });
+    await stores.pop()?.close();
+    const size = statSync(path).size;
+    const handle = rawHandle();
+    handle.pragma("journal_mode = delete");
+    handle.close();
+    const { openSync, writeSync, closeSync } = await import("node:fs");
+    const file = openSync(path, "r+");
+    writeSync(file, Buffer.alloc(size - 4_096, 0x5a), 0, size - 4_096, 4_096);
+    closeSync(file);
+    const use = async () => (await open()).jobs.load(jobs(1).map(({ id }) => id));
+    await expect(use()).rejects.toMatchObject({
+      code: "store_failed",
+      message: expect.stringMatching(/is damaged/),
+    });
+  });
+
+  it("refuses a file of a newer version and one whose tables were made by another text", async () => {
+    await open();
+    await stores.pop()?.close();
+    const handle = rawHandle();
+    handle.exec("insert into curfew_migrations values (99, 'later', 'sum', 0)");
+    await expect(open()).rejects.toThrow(/curfew\.db is refused: .* version 99 .* update curfew/);
+    handle.exec("delete from curfew_migrations where version = 99");
+    handle.exec("update curfew_migrations set checksum = 'other'");
+    await expect(open()).rejects.toThrow(/applied with another text/);
+  });
+
+  it("says that another program keeps the file locked, to whoever opens and to whoever writes", async () => {
+    const store = await open(path, hasty);
+    const handle = rawHandle();
+    handle.exec("begin immediate");
+    const locked = { code: "store_failed", message: expect.stringMatching(/kept locked by another program/) };
+    await expect(store.jobs.enqueue(jobs(1), { now: NOW })).rejects.toMatchObject(locked);
+    handle.exec("rollback");
+    handle.close();
+    await stores.pop()?.close();
+    const exclusive = rawHandle();
+    exclusive.pragma("locking_mode = exclusive");
+    exclusive.exec("begin immediate; create table theirs (a); commit");
+    await expect(open(path, hasty)).rejects.toMatchObject(locked);
+  });
+});
+
+describe("a caller's own transaction", () => {
+  it("takes a job with it when it commits, and leaves nothing when it rolls back", async () => {
+    const store = await open();
+    const handle = rawHandle();
+    handle.exec("create table orders (id integer)");
+    const [kept, undone] = jobs(2) as [NewJob, NewJob];
+    handle.exec("begin immediate; insert into orders values (1)");
+    expect(await store.jobs.enqueue([kept], { now: NOW, tx: handle })).toEqual(["created"]);
+    expect(await store.jobs.load([kept.id])).toEqual([null]);
+    handle.exec("commit; begin immediate; insert into orders values (2)");
+    expect(await store.jobs.enqueue([undone], { now: NOW, tx: handle })).toEqual(["created"]);
+    await store.commit([{ effects: [{ put: pauseKey("q"), body: 1, wakeAt: null }] }], {
+      now: NOW,
+      tx: handle,
+    });
+    handle.exec("rollback");
+    const [found, nothing] = await store.jobs.load([kept.id, undone.id]);
+    expect([found?.state, nothing]).toEqual(["available", null]);
+    expect(await store.records.load([pauseKey("q")])).toEqual([null]);
+    expect(handle.prepare("select count(*) from orders").pluck().get()).toBe(1);
+  });
+
+  it("is heard of when it commits, by the store that wrote into it too", async () => {
+    const store = await open();
+    const handle = rawHandle();
+    let hear!: (hint: Hint) => void;
+    const heard = new Promise<Hint>((resolve) => {
+      hear = resolve;
+    });
+    await store.listen(hear);
+    handle.exec("begin immediate");
+    await store.jobs.enqueue(jobs(1), { now: NOW, tx: handle });
+    handle.exec("commit");
+    expect(await heard).toEqual({ ready: "default" });
+  });
+
+  it("answers in numbers where the handle is set to big integers", async () => {
+    const store = await open();
+    const handle = rawHandle();
+    handle.defaultSafeIntegers(true);
+    const [job] = jobs(1) as [NewJob];
+    handle.exec("begin immediate");
+    await store.jobs.enqueue([job], { now: NOW, tx: handle });
+    const unit = { job: { id: job.id, fence: 5 } };
+    const [outcome] = await store.commit([unit], { now: NOW, tx: handle });
+    handle.exec("commit");
+    expect(outcome).toEqual({ ok: false, because: "lost", at: { state: "available", fence: 0, rev: 0 } });
+  });
+
+  it("keeps the caller's work when a call in it fails", async () => {
+    const store = await open();
+    const handle = rawHandle();
+    handle.exec("create table orders (id integer); begin immediate; insert into orders values (1)");
+    const [good, bad] = jobs(2) as [NewJob, NewJob];
+    const broken = { ...bad, fresh: false, priority: "high" as unknown as number };
+    await expect(store.jobs.enqueue([good, broken], { now: NOW, tx: handle })).rejects.toThrow();
+    handle.exec("commit");
+    expect(handle.prepare("select count(*) from orders").pluck().get()).toBe(1);
+    expect(await store.jobs.load([good.id])).toEqual([null]);
+  });
+
+  it("is refused where it is none, not this file's, or may be lost", async () => {
+    const store = await open();
+    const enqueue = (tx: unknown) => store.jobs.enqueue(jobs(1), { now: NOW, tx });
+    await expect(enqueue({})).rejects.toThrow(/pass the better-sqlite3 handle/);
+    const handle = rawHandle();
+    await expect(enqueue(handle)).rejects.toThrow(/begin immediate/);
+    handle.pragma("synchronous = off");
+    handle.exec("begin immediate");
+    await expect(enqueue(handle)).rejects.toThrow(/synchronous = off.*acknowledged jobs can be lost/);
+    handle.exec("rollback");
+    const other = rawHandle(join(folder, "other.db"));
+    other.exec("create table a (b); begin immediate");
+    await expect(enqueue(other)).rejects.toThrow(/other\.db.*open it on .*curfew\.db/);
+    await expect(enqueue(new Database(":memory:"))).rejects.toThrow(/no file/);
+  });
+});
+
+describe("the SQLite store in its thread", () => {
+  it("knows its own jobs again when a call whose answer was lost is repeated", async () => {
+    const store = await open();
+    const batch = jobs(3);
+    await store.jobs.enqueue(batch.slice(1), { now: NOW });
+    expect(await store.jobs.enqueue(batch, { now: NOW })).toEqual(["created", "exists", "exists"]);
+  });
+
+  it("lets others have a turn while it works through a large call", async () => {
+    const store = await open();
+    let turns = 0;
+    let isDone = false;
+    const count = () => {
+      turns += 1;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    await store.jobs.enqueue(jobs(1_000), { now: NOW });
+    isDone = true;
+    expect(turns).toBeGreaterThanOrEqual(4);
+  });
+
+  it("waits for a transaction of the same process without standing in its way", async () => {
+    const store = await open();
+    const handle = rawHandle();
+    handle.exec("begin immediate");
+    const waiting = store.jobs.enqueue(jobs(1), { now: NOW });
+    setImmediate(() => handle.exec("commit"));
+    expect(await waiting).toEqual(["created"]);
+  });
+
+  it("holds no more hints than it must", async () => {
+    const store = await open();
+    for (let round = 0; round < 1_250; round++) {
+      await store.commit([{ effects: [{ enqueue: jobs(1)[0] as NewJob }] }], { now: NOW });
+    }
+    expect(rawHandle().prepare("select count(*) from curfew_hints").pluck().get()).toBe(1_050);
+  });
+
+  it("walks no table in what it does all day", async () => {
+    await open();
+    const handle = rawHandle();
+    const { CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE } = statements;
+    const { PROMOTE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT, PRUNE, PRUNE_EVENTS, READ_HINTS } = statements;
+    const daily = [CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE, PROMOTE, HOLD_DUE_JOBS];
+    for (const text of [...daily, HOLD_DUE_RECORDS, ADMIT, PRUNE, PRUNE_EVENTS, READ_HINTS]) {
+      const none = Array.from(text.matchAll(/\?/g), () => null);
+      const plan = handle.prepare(`explain query plan ${text}`).all(none) as { detail: string }[];
+      const walks = plan.filter(({ detail }) =>
+        /^SCAN (curfew_jobs|j|curfew_done|curfew_records)$/.test(detail),
+      );
+      expect(walks, text).toEqual([]);
+    }
+  });
+});

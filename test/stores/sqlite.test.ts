@@ -1,0 +1,50 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, it } from "vitest";
+import { realSystem } from "../../src/engine/system.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
+import { compareStores } from "../../src/testing/compare-stores.ts";
+import { storeConformance } from "../../src/testing/index.ts";
+
+const SEEDS = 30;
+const STEPS = 200;
+
+let folder: string;
+let opened = 0;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "curfew-sqlite-"));
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function freshPath(): string {
+  opened += 1;
+  return join(folder, `${opened}.db`);
+}
+
+storeConformance({
+  name: "sqlite",
+  runner: { describe, it },
+  async open() {
+    const path = freshPath();
+    const open = () => openSqliteStore({ path, system: realSystem });
+    return { store: await open(), another: open, reopen: open };
+  },
+});
+
+describe("the sqlite store beside the memory store", () => {
+  const firstSeed = Number(process.env.CURFEW_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  it(`answers ${SEEDS} random histories alike (CURFEW_TEST_SEED=${firstSeed})`, async () => {
+    for (let seed = firstSeed; seed < firstSeed + SEEDS; seed++) {
+      await compareStores({
+        seed,
+        steps: STEPS,
+        model: async () => createMemoryStore({ clock: () => 0 }),
+        subject: () => openSqliteStore({ path: freshPath(), system: realSystem }),
+      });
+    }
+  }, 120_000);
+});
