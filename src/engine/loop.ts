@@ -7,6 +7,8 @@ interface LoopOptions {
   readonly logger: Logger;
   /** One round of work; it answers how many milliseconds to rest before the next, or null to rest until woken. */
   readonly round: () => Promise<number | null>;
+  /** Whether the rest between two rounds keeps the process alive: an open worker does, an engine without one does not. */
+  readonly keepAlive?: boolean;
   readonly onError: (error: unknown, loop: string) => void;
 }
 
@@ -69,7 +71,8 @@ export class Loop {
     }
     this.#current = undefined;
     if (this.#state !== "running" || rest === null) return;
-    this.#timer = this.#options.system.after(rest, () => this.wake());
+    const { system, keepAlive = false } = this.#options;
+    this.#timer = system.after(rest, () => this.wake(), { keepAlive });
   }
 
   async #guardedRound(): Promise<number | null> {

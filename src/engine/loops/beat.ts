@@ -36,6 +36,7 @@ export class BeatLoop {
     const { system, logger, storeFailed } = parts;
     this.loop = new Loop({
       name: "beat",
+      keepAlive: true,
       system,
       logger,
       round: () => this.#round(),

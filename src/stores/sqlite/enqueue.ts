@@ -28,7 +28,8 @@ function endOfRun(jobs: readonly NewJob[], start: number): number {
   const first = jobs[start] as NewJob;
   let end = start + 1;
   if (!isPlain(first)) return end;
-  while (end < jobs.length && areAlike(first, jobs[end] as NewJob)) end += 1;
+  const options = optionsText(first);
+  while (end < jobs.length && areAlike(first, jobs[end] as NewJob, options)) end += 1;
   return end;
 }
 
@@ -54,15 +55,16 @@ function isUnstarted(image: JobImage): boolean {
   return attempt + returns + strikes === 0 && instants.every((at) => at === null);
 }
 
-function areAlike(a: NewJob, b: NewJob): boolean {
+/** Jobs that were enqueued one by one have options of their own, which mostly say the same. */
+function areAlike(a: NewJob, b: NewJob, optionsOfA: string | null): boolean {
   return (
     isPlain(b) &&
     a.queue === b.queue &&
     a.type === b.type &&
     a.priority === b.priority &&
     a.createdAt === b.createdAt &&
-    (a.options === b.options || optionsText(a) === optionsText(b)) &&
-    (a.image === b.image || areAlikeImages(a.image, b.image))
+    (a.image === b.image || areAlikeImages(a.image, b.image)) &&
+    (a.options === b.options || optionsOfA === optionsText(b))
   );
 }
 

@@ -1,0 +1,15 @@
+/** A process that opens an engine and works, and either goes on until SIGTERM or closes at once. */
+import { defineJob, openEngine, processor } from "../../../src/index.ts";
+
+const [store = "", what] = process.argv.slice(2);
+const engine = await openEngine({ store });
+const job = defineJob({ type: "life" });
+engine.work({ processors: [processor(job, () => {})] });
+await (await engine.enqueue(job)).result();
+if (what === "close") {
+  await engine.close();
+  console.log("closed");
+} else {
+  process.once("SIGTERM", () => void engine.close());
+  process.send?.("ready");
+}
