@@ -104,8 +104,8 @@ class Outbox {
 /** A job that became ready is waited for by idle workers, so little is gathered. */
 const URGENT = { interval: 3, limit: Number.POSITIVE_INFINITY };
 /**
- * A settled job is waited for by few, and there may be thousands in a second: telling of all of them would cost a third
- * of the whole work. Beyond the limit the rest goes unsaid.
+ * A settled job is waited for by few, and there may be thousands in a second: telling of all of them would cost more
+ * than a quarter of the whole work. Beyond the limit the rest goes unsaid.
  */
 const SETTLED = { interval: 25, limit: 50 };
 const RECONNECT_DELAY = 500;
