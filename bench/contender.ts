@@ -1,23 +1,39 @@
-/** What a peer must be able to do to be measured. The engine replaces curfew's stand-in by giving another `open`. */
+/** Where a contender keeps its jobs: the URL of a PostgreSQL database of its own, or the path of a SQLite file. */
+export type Place = string;
+
+/** Limits at their smallest, for the workload that kills a worker. */
+export interface OpenSettings {
+  readonly short?: boolean;
+}
+
+export type Role = "curfew" | "peer" | "floor";
+
+/** What can be measured. A floor is raw SQL: a bound, and no job queue. */
 export interface Contender {
   readonly name: string;
-  /** Opens it on an empty database. */
-  open(url: string): Promise<OpenContender>;
+  readonly role: Role;
+  readonly database: "postgres" | "sqlite";
+  open(place: Place, settings?: OpenSettings): Promise<OpenContender>;
 }
 
 export interface OpenContender {
   /** Adds so many jobs with small payloads, in bulk, as fast as its documentation knows how. */
   enqueue(count: number): Promise<void>;
-  /**
-   * Runs so many waiting jobs with a handler that does nothing, until the last one is acknowledged in the store. Calls
-   * `begin` when the first handler is entered, so that nobody is charged for starting a worker, and gives a function
-   * that stops it.
-   */
-  drain(count: number, concurrency: number, begin: () => void): Promise<() => Promise<void>>;
+  /** Adds one job and resolves when it is stored. */
+  add(n: number): Promise<void>;
+  /** Adds jobs that are due later, the job `n` at `dueAt[n]` (milliseconds since 1970). A floor has no delays. */
+  delay?(dueAt: readonly number[]): Promise<void>;
+  /** Starts a worker that runs jobs until the function it gives is called. */
+  work(concurrency: number, handler: Handler): Promise<() => Promise<void>>;
+  /** Whether so many jobs, all that there were, are acknowledged in the store. */
+  isDrained(count: number): Promise<boolean>;
   /** Removes all jobs, waiting and finished. */
   clear(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** `beat` is a sign of life, for who wants one. */
+export type Handler = (n: number, beat: () => void) => void | Promise<void>;
 
 export interface Payload {
   readonly n: number;
@@ -26,6 +42,11 @@ export interface Payload {
 
 export function payload(n: number): Payload {
   return { n, text: "a payload of an ordinary size" };
+}
+
+/** The payloads of the jobs from `from` to before `to`. */
+export function payloads(from: number, to: number): Payload[] {
+  return Array.from({ length: to - from }, (_, index) => payload(from + index));
 }
 
 /** Splits `count` into calls of at most `size`, with so many of them in flight. */
@@ -44,19 +65,4 @@ export async function inBatches(
     }
   };
   await Promise.all(Array.from({ length: inFlight }, lane));
-}
-
-/** A promise that `count` calls of `done` resolve; the first one calls `begin`. */
-export function countdown(count: number, begin: () => void): { done: () => void; reached: Promise<void> } {
-  let left = count;
-  let resolve: () => void;
-  const reached = new Promise<void>((settle) => {
-    resolve = settle;
-  });
-  const done = () => {
-    if (left === count) begin();
-    left -= 1;
-    if (left === 0) resolve();
-  };
-  return { done, reached };
 }

@@ -1,62 +1,110 @@
+import Database from "better-sqlite3";
 import pg from "pg";
-import { createIdSource } from "../../src/core/ids.ts";
-import { defineJob, unchecked } from "../../src/core/job/definition.ts";
-import { preparePayload, prepareStencil, stamp } from "../../src/core/job/envelope.ts";
-import { resolvePolicy } from "../../src/core/job/policy.ts";
-import { realSystem } from "../../src/engine/system.ts";
-import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { constant, defineJob, type Engine, openEngine, processor, unchecked } from "../../src/index.ts";
 import {
   type Contender,
-  countdown,
   inBatches,
   type OpenContender,
+  type OpenSettings,
   type Payload,
   payload,
+  payloads,
 } from "../contender.ts";
-import { StandInWorker } from "./stand-in.ts";
 
-/** Curfew's store and rules under a stand-in worker; `drop` deletes in the settle, `keep` moves to the finished jobs. */
-export function curfew(retention: "drop" | "keep"): Contender {
-  return { name: `curfew ${retention}`, open: (url) => open(url, retention) };
-}
+type Retention = "drop" | "keep";
 
-async function open(url: string, retention: "drop" | "keep"): Promise<OpenContender> {
-  const definition = defineJob({
-    type: "bench.nothing",
-    payload: unchecked<Payload>(),
-    ...(retention === "drop" && { retention: "0s" as const }),
-  });
-  const policy = resolvePolicy({ definition: definition.rung });
-  const store = await openPostgresStore({ connection: url, system: realSystem });
-  const offset = (await store.clock()) - performance.now();
-  const now = () => performance.now() + offset;
-  const nextId = createIdSource(now, realSystem.fill);
-  const admin = new pg.Pool({ connectionString: url, max: 1 });
+/** `drop` deletes a job in its settle, `keep` keeps it as a finished job for a day. */
+export function curfew(database: "postgres" | "sqlite", retention: Retention): Contender {
   return {
-    async enqueue(count) {
-      await inBatches(count, 1_000, 2, async (from, to) => {
-        const at = Math.floor(now());
-        const stencil = prepareStencil(definition, undefined, { now: at, nextId });
-        const jobs = [];
-        for (let n = from; n < to; n++) {
-          jobs.push(stamp(stencil, await preparePayload(definition, payload(n)), nextId));
-        }
-        await store.jobs.enqueue(jobs, { now: at });
-      });
-    },
-    async drain(count, concurrency, begin) {
-      const { done, reached } = countdown(count, begin);
-      const handler = async () => done();
-      await new StandInWorker(store, { policy, concurrency, now, handler }).run(count);
-      await reached;
-      return async () => {};
-    },
-    async clear() {
-      await admin.query("truncate curfew.jobs, curfew.done");
-    },
-    async close() {
-      await store.close();
-      await admin.end();
+    name: `curfew ${retention}`,
+    role: "curfew",
+    database,
+    async open(place, settings) {
+      const store = database === "sqlite" ? `sqlite:${place}` : place;
+      const engine = await openEngine({ store });
+      const clear = database === "sqlite" ? () => clearFile(place) : () => clearSchema(place);
+      return openOn(engine, retention, settings, clear);
     },
   };
+}
+
+/**
+ * All five timeouts are active. The heartbeat is the built-in one, which the worker keeps for its handlers; a named
+ * one is kept by the handler itself, as the short one is.
+ */
+function define(retention: Retention, { short = false }: OpenSettings = {}) {
+  const timeouts = { wait: "2d", attempt: "5m", total: "3d", grace: "30s" } as const;
+  return defineJob({
+    type: "bench.nothing",
+    payload: unchecked<Payload>(),
+    timeouts: short ? { ...timeouts, heartbeat: "1s" } : timeouts,
+    ...(short && { retry: { attempts: 3, backoff: constant({ first: "0s" }) } }),
+    ...(retention === "drop" && { retention: "0s" as const }),
+  });
+}
+
+function openOn(
+  engine: Engine,
+  retention: Retention,
+  settings: OpenSettings | undefined,
+  clear: () => Promise<void>,
+): OpenContender {
+  const definition = define(retention, settings);
+  return {
+    enqueue: (count) =>
+      inBatches(count, 1_000, 2, (from, to) => engine.enqueueMany(definition, payloads(from, to))),
+    async add(n) {
+      await engine.enqueue(definition, payload(n));
+    },
+    delay: (dueAt) => delay(engine, definition, dueAt),
+    async work(concurrency, handler) {
+      const worker = engine.work({
+        queues: { default: { concurrency } },
+        processors: [processor(definition, ({ payload: { n }, beat }) => handler(n, beat))],
+      });
+      return () => worker.close();
+    },
+    isDrained: async (count) => engine.counters().completed >= count,
+    clear,
+    close: () => engine.close({ drain: "0s" }),
+  };
+}
+
+/** Jobs that are due together are added together; those that are not, one by one at the same time. */
+async function delay(
+  engine: Engine,
+  definition: ReturnType<typeof define>,
+  dueAt: readonly number[],
+): Promise<void> {
+  const groups = new Map<number, number[]>();
+  for (const [n, at] of dueAt.entries()) {
+    const group = groups.get(at);
+    if (group) group.push(n);
+    else groups.set(at, [n]);
+  }
+  for (const [at, group] of groups) {
+    if (group.length < 100) continue;
+    groups.delete(at);
+    await inBatches(group.length, 1_000, 2, (from, to) =>
+      engine.enqueueMany(definition, group.slice(from, to).map(payload), { at }),
+    );
+  }
+  const rest = [...groups].flatMap(([at, group]) => group.map((n) => ({ n, at })));
+  await inBatches(rest.length, 1, 1_000, async (from) => {
+    const { n, at } = rest[from] as (typeof rest)[number];
+    await engine.enqueue(definition, payload(n), { at });
+  });
+}
+
+async function clearSchema(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query("truncate curfew.jobs, curfew.done");
+  await client.end();
+}
+
+async function clearFile(path: string): Promise<void> {
+  const file = new Database(path, { timeout: 5_000 });
+  file.exec("delete from curfew_jobs; delete from curfew_done; delete from curfew_hints");
+  file.close();
 }

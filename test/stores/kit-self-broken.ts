@@ -201,7 +201,9 @@ export const BROKEN_STORES = {
           const all = await store.inspect.jobs({}, null, 1_000_000);
           const walks = all.length > 10_000 ? 5 : 0;
           for (let walk = 0; walk < walks; walk++) {
-            all.sort((a, b) => b.rank - a.rank || (a.id < b.id ? -1 : 1)).filter(({ id }) => id.includes("x"));
+            all
+              .sort((a, b) => b.rank - a.rank || (a.id < b.id ? -1 : 1))
+              .filter(({ id }) => id.includes("x"));
           }
           return store.jobs.claim(request);
         },
