@@ -23,7 +23,7 @@ export {
 export { type AbortReason, Discard, type Snooze, StopError, snooze, TimeoutError } from "./engine/reasons.ts";
 export type { WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
-export { type OpenOptions, openEngine } from "./open.ts";
+export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export type { Logger } from "./ports/log.ts";
 export type { JobFilter, Store } from "./ports/store.ts";
 export { createMemoryStore } from "./stores/memory/memory-store.ts";

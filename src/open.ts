@@ -7,6 +7,7 @@ import { type Logger, silentLogger } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
+import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 
 export interface OpenOptions extends RungOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
@@ -64,15 +65,20 @@ async function openStore(address: string, system: System): Promise<Store> {
     const { openSqliteStore } = await import("./stores/sqlite/sqlite-store.ts");
     return openSqliteStore({ path: address.slice("sqlite:".length), system });
   }
-  if (/^postgres(ql)?:\/\//.test(address)) {
-    const { openPostgresStore } = await import("./stores/postgres/postgres-store.ts");
-    return openPostgresStore({ connection: address, system });
-  }
+  if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system });
   if (/^rediss?:\/\//.test(address)) {
     const fix = "Redis is not supported yet: use sqlite: or postgres://";
     throw refuse("unknown_store", "store", hidePassword(address), fix);
   }
   throw unknownStore(address);
+}
+
+/** Opens a PostgreSQL store with what an address cannot say: a pool of one's own, another schema. */
+export async function openPostgresStore(
+  options: Omit<PostgresStoreOptions, "system"> & { readonly system?: System },
+): Promise<Store> {
+  const postgres = await import("./stores/postgres/postgres-store.ts");
+  return postgres.openPostgresStore({ system: realSystem, ...options });
 }
 
 /** A database that is still starting is waited for; a wrong password or a newer schema is an answer, and final. */

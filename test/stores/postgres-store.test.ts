@@ -127,12 +127,14 @@ describe("opening", () => {
   it("runs with a role that may use the tables and not create any", async () => {
     const schema = freshSchema();
     await open({ schema });
+    // Roles belong to the whole server, which may outlive this run.
+    const role = `lowly_${new URL(database.url).pathname.slice(1)}`;
     await admin.query(`
-      create role lowly login password 'lowly';
-      grant usage on schema ${schema} to lowly;
-      grant select, insert, update, delete on all tables in schema ${schema} to lowly`);
+      create role ${role} login password 'lowly';
+      grant usage on schema ${schema} to ${role};
+      grant select, insert, update, delete on all tables in schema ${schema} to ${role}`);
     const url = new URL(database.url);
-    [url.username, url.password] = ["lowly", "lowly"];
+    [url.username, url.password] = [role, "lowly"];
     const store = await open({ schema, connection: url.href });
     await store.jobs.enqueue([newJob()], { now });
     expect(await store.jobs.claim(claim)).toHaveLength(1);

@@ -35,6 +35,8 @@ export interface PoolLike {
 }
 
 const CONNECT_TIMEOUT = 10_000;
+/** A server that does not answer for so long is taken for lost: no statement of the store takes even a second. */
+const ANSWER_TIMEOUT = 60_000;
 
 /** Connects by a connection string, in the shape of a pool that lends each client once. */
 export function poolOf(connectionString: string): PoolLike {
@@ -45,6 +47,7 @@ export function poolOf(connectionString: string): PoolLike {
         application_name: "curfew",
         keepAlive: true,
         connectionTimeoutMillis: CONNECT_TIMEOUT,
+        query_timeout: ANSWER_TIMEOUT,
       });
       // An error between two queries would end the process if nobody listened; the lane hears of it by "end".
       client.on("error", () => {});

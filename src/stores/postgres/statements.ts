@@ -293,13 +293,16 @@ union all
 select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uuid[])`,
 };
 
-/** The next instant at which a job or record is due; null when nothing is pending. */
+/**
+ * The next instant at which a job or record is due; null when nothing is pending. Ordered and limited rather than
+ * min(): PostgreSQL 15, asked on an empty table, plans a min() as a walk over all rows and keeps that plan.
+ */
 export const NEXT_WAKE: Statement = {
   name: "next_wake",
   text: `
-select least((select min(wake_at) from curfew.jobs where wake = 0 and wake_at is not null),
-             (select min(wake_at) from curfew.jobs where wake = 1 and wake_at is not null),
-             (select min(wake_at) from curfew.records where wake_at is not null))`,
+select least((select wake_at from curfew.jobs where wake = 0 and wake_at is not null order by wake, wake_at limit 1),
+             (select wake_at from curfew.jobs where wake = 1 and wake_at is not null order by wake, wake_at limit 1),
+             (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1))`,
 };
 
 /** Makes due jobs available. $1 now, $2 limit. Gives queue and count. */
