@@ -25,6 +25,7 @@ const stages: Stage[] = [
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
   { name: "unused", command: ["knip"] },
+  { name: "package", command: ["npm", "run", "--silent", "package"] },
   {
     name: "tests",
     command: ["vitest", "run", "--reporter=default", "--reporter=./scripts/count-reporter.ts"],

@@ -74,7 +74,7 @@ function stageOf(test: TestEngine): Stage {
   };
 }
 
-export function idOf(event: EngineEvent): string | undefined {
+function idOf(event: EngineEvent): string | undefined {
   return "id" in event ? event.id : undefined;
 }
 

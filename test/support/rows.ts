@@ -31,7 +31,7 @@ export const T0: Instant = 1_800_000_000_000;
 export const ID = "01890000-0000-7000-8000-000000000001";
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
-export const HOUR = 60 * MINUTE;
+const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
 /** Jitter's middle: a factor of exactly 1. */

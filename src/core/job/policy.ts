@@ -39,9 +39,9 @@ export interface RungOptions {
   readonly retention?: RetentionOptions;
 }
 
-export const BUILT_IN_ATTEMPT = 30 * 60_000;
+const BUILT_IN_ATTEMPT = 30 * 60_000;
 export const BUILT_IN_GRACE = 30_000;
-export const BUILT_IN_HEARTBEAT = 60_000;
+const BUILT_IN_HEARTBEAT = 60_000;
 const DAY = 86_400_000;
 export const BUILT_IN_RETENTION: Retention = { completed: DAY, discarded: 14 * DAY, cancelled: 14 * DAY };
 

@@ -13,7 +13,7 @@ import { type Decided, decidedUnit } from "./decided-unit.ts";
 
 /** The policy of a job for which no rung says anything. */
 export const POLICY = resolvePolicy({});
-export const QUEUE = "default";
+const QUEUE = "default";
 export const LEASE = CLAIM_LEASE;
 const SEED = 20_260_101;
 
