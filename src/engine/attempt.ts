@@ -1,4 +1,4 @@
-import { softKind } from "../core/job/deadlines.ts";
+import { restarted, softKind } from "../core/job/deadlines.ts";
 import { decide } from "../core/job/decide.ts";
 import { errorInput } from "../core/job/error-input.ts";
 import type { JobEvent } from "../core/job/events.ts";
@@ -8,7 +8,7 @@ import { BUILT_IN_GRACE } from "../core/job/policy.ts";
 import { imageOf, type LifecycleEvent, timeoutError } from "../core/job/verdict.ts";
 import { writtenRow } from "../core/job/written-row.ts";
 import { type Json, toJsonText, validate } from "../core/schema.ts";
-import { type Instant, parseDuration, parseInstant } from "../core/time.ts";
+import type { Instant } from "../core/time.ts";
 import type { Outcome } from "../ports/store.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup.ts";
@@ -48,12 +48,14 @@ export class Attempt implements ScopedAttempt {
   readonly processor: Processor;
   /** The next instant at which something is due for this attempt; Infinity for never. */
   nextAt = Number.POSITIVE_INFINITY;
-  /** Monotonic time of the start, for measuring how long handlers run. */
+  /** By `clock.elapsed()`, for measuring how long handlers run. */
   readonly enteredAt: number;
   /** Whether the store knows that this attempt has started. */
   mark: "unwritten" | "queued" | "sent" | "written" = "unwritten";
   row: JobRow;
   readonly #host: AttemptHost;
+  /** Whether the start has been told, which happens once its first commit is through. */
+  #isTold = false;
   #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isOver = false;
@@ -78,7 +80,7 @@ export class Attempt implements ScopedAttempt {
     this.processor = processor;
     // The start is not committed yet, so the revision in the store is still the one of the claim.
     this.row = writtenRow(row, start, row.rev);
-    this.enteredAt = host.parts.system.monotonic();
+    this.enteredAt = host.parts.clock.elapsed();
     this.#schedule();
   }
 
@@ -202,12 +204,7 @@ export class Attempt implements ScopedAttempt {
 
   #snooze(value: Snooze): void {
     try {
-      const now = this.parts.clock.now();
-      const dueAt =
-        value.after === undefined
-          ? parseInstant(value.until, "snooze.until")
-          : now + parseDuration(value.after, "snooze.after");
-      this.#settle({ type: "snooze", dueAt: Math.max(dueAt, now) });
+      this.#settle({ type: "snooze", dueAt: value.dueAt(this.parts.clock.now()) });
     } catch (error) {
       this.#fail(error);
     }
@@ -262,7 +259,7 @@ export class Attempt implements ScopedAttempt {
     }
     const row = this.mark === "sent" ? { ...this.row, rev: this.row.rev + 1 } : this.row;
     // Asked for after the commit: a mark on its way may still be refused, and then nothing has told of the start.
-    const before = () => (this.mark === "written" ? undefined : STARTED);
+    const before = () => (this.#isTold ? undefined : STARTED);
     writer.push(
       new VerdictWrite({ parts, writer, row, event, decision, at, before, draft: this.#draft?.take() }),
     );
@@ -378,6 +375,19 @@ export class Attempt implements ScopedAttempt {
     this.#settle({ type: "release" });
   }
 
+  /** Lets the clocks of a start that was committed first run from now; false if its time is up. The store hears of it with the next marks. */
+  startAnew(): boolean {
+    const { clock } = this.parts;
+    const { softAt } = this.row;
+    if (softAt !== null && clock.upper() >= softAt) return false;
+    const startedAt = clock.now();
+    if (startedAt === this.row.startedAt) return true;
+    this.row = restarted(this.row, startedAt);
+    this.mark = "unwritten";
+    this.#schedule();
+    return true;
+  }
+
   /** Commits that the attempt has started, so that a crash of this process spends it (SEMANTICS 4.3). */
   writeMark(): void {
     if (this.#isOver || this.mark !== "unwritten") return;
@@ -398,6 +408,8 @@ export class Attempt implements ScopedAttempt {
   markWritten(): void {
     this.mark = "written";
     this.row = { ...this.row, rev: this.row.rev + 1 };
+    if (this.#isTold) return;
+    this.#isTold = true;
     this.parts.counters.record(this.row, STARTED);
     this.parts.bus.announce(this.row, STARTED, this.row.startedAt as Instant);
   }

@@ -3,6 +3,7 @@ import type { Store } from "../ports/store.ts";
 import type { System, Timer } from "../ports/system.ts";
 
 const SAMPLE_EVERY = 30_000;
+const SAMPLE_SOON = 1_000;
 /** The wall clock running this far ahead of the monotonic one means that the machine slept. */
 const WALL_DRIFT = 100;
 /** Bounds wider than this are measured again at the opening: one slow answer would make everything late by as much. */
@@ -22,6 +23,8 @@ export class EngineClock {
   #lastNow = 0;
   #wallOffset = 0;
   #isSampling = false;
+  #lastAhead = Number.POSITIVE_INFINITY;
+  #slept = 0;
   #timer: Timer | undefined;
 
   private constructor(system: System, store: Pick<Store, "clock">) {
@@ -67,19 +70,29 @@ export class EngineClock {
     const lower = instant - this.#system.monotonic();
     // Stores answer in whole milliseconds, so the true reading may be almost one later than what they said.
     const upper = instant + 1 - sentAt;
-    const haveParted = lower > this.#upperOffset || upper < this.#lowerOffset;
+    const hasSlept = Math.abs(wallAt - sentAt - this.#wallOffset) > WALL_DRIFT;
+    const haveParted = hasSlept || lower > this.#upperOffset || upper < this.#lowerOffset;
     this.#lowerOffset = haveParted ? lower : Math.max(lower, this.#lowerOffset);
     this.#upperOffset = haveParted ? upper : Math.min(upper, this.#upperOffset);
     this.#wallOffset = wallAt - sentAt;
   }
 
-  /** Whether the wall clock jumped against the monotonic one: a sign of a suspend, after which the offset is measured anew. */
-  hasDrifted(): boolean {
-    return Math.abs(this.#system.wall() - this.#system.monotonic() - this.#wallOffset) > WALL_DRIFT;
+  /**
+   * Milliseconds that only grow and count a sleep of the machine too, which monotonic time leaves out. A jump of the
+   * wall clock looks like a sleep: whoever asks for confirmation after one has lost nothing.
+   */
+  elapsed(): number {
+    const monotonic = this.#system.monotonic();
+    const ahead = this.#system.wall() - monotonic;
+    if (ahead - this.#lastAhead > WALL_DRIFT) this.#slept += ahead - this.#lastAhead;
+    this.#lastAhead = ahead;
+    return monotonic + this.#slept;
   }
 
   #rearm(): void {
-    this.#timer = this.#system.after(SAMPLE_EVERY, () => {
+    // Wide bounds make things late, so they are not left standing for long.
+    const isWide = this.#upperOffset - this.#lowerOffset > WIDE;
+    this.#timer = this.#system.after(isWide ? SAMPLE_SOON : SAMPLE_EVERY, () => {
       // A store that does not answer leaves the old offset in force; monotonic time goes on without it.
       this.sample()
         .catch(() => {})

@@ -114,7 +114,7 @@ export class Lane {
     const limit = this.#wanted;
     if (limit <= 0) return this.#isDry ? this.#pollDelay() : null;
     this.#host.busy();
-    const sentAt = parts.system.monotonic();
+    const sentAt = parts.clock.elapsed();
     this.#isClaiming = true;
     const claimed = parts.store.jobs.claim({
       queue: this.queue,
@@ -128,7 +128,7 @@ export class Lane {
     const rows = await claimed.finally(() => {
       this.#isClaiming = false;
     });
-    const receivedAt = parts.system.monotonic();
+    const receivedAt = parts.clock.elapsed();
     const confirmedAt = this.#host.isFresh(sentAt) ? receivedAt : sentAt;
     for (const row of rows) this.#held.push({ row, claimedAt: receivedAt, confirmedAt });
     this.#isDry = rows.length < limit;
@@ -151,10 +151,10 @@ export class Lane {
   }
 
   #fill(): void {
-    const { system } = this.#host.parts;
+    const { clock } = this.#host.parts;
     while (this.#running < this.concurrency && this.#next < this.#held.length && !this.#host.isClosing) {
       const held = this.#held[this.#next] as Held;
-      const now = system.monotonic();
+      const now = clock.elapsed();
       if (now - held.claimedAt > HELD_AT_MOST || now - held.confirmedAt > CONFIRMED_WITHIN) {
         this.#reconsider(now);
         break;

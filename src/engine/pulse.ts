@@ -10,28 +10,35 @@ const GAP = 250;
  */
 export class Pulse {
   readonly #system: System;
+  readonly #elapsed: () => number;
   readonly #onTick: (now: number) => boolean;
   readonly #onGap: (gap: number) => void;
   #timer: Timer | undefined;
   #tickedAt = 0;
   #gapAt = Number.NEGATIVE_INFINITY;
 
-  /** `onTick` answers whether there is still something to watch over. */
-  constructor(system: System, onTick: (now: number) => boolean, onGap: (gap: number) => void) {
+  /** `elapsed` counts a sleep of the machine too; `onTick` answers whether there is still something to watch over. */
+  constructor(
+    system: System,
+    elapsed: () => number,
+    onTick: (now: number) => boolean,
+    onGap: (gap: number) => void,
+  ) {
     this.#system = system;
+    this.#elapsed = elapsed;
     this.#onTick = onTick;
     this.#onGap = onGap;
   }
 
   start(): void {
     if (this.#timer) return;
-    this.#tickedAt = this.#system.monotonic();
+    this.#tickedAt = this.#elapsed();
     this.#arm();
   }
 
   /** Whether the loop has run without a standstill since then, so that what arrives now is not old. */
   isFresh(since: number): boolean {
-    return !this.isOverdue(this.#system.monotonic()) && this.#gapAt < since;
+    return !this.isOverdue(this.#elapsed()) && this.#gapAt < since;
   }
 
   /** Whether the next tick is so late that the loop must be standing still, or has just begun to run again. */
@@ -44,7 +51,7 @@ export class Pulse {
   }
 
   #tick(): void {
-    const now = this.#system.monotonic();
+    const now = this.#elapsed();
     const gap = now - this.#tickedAt - TICK;
     this.#tickedAt = now;
     this.#timer = undefined;

@@ -1,5 +1,12 @@
 import type { TimeoutKind } from "../core/job/job.ts";
-import { type Duration, formatDuration, type Instant, type InstantInput } from "../core/time.ts";
+import {
+  type Duration,
+  formatDuration,
+  type Instant,
+  type InstantInput,
+  parseDuration,
+  parseInstant,
+} from "../core/time.ts";
 
 /** The reason of a signal that means "time is up"; also what middleware sees of an attempt that timed out. */
 export class TimeoutError extends Error {
@@ -63,6 +70,14 @@ export class Snooze {
   constructor(when: { after: Duration } | { until: InstantInput }) {
     this.after = "after" in when ? when.after : undefined;
     this.until = "until" in when ? when.until : undefined;
+  }
+
+  /** The instant it asks for, never one that has passed. */
+  dueAt(now: Instant): Instant {
+    const { after, until } = this;
+    const dueAt =
+      after === undefined ? parseInstant(until, "snooze.until") : now + parseDuration(after, "snooze.after");
+    return Math.max(dueAt, now);
   }
 }
 

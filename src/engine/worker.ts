@@ -81,6 +81,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#beat = new BeatLoop(parts, this);
     this.#pulse = new Pulse(
       parts.system,
+      () => parts.clock.elapsed(),
       (now) => this.#tick(now),
       (gap) => this.#blocked(gap),
     );
@@ -234,7 +235,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.writer.push({
       id: row.id,
       unit: () => {
-        sentAt = this.parts.system.monotonic();
+        sentAt = this.parts.clock.elapsed();
         return {
           job: { id: row.id, fence: row.fence, rev: row.rev, image, ...(documents && { documents }) },
         };
@@ -247,16 +248,18 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
           this.#free(lane);
           return;
         }
-        const attempt = new Attempt(this, processor, row, decision);
-        attempt.markWritten();
-        this.#running.set(attempt, lane);
-        // The commit may have taken so long that it can no longer be entered: then it is given back unspent.
-        const { softAt } = attempt.row;
-        const isLate = softAt !== null && this.parts.clock.upper() >= softAt;
-        if (this.isClosing || isLate || !this.isFresh(sentAt)) attempt.giveBackUnentered();
-        else attempt.run();
+        this.#enterAfterMark(lane, new Attempt(this, processor, row, decision), sentAt);
       },
     });
+  }
+
+  /** The commit took its time: the attempt counts from its entry, or is given back unspent if it can no longer be entered. */
+  #enterAfterMark(lane: Lane, attempt: Attempt, sentAt: number): void {
+    attempt.markWritten();
+    this.#running.set(attempt, lane);
+    const isEntered = !this.isClosing && this.isFresh(sentAt) && attempt.startAnew();
+    if (isEntered) attempt.run();
+    else attempt.giveBackUnentered();
   }
 
   #releaseUnknown(row: JobRow): void {
@@ -327,7 +330,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const lane = this.#running.get(attempt);
     if (!lane) return;
     this.#running.delete(attempt);
-    const now = this.parts.system.monotonic();
+    const now = this.parts.clock.elapsed();
     lane.ranFor(now - attempt.enteredAt);
     // Whoever ends before the tick that is overdue was running meanwhile, and may be the one that blocked it.
     if (this.#pulse.isOverdue(now) && this.#endedInGap.length < MOST_NAMED) this.#endedInGap.push(attempt);
@@ -417,7 +420,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       "the event loop was blocked; no deadline in this process could be kept meanwhile",
     );
     bus.emit({ name: "worker.blocked", at: clock.now(), gap: Math.round(gap), jobs });
-    if (clock.hasDrifted()) clock.sample().catch((error) => this.parts.storeFailed(error, "clock"));
+    clock.sample().catch((error) => this.parts.storeFailed(error, "clock"));
     this.#beat.loop.wake();
   }
 

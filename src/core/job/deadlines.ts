@@ -73,6 +73,14 @@ export function activeWakeAt(
   return earlier(judgedAt, silentAt === null ? null : silentAt + stallMargin(job.stallAt, hears));
 }
 
+/** A started attempt whose clocks run from another instant. */
+export function restarted(job: JobRow, startedAt: Instant): JobRow {
+  const policy = job.policy as Policy;
+  const limits = attemptLimits(startedAt, policy, job.totalAt);
+  const wakeAt = activeWakeAt({ ...limits, startedAt, heartbeat: job.heartbeat }, policy.hears);
+  return { ...job, ...limits, startedAt, wakeAt };
+}
+
 type WaitingWake = Pick<JobImage, "wake" | "wakeAt">;
 
 /** When the sweep must look at a waiting job, and whether it can simply promote it. */

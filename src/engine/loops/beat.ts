@@ -45,7 +45,7 @@ export class BeatLoop {
   }
 
   async #round(): Promise<number> {
-    this.#beganAt = this.#parts.system.monotonic();
+    this.#beganAt = this.#parts.clock.elapsed();
     const attempts = [...this.#host.attempts()].filter((attempt) => !attempt.isOver);
     for (let from = 0; from === 0 || from < attempts.length; from += BATCH_LIMIT) {
       await this.#beat(attempts.slice(from, from + BATCH_LIMIT));
@@ -84,9 +84,9 @@ export class BeatLoop {
   /** Asks which of these claims still hold; only they may be entered. */
   async confirm(held: readonly Held[]): Promise<Held[]> {
     const jobs = held.map(({ row: { id, fence, rev } }) => ({ id, fence, rev }));
-    const sentAt = this.#parts.system.monotonic();
+    const sentAt = this.#parts.clock.elapsed();
     const answers = await this.#parts.store.jobs.beat(this.#request(jobs));
-    const confirmedAt = this.#host.isFresh(sentAt) ? this.#parts.system.monotonic() : sentAt;
+    const confirmedAt = this.#host.isFresh(sentAt) ? this.#parts.clock.elapsed() : sentAt;
     const changed = held.filter((_, index) => answers[index] === "changed");
     const rows =
       changed.length === 0 ? [] : await this.#parts.store.jobs.load(changed.map(({ row }) => row.id));
