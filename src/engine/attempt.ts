@@ -146,9 +146,7 @@ export class Attempt implements ScopedAttempt {
           if (!isInside && this.#hasLeft) this.#ended();
         },
       });
-    } else {
-      returned = handler(scope as never);
-    }
+    } else returned = handler(scope as never);
     if (isThenable(returned)) {
       returned.then(
         (value) => this.#returned(value),
