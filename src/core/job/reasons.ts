@@ -1,5 +1,12 @@
-import type { TimeoutKind } from "../core/job/job.ts";
-import { type Duration, formatDuration, type Instant, type InstantInput } from "../core/time.ts";
+import {
+  type Duration,
+  formatDuration,
+  type Instant,
+  type InstantInput,
+  parseDuration,
+  parseInstant,
+} from "../time.ts";
+import type { TimeoutKind } from "./job.ts";
 
 /** The reason of a signal that means "time is up"; also what middleware sees of an attempt that timed out. */
 export class TimeoutError extends Error {
@@ -69,4 +76,13 @@ export class Snooze {
 /** `return snooze({ after: "1m" })`, or `{ until }` an instant. */
 export function snooze(when: { readonly after: Duration } | { readonly until: InstantInput }): Snooze {
   return new Snooze(when);
+}
+
+/** The instant a snooze names, never before now. */
+export function snoozedUntil(value: Snooze, now: Instant): Instant {
+  const dueAt =
+    value.after === undefined
+      ? parseInstant(value.until, "snooze.until")
+      : now + parseDuration(value.after, "snooze.after");
+  return Math.max(dueAt, now);
 }
