@@ -66,7 +66,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
   #serve(): void {
     while (this.#waiting.length > 0) {
       const [run] = this.#waiting as [Run];
-      if (run.isSettled) {
+      if (run.isOver) {
         this.#waiting.shift();
         continue;
       }

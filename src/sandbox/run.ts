@@ -8,6 +8,8 @@ import { decodeError, decodeSnooze, encodeError, encodeReason, type Order, type 
 export interface RunHost {
   send(order: Order): void;
   capture(limit: number): Promise<string>;
+  /** It gets no other attempt, and is ended in a moment. */
+  condemn(): void;
   kill(): Promise<boolean>;
 }
 
@@ -16,9 +18,10 @@ const SILENT_FOR = 250;
 /** After a standstill of this process what the sandbox has said meanwhile is read before its silence is judged. */
 const READ_FIRST = 20;
 const CAPTURE_IN_GRACE = 1_000;
-const CAPTURE_AFTER_VERDICT = 100;
+/** At most 100 ms by SEMANTICS 8.4; what a busy machine has not told by now it would not tell by then. */
+const CAPTURE_AFTER_VERDICT = 60;
 /** How long before a stall its stack is looked at. */
-const LOOK_AHEAD = 400;
+const LOOK_AHEAD = 700;
 const NO_ANSWER = "(no stack: it did not answer the debugger, as code inside a native call cannot)";
 const MOST_LINES = 500;
 
@@ -32,6 +35,8 @@ export class Run implements SandboxRun {
   #reject: (error: unknown) => void = () => {};
   #host: RunHost | undefined;
   #isSettled = false;
+  /** It is being ended by force. Its result settles only when its sandbox is gone. */
+  #isCondemned = false;
   #reason: AbortReason | undefined;
   #aliveAt: number;
   #resources: readonly string[] | undefined;
@@ -56,8 +61,9 @@ export class Run implements SandboxRun {
     this.result.catch(() => {});
   }
 
-  get isSettled(): boolean {
-    return this.#isSettled;
+  /** Whatever it says from here on is late. */
+  get isOver(): boolean {
+    return this.#isSettled || this.#isCondemned;
   }
 
   begin(host: RunHost): void {
@@ -84,7 +90,7 @@ export class Run implements SandboxRun {
   #listenFor(delay: number): void {
     if (delay === Number.POSITIVE_INFINITY) return;
     this.#listening = this.#system.after(delay, () => {
-      if (this.#isSettled || this.#capture) return;
+      if (this.isOver || this.#capture) return;
       const rest = this.#patience - this.#silentFor;
       if (rest > 0) this.#listenFor(rest);
       else void this.#startCapture(CAPTURE_IN_GRACE);
@@ -92,7 +98,7 @@ export class Run implements SandboxRun {
   }
 
   hear(report: Exclude<Report, { say: "ready" | "unloadable" | "crashed" | "idle" }>): void {
-    if (this.#isSettled) {
+    if (this.isOver) {
       if (report.say === "cleanup_failed") this.call.cleanupFailed(decodeError(report.error));
       return;
     }
@@ -146,14 +152,14 @@ export class Run implements SandboxRun {
   /** A line that was written to stdout or stderr while this ran. */
   line(stream: "stdout" | "stderr", text: string): void {
     this.#lines += 1;
-    if (this.#isSettled || this.#lines > MOST_LINES) return;
+    if (this.isOver || this.#lines > MOST_LINES) return;
     if (this.#lines === MOST_LINES)
       this.call.log(`(more than ${MOST_LINES} lines of output: the rest is dropped)`, undefined);
     else this.call.log(text, { stream });
   }
 
   abort(reason: AbortReason): void {
-    if (this.#isSettled || this.#reason) return;
+    if (this.isOver || this.#reason) return;
     this.#reason = reason;
     if (this.#host) this.#sendAbort(reason);
   }
@@ -169,7 +175,7 @@ export class Run implements SandboxRun {
 
   /** A healthy loop answers the signal and is left alone; one that has been silent for too long is looked at. */
   #unheard(): void {
-    if (this.#isSettled || this.#capture) return;
+    if (this.isOver || this.#capture) return;
     const rest = SILENT_FOR - this.#silentFor;
     if (rest <= 0) void this.#startCapture(CAPTURE_IN_GRACE);
     else this.#hearing = this.#system.after(rest, () => this.#unheard());
@@ -207,8 +213,8 @@ export class Run implements SandboxRun {
       this.fail(new Error("the attempt ended before a sandbox was free"));
       return { isGone: true, where: this.where() };
     }
-    // Whatever it says from here on is late, but it stays this run's sandbox until it is gone.
-    this.#settle(() => this.#reject(new Error("the sandbox was ended by force")));
+    this.#isCondemned = true;
+    this.#host.condemn();
     if (this.#silentFor >= SILENT_FOR || !this.#resources) await this.#lastLook();
     const isGone = await this.#host.kill();
     return { isGone, where: this.where() ?? NO_ANSWER };

@@ -77,19 +77,21 @@ export class Sandbox implements CarrierEvents, RunHost {
     if (report.say === "crashed" || report.key !== this.#run?.call.key) return;
     if (report.say !== "idle") {
       this.#run.hear(report);
-      if (this.#run?.isSettled)
+      if (this.#run.isOver)
         this.#idling ??= this.#system.after(IDLE_WITHIN, () => this.end("its cleanup hung"));
       return;
     }
+    // A sandbox that is about to be ended keeps its attempt, which ends with it.
+    if (this.#state !== "ready") return;
     this.#idling?.cancel();
     this.#idling = undefined;
     // Idle before its attempt has settled is something no sandbox of ours says.
-    if (!this.#run.isSettled) {
+    if (!this.#run.isOver) {
       this.onFlaw("calling itself idle in the middle of an attempt");
       return;
     }
     this.#run = undefined;
-    if (this.#state === "ready") this.#owner.idle(this);
+    this.#owner.idle(this);
   }
 
   #loaded(report: Extract<Report, { say: "ready" | "unloadable" }>): void {
@@ -143,6 +145,10 @@ export class Sandbox implements CarrierEvents, RunHost {
   capture(limit: number): Promise<string> {
     this.wasLookedInto = true;
     return this.#carrier.capture(limit);
+  }
+
+  condemn(): void {
+    if (this.#state !== "gone") this.#state = "ending";
   }
 
   /** Ends it; resolves with whether it is gone. */

@@ -34,6 +34,7 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
   },
   atomics: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),
   exec: () => execFileSync("sleep", ["60"]),
+  execFor: (_, seconds) => execFileSync("sleep", [String(seconds)]),
   ignoreSigterm: () => {
     process.on("SIGTERM", () => {});
     return spin();
@@ -65,7 +66,7 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
     return spin();
   },
   exit: (_, code) => process.exit(code),
-  suicide: () => process.kill(process.pid, "SIGSEGV"),
+  suicide: () => process.kill(process.pid, "SIGKILL"),
   uncaught: () => {
     setTimeout(() => {
       throw Object.assign(new TypeError("nobody caught this"), { code: "E_UNCAUGHT" });
