@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { setPriority } from "node:os";
 import type { Duplex, Readable } from "node:stream";
 import type { System } from "../ports/system.ts";
 import {
@@ -20,6 +21,7 @@ const LAST_WORDS = 100;
 const DEBUGGER_LINE =
   /^Debugger (listening on |attached\.|ending on )|^For help, see: https:\/\/nodejs\.org\/|^Waiting for the debugger/;
 const PAGE = 4_096;
+const NICE = 5;
 
 /** A child process at the head of a process group of its own, so that one signal ends it and all it has started. */
 export class ProcessCarrier implements Carrier {
@@ -46,7 +48,10 @@ export class ProcessCarrier implements Carrier {
       windowsHide: true,
       env: environmentOf(options.env),
     });
-    if (this.#child.pid !== undefined) reaper.add(this.#child.pid);
+    if (this.#child.pid !== undefined) {
+      reaper.add(this.#child.pid);
+      lowerPriority(this.#child.pid);
+    }
     this.#pipe = this.#child.stdio[PIPE] as Duplex;
     this.#listen();
     this.#readLines("stdout", this.#child.stdout as Readable);
@@ -146,6 +151,15 @@ export class ProcessCarrier implements Carrier {
           if (!this.#child.kill("SIGUSR1")) reject(new Error("the process is gone"));
         }),
     });
+  }
+}
+
+/** Loops must not take the time away from the process that has to end them. */
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, NICE);
+  } catch {
+    // Not every system has priorities, and not every process lives that long.
   }
 }
 
