@@ -4,6 +4,14 @@ export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { ExplainedField, Explanation } from "./core/job/explain.ts";
 export type { ErrorRecord, JobRow, JobState, Policy, TimeoutKind, TimeoutMode } from "./core/job/job.ts";
 export type { RetentionOptions, RungOptions, TimeoutOptions } from "./core/job/policy.ts";
+export {
+  type AbortReason,
+  Discard,
+  type Snooze,
+  StopError,
+  snooze,
+  TimeoutError,
+} from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
 export type { Json, Schema } from "./core/schema.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
@@ -20,10 +28,11 @@ export {
   type Processor,
   processor,
 } from "./engine/processor.ts";
-export { type AbortReason, Discard, type Snooze, StopError, snooze, TimeoutError } from "./engine/reasons.ts";
 export type { WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export type { Logger } from "./ports/log.ts";
+export type { SandboxedProcessor } from "./ports/sandbox.ts";
 export type { JobFilter, Store } from "./ports/store.ts";
+export { type MemorySize, type SandboxOptions, sandboxed } from "./sandbox/sandboxed.ts";
 export { createMemoryStore } from "./stores/memory/memory-store.ts";

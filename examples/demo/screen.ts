@@ -94,7 +94,7 @@ function describe(event: EngineEvent): string {
     const types = event.jobs.map(({ type }) => type).join(", ");
     return `for ${event.gap} ms by ${types}; no timer of this process could fire`;
   }
-  if (!("type" in event)) return "";
+  if (!("id" in event)) return "";
   const { error } = event;
   switch (event.name) {
     case "job.completed":

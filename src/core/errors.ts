@@ -17,6 +17,7 @@ export const ERRORS = {
   invalid_option: { kind: "programmer", says: "is not a valid value here" },
   unknown_option: { kind: "programmer", says: "is not an option" },
   invalid_definition: { kind: "programmer", says: "is not a definition made by defineJob" },
+  invalid_module: { kind: "operating", says: "The module of a sandbox is not a processor of its definition" },
   invalid_payload: { kind: "programmer", says: "does not fit the definition's schema" },
   invalid_result: { kind: "programmer", says: "does not fit the definition's result schema" },
   not_json: { kind: "programmer", says: "cannot be kept as JSON" },

@@ -1,22 +1,24 @@
 import { restarted, softKind } from "../core/job/deadlines.ts";
 import { decide } from "../core/job/decide.ts";
-import { errorInput } from "../core/job/error-input.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import type { JobRow, Policy } from "../core/job/job.ts";
 import { extendedAttempt } from "../core/job/operator-rules.ts";
 import { BUILT_IN_GRACE } from "../core/job/policy.ts";
+import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../core/job/reasons.ts";
 import { imageOf, type LifecycleEvent, timeoutError } from "../core/job/verdict.ts";
 import { writtenRow } from "../core/job/written-row.ts";
-import { type Json, toJsonText, validate } from "../core/schema.ts";
+import { type Json, validate } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
+import { type SandboxRunner, SandboxUnavailable } from "../ports/sandbox.ts";
 import type { Outcome } from "../ports/store.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup.ts";
-import { Draft, progressText } from "./draft.ts";
+import { Journal } from "./journal.ts";
+import { classified, judgeReturned, judgeThrown } from "./judge.ts";
 import type { Parts } from "./parts.ts";
 import { isThenable, runPipeline } from "./pipeline.ts";
-import type { Middleware, Processor } from "./processor.ts";
-import { type AbortReason, Discard, SHUTDOWN, Snooze, StopError, TimeoutError } from "./reasons.ts";
+import type { Handler, Middleware, Processor } from "./processor.ts";
+import { SandboxedRun } from "./sandboxed-run.ts";
 import { type Decided, VerdictWrite } from "./verdict-write.ts";
 import type { Writer } from "./writer.ts";
 
@@ -25,6 +27,8 @@ export interface AttemptHost {
   readonly parts: Parts;
   readonly writer: Writer;
   readonly middleware: readonly Middleware[];
+  /** What runs the attempts of a sandboxed processor. */
+  runnerOf(processor: Processor): SandboxRunner | undefined;
   /** Its slot is free again: the verdict was given, or there is none left to give. */
   freed(attempt: Attempt): void;
   /** The handler ran past its verdict; until it ends, the process carries it. */
@@ -70,7 +74,8 @@ export class Attempt implements ScopedAttempt {
   #isInside = false;
   #onEnded: (() => void)[] | undefined;
   #rejectForced: ((error: TimeoutError) => void) | undefined;
-  #draft: Draft | undefined;
+  #journal: Journal | undefined;
+  #sandbox: SandboxedRun | undefined;
   #cleanup: CleanupHooks | undefined;
   /** The last beat of the handler that the store has not heard of. */
   unsentStallAt: Instant | undefined;
@@ -122,7 +127,8 @@ export class Attempt implements ScopedAttempt {
 
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
     const schema = this.processor.definition.payload;
-    if (!schema) return undefined;
+    // A sandbox parses its payload inside, where a schema can make more of it than JSON.
+    if (!schema || this.processor.sandbox) return undefined;
     const payload = validate(schema, JSON.parse(this.row.payload), "payload", "invalid_payload");
     if (payload instanceof Promise) return payload.then((value) => scope.setPayload(value));
     scope.setPayload(payload);
@@ -130,8 +136,8 @@ export class Attempt implements ScopedAttempt {
   }
 
   #call(scope: AttemptScope): void {
-    const { handler } = this.processor;
     const { middleware } = this.#host;
+    const handler = this.#handler;
     let returned: unknown;
     if (middleware.length > 0) {
       const forced = new Promise<never>((_, reject) => {
@@ -140,7 +146,7 @@ export class Attempt implements ScopedAttempt {
       forced.catch(() => {});
       returned = runPipeline(middleware, handler, scope, {
         forced,
-        classify: (error) => this.#classify(error),
+        classify: (error) => classified(this.#reason, error),
         inside: (isInside) => {
           this.#isInside = isInside;
           if (!isInside && this.#hasLeft) this.#ended();
@@ -155,54 +161,28 @@ export class Attempt implements ScopedAttempt {
     } else this.#returned(returned);
   }
 
-  #classify(error: unknown): unknown {
-    if (!(this.#reason instanceof TimeoutError) || error instanceof TimeoutError) return error;
-    const { kind, limit, elapsed, deadline } = this.#reason;
-    return new TimeoutError(kind, limit, elapsed, deadline, error);
+  get #handler(): Handler<never, unknown> {
+    const runner = this.#host.runnerOf(this.processor);
+    if (!runner) return this.processor.handler;
+    return () => {
+      this.#sandbox = new SandboxedRun(this, runner);
+      this.#schedule();
+      return this.#sandbox.run.result as Promise<never>;
+    };
   }
 
   #returned(value: unknown): void {
     this.#ended();
     if (this.#isOver) return;
-    if (value instanceof Snooze) {
-      this.#snooze(value);
-      return;
-    }
-    const schema = this.processor.definition.result;
-    if (value === undefined && !schema) {
-      this.#settle({ type: "succeed", signalled: this.#isTimedOut });
-      return;
-    }
     try {
-      const checked = schema ? validate(schema, value, "result", "invalid_result") : value;
-      if (checked instanceof Promise)
-        checked.then(
-          (result) => this.#succeed(result),
-          (error) => this.#fail(error),
+      const signalled = this.#isTimedOut;
+      const event = judgeReturned(value, this.processor.definition.result, this.parts, signalled);
+      if (event instanceof Promise)
+        event.then(
+          (later) => this.#isOver || this.#settle(later),
+          (error) => this.#isOver || this.#fail(error),
         );
-      else this.#succeed(checked);
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
-  #succeed(result: unknown): void {
-    if (this.#isOver) return;
-    try {
-      const text = result === undefined ? undefined : toJsonText(result, "result", this.parts.documentLimit);
-      this.#settle({
-        type: "succeed",
-        signalled: this.#isTimedOut,
-        ...(text !== undefined && { result: text }),
-      });
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
-  #snooze(value: Snooze): void {
-    try {
-      this.#settle({ type: "snooze", dueAt: value.dueAt(this.parts.clock.now()) });
+      else this.#settle(event);
     } catch (error) {
       this.#fail(error);
     }
@@ -219,14 +199,11 @@ export class Attempt implements ScopedAttempt {
       this.release();
       return;
     }
-    const cause =
-      this.#isTimedOut && error instanceof TimeoutError && error.cause !== undefined ? error.cause : error;
-    this.#settle({
-      type: "fail",
-      error: errorInput(cause),
-      signalled: this.#isTimedOut,
-      discard: error instanceof Discard,
-    });
+    if (error instanceof SandboxUnavailable && !this.#isTimedOut) {
+      this.#settle({ type: "release", delay: error.delay });
+      return;
+    }
+    this.#settle(judgeThrown(error, this.#isTimedOut));
   }
 
   /** Nothing that the handler writes counts any more (SEMANTICS 3.4, 5.1). */
@@ -259,7 +236,7 @@ export class Attempt implements ScopedAttempt {
     // Asked for after the commit: a mark on its way may still be refused, and then nothing has told of the start.
     const before = () => (this.#isTold ? undefined : STARTED);
     writer.push(
-      new VerdictWrite({ parts, writer, row, event, decision, at, before, draft: this.#draft?.take() }),
+      new VerdictWrite({ parts, writer, row, event, decision, at, before, draft: this.#journal?.take() }),
     );
     this.#over();
   }
@@ -268,8 +245,14 @@ export class Attempt implements ScopedAttempt {
     this.#isOver = true;
     this.nextAt = Number.POSITIVE_INFINITY;
     // Counted before its slot is free: a slot that is free claims at once.
-    if (!this.#hasEnded) this.#host.stuck(this);
+    if (!this.#hasEnded) this.#leave();
     this.#host.freed(this);
+  }
+
+  /** The verdict stands while the handler runs: a sandbox is ended, a handler in this process can only be counted. */
+  #leave(): void {
+    if (!this.#sandbox) this.#host.stuck(this);
+    else void this.#sandbox.end().then((isGone) => isGone || this.#host.stuck(this));
   }
 
   #ended(): void {
@@ -293,7 +276,8 @@ export class Attempt implements ScopedAttempt {
   /** Called when `nextAt` has come. */
   tick(now: Instant): void {
     if (this.#isOver) return;
-    const { softAt, hardAt, stallAt } = this.row;
+    const { softAt, hardAt } = this.row;
+    const stallAt = this.#stallAt;
     const isSoftDue = this.#reason === undefined && softAt !== null && now >= softAt;
     const isStallFirst =
       stallAt !== null &&
@@ -305,7 +289,8 @@ export class Attempt implements ScopedAttempt {
     if (isStallFirst && !(this.#reason instanceof StopError)) {
       this.parts.counters.fired(now - stallAt);
       const { heartbeat } = this.row;
-      this.#settle({ type: "stall" });
+      this.row = { ...this.row, stallAt };
+      this.#settle({ type: "stall", ...this.#where() });
       // The verdict stands; the handler hears of it, so that it does not go on working for nothing.
       this.#abort(new TimeoutError("stalled", heartbeat ?? 0, now - stallAt + (heartbeat ?? 0), null));
       return;
@@ -327,7 +312,15 @@ export class Attempt implements ScopedAttempt {
   #force(now: Instant): void {
     this.#rejectForced?.(this.#reason as TimeoutError);
     this.parts.counters.fired(now - (this.row.hardAt as Instant));
-    this.#settle({ type: "expire", forced: true });
+    this.#settle({ type: "expire", forced: true, ...this.#where() });
+  }
+
+  /** Where a sandbox hung, for the error and for the job's log. */
+  #where(): { stack?: string } {
+    const stack = this.#sandbox?.where();
+    if (stack === undefined) return {};
+    this.log(stack, undefined);
+    return { stack };
   }
 
   /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
@@ -449,31 +442,26 @@ export class Attempt implements ScopedAttempt {
   }
 
   /** Made on first use: most handlers report nothing. */
-  get #drafted(): Draft {
-    this.#draft ??= new Draft(this.#host.writer, () => this.row);
-    return this.#draft;
+  get #notes(): Journal {
+    this.#journal ??= new Journal(this.parts, this.#host.writer, () => this.row);
+    return this.#journal;
   }
 
   progress(fraction: number, note: Json | undefined): void {
     if (this.#isRefused) return;
-    const progress = progressText(fraction, note, this.parts.documentLimit);
-    this.#drafted.write({ progress });
+    this.#notes.progress(fraction, note);
     this.beat();
-    const { bus, clock } = this.parts;
-    if (!bus.wants("job.progress")) return;
-    const event = { ...bus.detail(this.row, "job.progress", clock.now()), progress: JSON.parse(progress) };
-    this.#drafted.onDurable(() => bus.emit(event));
   }
 
   checkpoint(state: Json): Promise<void> {
     if (this.#isRefused) return Promise.reject(this.#reason ?? new StopError("lost", 0, null));
-    this.#drafted.write({ checkpoint: toJsonText(state, "checkpoint", this.parts.documentLimit) });
+    const durable = this.#notes.checkpoint(state);
     this.beat();
-    return this.#drafted.durable();
+    return durable;
   }
 
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    if (!this.#isRefused) this.#drafted.log(this.parts.clock.now(), message, fields);
+    if (!this.#isRefused) this.#notes.log(message, fields);
   }
 
   /** The row changed under the same fence (an extension): its limits hold from now on. */
@@ -484,11 +472,18 @@ export class Attempt implements ScopedAttempt {
     if (this.#reason) this.row = { ...this.row, rev: row.rev };
     else this.row = extendedAttempt(this.row, row, this.parts.clock.now());
     if (!isMarked && this.mark !== "queued") this.mark = "unwritten";
+    this.#sandbox?.refreshed();
     this.#schedule();
   }
 
+  /** The end of the silence that is allowed to the handler, or to the event loop of its sandbox (SEMANTICS 3.6). */
+  get #stallAt(): Instant | null {
+    return this.row.stallAt ?? this.#sandbox?.stallAt ?? null;
+  }
+
   #schedule(): void {
-    const { softAt, hardAt, stallAt } = this.row;
+    const { softAt, hardAt } = this.row;
+    const stallAt = this.#stallAt;
     let nextAt = this.#stopAt ?? Number.POSITIVE_INFINITY;
     if (this.#reason === undefined && softAt !== null) nextAt = softAt;
     else if (this.#isTimedOut && hardAt !== null) nextAt = hardAt;

@@ -18,6 +18,8 @@ export interface JobEventDetail {
   /** Milliseconds from the start of the attempt to its verdict. */
   readonly elapsed?: number;
   readonly progress?: unknown;
+  /** Where the code of a sandbox hung, as far as that could be learned. */
+  readonly where?: string;
 }
 
 /** A worker's loop was blocked: nothing in this process could beat, time out or settle meanwhile. */
@@ -35,6 +37,15 @@ export interface UnreadyDetail {
   readonly reason: string;
 }
 
+/** The module of a sandboxed processor cannot be loaded, or can be again; its jobs are given back meanwhile. */
+export interface SandboxDetail {
+  readonly name: "sandbox.broken" | "sandbox.mended";
+  readonly at: Instant;
+  readonly worker: string;
+  readonly type: string;
+  readonly reason: string | null;
+}
+
 export interface StoreErrorDetail {
   readonly name: "store.error";
   readonly at: Instant;
@@ -47,6 +58,7 @@ type WorkerJobEventName =
   | "job.stuck"
   | "job.unstuck"
   | "job.lost"
+  | "job.killed"
   | "job.unknown_type"
   | "job.progress"
   | "job.cleanup_failed";
@@ -56,6 +68,8 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "worker.blocked": BlockedDetail;
   readonly "worker.unready": UnreadyDetail;
   readonly "worker.ready": UnreadyDetail;
+  readonly "sandbox.broken": SandboxDetail;
+  readonly "sandbox.mended": SandboxDetail;
   readonly "store.error": StoreErrorDetail;
 };
 

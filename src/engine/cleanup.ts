@@ -33,12 +33,15 @@ export class CleanupHooks {
   }
 
   #failed(error: unknown): void {
-    const { bus, clock, logger } = this.#parts;
-    const row = this.#row();
-    logger.warn({ job: row.id, error }, "a cleanup hook failed");
-    if (!bus.wants("job.cleanup_failed")) return;
-    const at = clock.now();
-    const record = { ...errorInput(error), attempt: row.attempt, at };
-    bus.emit({ ...bus.detail(row, "job.cleanup_failed", at), error: record });
+    cleanupFailed(this.#parts, this.#row(), error);
   }
+}
+
+/** A hook's error is told and changes nothing. */
+export function cleanupFailed({ bus, clock, logger }: Parts, row: JobRow, error: unknown): void {
+  logger.warn({ job: row.id, error }, "a cleanup hook failed");
+  if (!bus.wants("job.cleanup_failed")) return;
+  const at = clock.now();
+  const record = { ...errorInput(error), attempt: row.attempt, at };
+  bus.emit({ ...bus.detail(row, "job.cleanup_failed", at), error: record });
 }

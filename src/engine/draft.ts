@@ -1,8 +1,8 @@
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
+import { StopError } from "../core/job/reasons.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect, Outcome } from "../ports/store.ts";
-import { StopError } from "./reasons.ts";
 import type { Writer } from "./writer.ts";
 
 /** What was written before a verdict and travels with it. */

@@ -2,9 +2,10 @@ import { refuse } from "../core/errors.ts";
 import { type AnyDefinition, assertDefinition, type JobDefinition } from "../core/job/definition.ts";
 import type { EnqueuedJob, EnqueueOptions } from "../core/job/envelope.ts";
 import type { JobId } from "../core/job/job.ts";
+import type { Snooze } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
-import type { Snooze } from "./reasons.ts";
+import type { SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
 
 /** What a handler gets. Every property is made when it is read, so a handler pays only for what it uses. */
 export interface AttemptContext<Payload = unknown> {
@@ -53,6 +54,8 @@ export type Handler<Payload, Result> = (
 export interface Processor {
   readonly definition: AnyDefinition;
   readonly handler: Handler<never, unknown>;
+  /** Opens what runs the attempts elsewhere instead; see `sandboxed`. */
+  readonly sandbox?: (host: SandboxHost) => SandboxRunner;
 }
 
 /** Binds a handler to a definition; payload and result are checked against it by the compiler. */

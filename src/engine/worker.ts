@@ -5,6 +5,7 @@ import type { JobEvent } from "../core/job/events.ts";
 import type { JobId, JobRow, Policy } from "../core/job/job.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
+import type { SandboxRunner } from "../ports/sandbox.ts";
 import type { BeatAnswer } from "../ports/store.ts";
 import type { Timer } from "../ports/system.ts";
 import { Attempt, type AttemptHost } from "./attempt.ts";
@@ -13,6 +14,7 @@ import { BeatLoop } from "./loops/beat.ts";
 import type { Parts } from "./parts.ts";
 import type { Middleware, Processor } from "./processor.ts";
 import { Pulse } from "./pulse.ts";
+import { Sandboxes } from "./sandboxes.ts";
 import { type Decided, VerdictWrite } from "./verdict-write.ts";
 import { Watch } from "./watch.ts";
 import { within } from "./within.ts";
@@ -46,6 +48,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
   readonly #running = new Map<Attempt, Lane>();
   readonly #stuck = new Set<Attempt>();
+  readonly #sandboxes: Sandboxes;
   readonly #watch: Watch;
   readonly #beat: BeatLoop;
   readonly #pulse: Pulse;
@@ -77,6 +80,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       this.#lanes.set(queue, new Lane(this, queue, concurrency));
     this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
     this.#maxStuck = checkMaxStuck(options.maxStuck ?? this.#concurrency);
+    this.#sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
     this.#watch = new Watch(parts, () => this.attempts());
     this.#beat = new BeatLoop(parts, this);
     this.#pulse = new Pulse(
@@ -93,7 +97,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     return this;
   }
 
-  /** What the worker is doing, for readiness checks: an unready worker claims nothing, and says why. */
+  /** What the worker is doing, for readiness checks: an unready worker claims nothing or gives back, and says why. */
   status(): {
     readonly ready: boolean;
     readonly reason: string | null;
@@ -108,7 +112,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
         ? `${this.#stuck.size} handlers are stuck past their hard deadline`
         : failing
           ? `claims from queue ${failing.queue} are failing`
-          : null;
+          : this.#sandboxes.problem;
     return {
       ready: reason === null,
       reason,
@@ -169,8 +173,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const { clock, random } = this.parts;
     const { row } = held;
     const processor = this.#processors.get(row.type);
-    if (!processor) {
-      this.#releaseUnknown(row);
+    const refusal = processor && this.#sandboxes.refusal(processor);
+    if (!processor || refusal) {
+      if (refusal) this.#release(row, refusal.delay);
+      else this.#releaseUnknown(row);
       this.#free(lane);
       return;
     }
@@ -264,15 +270,18 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   #releaseUnknown(row: JobRow): void {
     const { bus, clock, random, logger } = this.parts;
+    this.#release(row, Math.round(UNKNOWN_TYPE_DELAY * (0.75 + 0.5 * random())));
+    logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
+    if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));
+  }
+
+  /** Gives back a claim that was not entered, at once or to be claimed again after a delay. */
+  #release(row: JobRow, delay?: number): void {
+    const { clock, random } = this.parts;
     const now = clock.now();
-    const event: JobEvent = {
-      type: "release",
-      delay: Math.round(UNKNOWN_TYPE_DELAY * (0.75 + 0.5 * random())),
-    };
+    const event: JobEvent = { type: "release", ...(delay !== undefined && { delay }) };
     const decision = decide(row, event, now, random);
     if (decision.ok) this.#write(row, event, decision, now);
-    logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
-    if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", now));
   }
 
   #write(row: JobRow, event: JobEvent, decision: Decided, at: number): void {
@@ -281,13 +290,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   giveBack(held: readonly Pick<Held, "row">[]): void {
-    const { clock, random } = this.parts;
-    const now = clock.now();
-    for (const { row } of held) {
-      const event: JobEvent = { type: "release" };
-      const decision = decide(row, event, now, random);
-      if (decision.ok) this.#write(row, event, decision, now);
-    }
+    for (const { row } of held) this.#release(row);
   }
 
   confirm(lane: Lane, held: readonly Held[]): void {
@@ -346,6 +349,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   get #isIdle(): boolean {
     for (const lane of this.#lanes.values()) if (lane.running > 0) return false;
     return true;
+  }
+
+  runnerOf(processor: Processor): SandboxRunner | undefined {
+    return this.#sandboxes.of(processor);
   }
 
   stuck(attempt: Attempt): void {
@@ -465,7 +472,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const { system } = this.parts;
     await within(system, SHUTDOWN_GRACE, Promise.all([stopped, ...this.#confirms]));
     this.#giveBackHeld();
-    await within(system, SHUTDOWN_GRACE, this.writer.flushed());
+    await Promise.all([
+      within(system, SHUTDOWN_GRACE, this.writer.flushed()),
+      within(system, 2 * SHUTDOWN_GRACE, this.#sandboxes.close()),
+    ]);
     this.writer.abandon();
     await within(system, SHUTDOWN_GRACE, this.#beat.close());
     this.#watch.close();

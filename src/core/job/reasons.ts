@@ -1,4 +1,3 @@
-import type { TimeoutKind } from "../core/job/job.ts";
 import {
   type Duration,
   formatDuration,
@@ -6,7 +5,8 @@ import {
   type InstantInput,
   parseDuration,
   parseInstant,
-} from "../core/time.ts";
+} from "../time.ts";
+import type { TimeoutKind } from "./job.ts";
 
 /** The reason of a signal that means "time is up"; also what middleware sees of an attempt that timed out. */
 export class TimeoutError extends Error {
@@ -84,4 +84,13 @@ export class Snooze {
 /** `return snooze({ after: "1m" })`, or `{ until }` an instant. */
 export function snooze(when: { readonly after: Duration } | { readonly until: InstantInput }): Snooze {
   return new Snooze(when);
+}
+
+/** The instant a snooze names, never before now. */
+export function snoozedUntil(value: Snooze, now: Instant): Instant {
+  const dueAt =
+    value.after === undefined
+      ? parseInstant(value.until, "snooze.until")
+      : now + parseDuration(value.after, "snooze.after");
+  return Math.max(dueAt, now);
 }

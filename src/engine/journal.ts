@@ -1,0 +1,42 @@
+import type { JobRow } from "../core/job/job.ts";
+import { type Json, toJsonText } from "../core/schema.ts";
+import { Draft, type DraftContent, progressText } from "./draft.ts";
+import type { Parts } from "./parts.ts";
+import type { Writer } from "./writer.ts";
+
+/** What an attempt reports before its verdict: progress, checkpoints and log lines, with the event that tells of them. */
+export class Journal {
+  readonly #parts: Parts;
+  readonly #row: () => JobRow;
+  readonly #draft: Draft;
+
+  constructor(parts: Parts, writer: Writer, row: () => JobRow) {
+    this.#parts = parts;
+    this.#row = row;
+    this.#draft = new Draft(writer, row);
+  }
+
+  progress(fraction: number, note: Json | undefined): void {
+    const { bus, clock, documentLimit } = this.#parts;
+    const progress = progressText(fraction, note, documentLimit);
+    this.#draft.write({ progress });
+    if (!bus.wants("job.progress")) return;
+    const event = { ...bus.detail(this.#row(), "job.progress", clock.now()), progress: JSON.parse(progress) };
+    this.#draft.onDurable(() => bus.emit(event));
+  }
+
+  /** Resolves when it is durable. */
+  checkpoint(state: Json): Promise<void> {
+    this.#draft.write({ checkpoint: toJsonText(state, "checkpoint", this.#parts.documentLimit) });
+    return this.#draft.durable();
+  }
+
+  log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
+    this.#draft.log(this.#parts.clock.now(), message, fields);
+  }
+
+  /** Hands over what is not on its way yet, so that it travels with the verdict. */
+  take(): DraftContent | undefined {
+    return this.#draft.take();
+  }
+}

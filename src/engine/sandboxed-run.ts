@@ -1,0 +1,89 @@
+import type { AbortReason } from "../core/job/reasons.ts";
+import type { Instant } from "../core/time.ts";
+import type { SandboxCall, SandboxRun, SandboxRunner } from "../ports/sandbox.ts";
+import type { ScopedAttempt } from "./attempt-scope.ts";
+import { cleanupFailed } from "./cleanup.ts";
+
+const UNKNOWN = "(no stack by the hard deadline; the event job.killed tells what was learned after it)";
+
+/** An attempt and the sandbox that it runs in: hands on what the one says to the other. */
+export class SandboxedRun {
+  readonly run: SandboxRun;
+  readonly #attempt: ScopedAttempt;
+  #aliveAt: Instant;
+
+  constructor(attempt: ScopedAttempt, runner: SandboxRunner) {
+    this.#attempt = attempt;
+    this.#aliveAt = attempt.parts.clock.now();
+    this.run = runner.run(this.#call());
+    const { signal } = attempt;
+    const abort = () => this.run.abort(signal.reason as AbortReason);
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+  }
+
+  /** Where nobody named a heartbeat, the event loop inside beats for the attempt, as a worker's own does. */
+  get stallAt(): Instant | null {
+    const { policy, heartbeat } = this.#attempt.row;
+    return policy?.beats !== "worker" || heartbeat === null ? null : this.#aliveAt + heartbeat;
+  }
+
+  get #remaining(): number | null {
+    const { row, parts } = this.#attempt;
+    return row.softAt === null ? null : Math.max(0, row.softAt - parts.clock.upper());
+  }
+
+  #call(): SandboxCall {
+    const attempt = this.#attempt;
+    const {
+      id,
+      type,
+      queue,
+      attempt: number,
+      payload,
+      checkpoint,
+      softAt,
+      options,
+      fence,
+      heartbeat,
+    } = attempt.row;
+    const meta = options?.meta ?? {};
+    const remaining = this.#remaining;
+    return {
+      key: `${id} ${fence}`,
+      job: { id, type, queue, attempt: number, meta, payload, checkpoint, deadline: softAt, remaining },
+      silence: heartbeat,
+      progress: (fraction, note) => attempt.progress(fraction, note),
+      checkpoint: async (state) => attempt.checkpoint(state),
+      beat: () => attempt.beat(),
+      alive: () => {
+        this.#aliveAt = attempt.parts.clock.now();
+      },
+      log: (message, fields) => attempt.log(message, fields),
+      cleanupFailed: (error) => cleanupFailed(attempt.parts, attempt.row, error),
+    };
+  }
+
+  /** The limits of the job were changed from outside. */
+  refreshed(): void {
+    this.run.deadline(this.#attempt.row.softAt, this.#remaining);
+  }
+
+  where(): string {
+    return this.run.where() ?? UNKNOWN;
+  }
+
+  /** Ends the sandbox after the verdict; answers whether it is gone. */
+  async end(): Promise<boolean> {
+    const { isGone, where } = await this.run.kill();
+    const { row, parts } = this.#attempt;
+    const { bus, clock, logger } = parts;
+    logger.warn(
+      { job: row.id, type: row.type, attempt: row.attempt, where },
+      isGone ? "a sandbox was ended by force" : "a thread cannot be ended inside a native call",
+    );
+    if (isGone && bus.wants("job.killed"))
+      bus.emit({ ...bus.detail(row, "job.killed", clock.now()), ...(where !== undefined && { where }) });
+    return isGone;
+  }
+}

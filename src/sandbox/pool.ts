@@ -1,0 +1,184 @@
+import {
+  type SandboxCall,
+  type SandboxHost,
+  type SandboxRefusal,
+  type SandboxRun,
+  type SandboxRunner,
+  SandboxUnavailable,
+} from "../ports/sandbox.ts";
+import type { Timer } from "../ports/system.ts";
+import { Breaker } from "./breaker.ts";
+import type { Carrier, CarrierEvents } from "./carrier.ts";
+import { reaper } from "./reaper.ts";
+import { Run } from "./run.ts";
+import { Sandbox, type SandboxOwner } from "./sandbox.ts";
+
+export interface PoolOptions {
+  readonly module: string;
+  readonly type: string;
+  readonly open: (host: SandboxHost, events: CarrierEvents) => Carrier;
+  /** The most sandboxes at once. */
+  readonly size: number | undefined;
+  readonly spare: number;
+  readonly jobs: number;
+  readonly age: number;
+  /** Bytes. */
+  readonly memory: number;
+}
+
+const MEMORY_EVERY = 250;
+const CLOSE_WITHIN = 5_000;
+
+/** The sandboxes of one processor: warm ones wait for attempts, worn ones are replaced, broken ones are not tried for ever. */
+export class Pool implements SandboxRunner, SandboxOwner {
+  readonly #host: SandboxHost;
+  readonly #options: PoolOptions;
+  readonly #size: number;
+  readonly #all = new Set<Sandbox>();
+  readonly #idle: Sandbox[] = [];
+  readonly #loading = new Set<Sandbox>();
+  readonly #waiting: Run[] = [];
+  readonly #breaker: Breaker;
+  #watching: Timer | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(host: SandboxHost, options: PoolOptions) {
+    this.#host = host;
+    this.#options = options;
+    this.#size = options.size ?? host.concurrency;
+    this.#breaker = new Breaker(host.system, () => this.#start());
+    reaper.hold();
+    this.#fill();
+  }
+
+  run(call: SandboxCall): SandboxRun {
+    const run = new Run(this.#host.system, call);
+    this.#waiting.push(run);
+    this.#serve();
+    return run;
+  }
+
+  refusal(): SandboxRefusal | null {
+    return this.#breaker.refusal();
+  }
+
+  /** Gives waiting runs to idle sandboxes, in their order. */
+  #serve(): void {
+    while (this.#waiting.length > 0) {
+      const [run] = this.#waiting as [Run];
+      if (run.isOver) {
+        this.#waiting.shift();
+        continue;
+      }
+      const refusal = this.#closing ? { reason: "the sandbox is closing", delay: 0 } : this.refusal();
+      if (refusal) run.fail(new SandboxUnavailable(refusal.reason, refusal.delay));
+      else {
+        const sandbox = this.#idle.shift();
+        if (!sandbox) break;
+        sandbox.begin(run);
+        this.#watching ??= this.#host.system.after(MEMORY_EVERY, () => this.#watch());
+      }
+      this.#waiting.shift();
+    }
+    this.#fill();
+  }
+
+  /** Starts what is missing: one for every run that waits, and the spare. */
+  #fill(): void {
+    if (this.#closing || this.#breaker.isOpen) return;
+    const wanted = this.#waiting.length + this.#options.spare - this.#idle.length - this.#loading.size;
+    let living = 0;
+    for (const sandbox of this.#all) if (sandbox.isLiving) living += 1;
+    for (let count = Math.min(wanted, this.#size - living); count > 0; count--) this.#start();
+  }
+
+  #start(): void {
+    if (this.#closing) return;
+    const { module, type, open } = this.#options;
+    const sandbox: Sandbox = new Sandbox(this.#host.system, this, {
+      module,
+      type,
+      open: (events) => open(this.#host, events),
+    });
+    this.#all.add(sandbox);
+    this.#loading.add(sandbox);
+  }
+
+  // What sandboxes tell.
+
+  ready(sandbox: Sandbox): void {
+    this.#loading.delete(sandbox);
+    this.#idle.push(sandbox);
+    if (this.#breaker.loaded()) this.#host.changed(null);
+    this.#serve();
+  }
+
+  /** The run that waited for it fails with the error, unless it is known by now that all would (SEMANTICS 8.5). */
+  unloadable(sandbox: Sandbox, error: unknown): void {
+    this.#loading.delete(sandbox);
+    if (this.#closing) return;
+    this.#host.logger.error({ error, module: this.#options.module }, "a sandbox could not load its module");
+    const wasOpen = this.#breaker.isOpen;
+    if (this.#breaker.failed(error)) this.#host.changed(this.refusal());
+    if (!wasOpen) this.#waiting.shift()?.fail(error);
+    this.#serve();
+  }
+
+  idle(sandbox: Sandbox): void {
+    const { jobs, age, memory } = this.#options;
+    const isOld = this.#host.system.monotonic() - sandbox.bornAt >= age;
+    const isWorn = sandbox.jobs >= jobs || isOld || (sandbox.memory ?? 0) > memory;
+    if (isWorn || sandbox.wasLookedInto) sandbox.end("it had done its share");
+    else this.#idle.push(sandbox);
+    this.#serve();
+  }
+
+  gone(sandbox: Sandbox): void {
+    this.#all.delete(sandbox);
+    this.#loading.delete(sandbox);
+    const index = this.#idle.indexOf(sandbox);
+    if (index >= 0) this.#idle.splice(index, 1);
+    this.#serve();
+  }
+
+  line(stream: string, text: string): void {
+    this.#host.logger.debug({ stream, module: this.#options.module }, text);
+  }
+
+  /** V8 keeps its heap within a limit by itself; buffers and native memory are seen only from outside. */
+  #watch(): void {
+    this.#watching = undefined;
+    let isBusy = false;
+    for (const sandbox of this.#all) {
+      if (!sandbox.isBusy || !sandbox.isLiving) continue;
+      isBusy = true;
+      const { memory } = sandbox;
+      if (memory === undefined || memory <= this.#options.memory) continue;
+      const [used, limit] = [memory, this.#options.memory].map((bytes) => Math.round(bytes / 2 ** 20));
+      sandbox.end(`out of memory: it took ${used} MB of ${limit}`);
+    }
+    if (isBusy) this.#watching = this.#host.system.after(MEMORY_EVERY, () => this.#watch());
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#breaker.stop();
+    this.#watching?.cancel();
+    const gone = [...this.#all].map((sandbox) => sandbox.gone());
+    for (const sandbox of this.#all) sandbox.end("its worker closed");
+    // Those that waited are answered once `#closing` is set, so not before the first pause.
+    await Promise.resolve();
+    this.#serve();
+    let timer: Timer | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = this.#host.system.after(CLOSE_WITHIN, resolve, { keepAlive: true });
+    });
+    await Promise.race([Promise.all(gone), late]);
+    timer?.cancel();
+    await reaper.release();
+  }
+}

@@ -1,0 +1,173 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { setPriority } from "node:os";
+import type { Duplex, Readable } from "node:stream";
+import type { System } from "../ports/system.ts";
+import {
+  type Carrier,
+  type CarrierEvents,
+  type CarrierOptions,
+  type Exit,
+  environmentOf,
+} from "./carrier.ts";
+import { LineReader } from "./lines.ts";
+import { decodeError, FrameReader, type Order, parseReport } from "./protocol.ts";
+import { besides, reaper } from "./reaper.ts";
+import { captureStack } from "./stack.ts";
+
+const PIPE = 3;
+/** What the child said before its death is read within this time; a grandchild may hold the pipe open for longer. */
+const LAST_WORDS = 100;
+const DEBUGGER_LINE =
+  /^Debugger (listening on |attached\.|ending on )|^For help, see: https:\/\/nodejs\.org\/|^Waiting for the debugger/;
+const PAGE = 4_096;
+const NICE = 5;
+
+/** A child process at the head of a process group of its own, so that one signal ends it and all it has started. */
+export class ProcessCarrier implements Carrier {
+  readonly #system: System;
+  readonly #events: CarrierEvents;
+  readonly #options: CarrierOptions;
+  readonly #child: ChildProcess;
+  readonly #pipe: Duplex;
+  #exit: Exit | undefined;
+  #crash: { readonly error: unknown } | undefined;
+  #hasTold = false;
+  #isPipeOver = false;
+  #onDebugger: ((url: string) => void) | undefined;
+
+  constructor(system: System, options: CarrierOptions, events: CarrierEvents) {
+    this.#system = system;
+    this.#options = options;
+    this.#events = events;
+    const flags = [`--max-old-space-size=${options.memory}`, "--enable-source-maps", ...options.flags];
+    if (options.captures) flags.unshift("--inspect-port=127.0.0.1:0");
+    this.#child = spawn(process.execPath, [...flags, besides("child")], {
+      stdio: ["ignore", "pipe", "pipe", "pipe"],
+      detached: process.platform !== "win32",
+      windowsHide: true,
+      env: environmentOf(options.env),
+    });
+    if (this.#child.pid !== undefined) {
+      reaper.add(this.#child.pid);
+      lowerPriority(this.#child.pid);
+    }
+    this.#pipe = this.#child.stdio[PIPE] as Duplex;
+    this.#listen();
+    this.#readLines("stdout", this.#child.stdout as Readable);
+    this.#readLines("stderr", this.#child.stderr as Readable);
+    // A sandbox never keeps the process of its worker alive; what is running does.
+    this.#child.unref();
+    for (const stream of this.#child.stdio) (stream as { unref?: () => void } | null)?.unref?.();
+  }
+
+  #listen(): void {
+    const frames = new FrameReader();
+    this.#pipe.on("data", (chunk: Buffer) => {
+      try {
+        for (const line of frames.push(chunk)) this.#hear(line);
+      } catch (error) {
+        this.#pipe.removeAllListeners("data");
+        this.#pipe.resume();
+        this.#events.onFlaw((error as Error).message);
+      }
+    });
+    this.#pipe.on("error", () => {});
+    this.#pipe.on("close", () => {
+      this.#isPipeOver = true;
+      if (this.#exit) this.#tellExit();
+    });
+    this.#child.on("error", (error) => this.#exited({ code: null, signal: null, error }));
+    this.#child.on("exit", (code, signal) => this.#exited({ code, signal }));
+  }
+
+  #hear(line: string): void {
+    const report = parseReport(line);
+    if (report.say === "crashed") this.#crash = { error: decodeError(report.error) };
+    else this.#events.onReport(report);
+  }
+
+  #exited(exit: Exit): void {
+    this.#exit ??= exit;
+    const { pid } = this.#child;
+    if (pid !== undefined) {
+      // Its group may have members left: they go with it.
+      killGroup(pid);
+      reaper.delete(pid);
+    }
+    if (this.#isPipeOver || pid === undefined) this.#tellExit();
+    else this.#system.after(LAST_WORDS, () => this.#tellExit());
+  }
+
+  #tellExit(): void {
+    if (this.#hasTold) return;
+    this.#hasTold = true;
+    for (const stream of this.#child.stdio) stream?.destroy();
+    this.#events.onExit({ ...(this.#exit as Exit), ...this.#crash });
+  }
+
+  #readLines(name: "stdout" | "stderr", stream: Readable): void {
+    const lines = new LineReader((line) => {
+      if (name === "stderr" && DEBUGGER_LINE.test(line)) {
+        const url = /ws:\/\/\S+/.exec(line)?.[0];
+        if (url) this.#onDebugger?.(url);
+      } else this.#events.onLine(name, line);
+    });
+    stream.setEncoding("utf8");
+    stream.on("data", (text: string) => lines.push(text));
+    stream.on("end", () => lines.flush());
+    stream.on("error", () => {});
+  }
+
+  send(order: Order): void {
+    if (this.#pipe.writable) this.#pipe.write(`${JSON.stringify(order)}\n`);
+  }
+
+  kill(): void {
+    const { pid } = this.#child;
+    if (pid === undefined || this.#exit) return;
+    if (!killGroup(pid)) this.#child.kill("SIGKILL");
+  }
+
+  memory(): number | undefined {
+    try {
+      const [, resident] = readFileSync(`/proc/${this.#child.pid}/statm`, "latin1").split(" ");
+      return Number(resident) * PAGE;
+    } catch {
+      return undefined;
+    }
+  }
+
+  capture(limit: number): Promise<string> {
+    const { captures } = this.#options;
+    const { pid } = this.#child;
+    if (!captures || pid === undefined) return Promise.resolve("(no stack: its capture is switched off)");
+    return captureStack({
+      system: this.#system,
+      limit,
+      open: () =>
+        new Promise((resolve, reject) => {
+          this.#onDebugger = resolve;
+          if (!this.#child.kill("SIGUSR1")) reject(new Error("the process is gone"));
+        }),
+    });
+  }
+}
+
+/** Loops must not take the time away from the process that has to end them. */
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, NICE);
+  } catch {
+    // Not every system has priorities, and not every process lives that long.
+  }
+}
+
+function killGroup(pid: number): boolean {
+  try {
+    process.kill(-pid, "SIGKILL");
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,227 @@
+import { type AbortReason, Discard, Snooze, StopError, TimeoutError } from "../core/job/reasons.ts";
+import type { Json } from "../core/schema.ts";
+import type { Duration, InstantInput } from "../core/time.ts";
+import type { SandboxJob } from "../ports/sandbox.ts";
+
+/** Both sides come from one package; a child of another version is refused instead of being misunderstood. */
+export const PROTOCOL = 1;
+
+/** The most characters of one message: a document of the usual limit fits four times over. */
+export const MESSAGE_LIMIT = 4_000_000;
+
+/** From parent to child. Every message about an attempt names it. */
+export type Order =
+  | { readonly say: "load"; readonly protocol: number; readonly module: string; readonly type: string }
+  | { readonly say: "run"; readonly key: string; readonly job: SandboxJob }
+  | { readonly say: "abort"; readonly key: string; readonly reason: ReasonText }
+  | {
+      readonly say: "deadline";
+      readonly key: string;
+      readonly deadline: number | null;
+      readonly remaining: number | null;
+    }
+  | { readonly say: "kept"; readonly key: string; readonly number: number; readonly error?: ErrorText };
+
+/** From child to parent. */
+export type Report =
+  | { readonly say: "ready"; readonly protocol: number }
+  | { readonly say: "unloadable"; readonly error: ErrorText }
+  | { readonly say: "crashed"; readonly error: ErrorText }
+  | { readonly say: "alive"; readonly key: string }
+  | { readonly say: "heard"; readonly key: string; readonly resources: readonly string[] }
+  | { readonly say: "beat"; readonly key: string }
+  | { readonly say: "progress"; readonly key: string; readonly fraction: number; readonly note?: Json }
+  | { readonly say: "checkpoint"; readonly key: string; readonly number: number; readonly state: Json }
+  | {
+      readonly say: "log";
+      readonly key: string;
+      readonly message: string;
+      readonly fields?: { readonly [key: string]: Json };
+    }
+  | { readonly say: "cleanup_failed"; readonly key: string; readonly error: ErrorText }
+  | { readonly say: "returned"; readonly key: string; readonly result?: Json }
+  | { readonly say: "snoozed"; readonly key: string; readonly when: Json }
+  | { readonly say: "threw"; readonly key: string; readonly error: ErrorText }
+  | { readonly say: "idle"; readonly key: string };
+
+export interface ErrorText {
+  readonly name: string;
+  readonly message: string;
+  readonly stack?: string;
+  readonly cause?: ErrorText;
+  /** What was thrown, where it was not an Error. */
+  readonly thrown?: Json;
+  readonly fields?: { readonly [key: string]: Json };
+}
+
+export interface ReasonText {
+  readonly name: "TimeoutError" | "StopError";
+  readonly kind: string;
+  readonly limit: number;
+  readonly elapsed: number;
+  readonly deadline: number | null;
+}
+
+const STACK_LIMIT = 8_000;
+const TEXT_LIMIT = 16_000;
+const DEEPEST_CAUSE = 5;
+const OWN_ALREADY = new Set(["name", "message", "stack", "cause"]);
+
+export function encodeError(thrown: unknown, depth = 0): ErrorText {
+  if (!(thrown instanceof Error)) return { name: "NotAnError", message: "", thrown: jsonOr(thrown) };
+  const fields: Record<string, Json> = {};
+  for (const key of Object.keys(thrown)) {
+    if (OWN_ALREADY.has(key) || key === "__proto__") continue;
+    const value = jsonOr((thrown as unknown as Record<string, unknown>)[key]);
+    if (value !== null) fields[key] = value;
+  }
+  const { cause } = thrown;
+  return {
+    name: String(thrown.name).slice(0, 255),
+    message: String(thrown.message).slice(0, TEXT_LIMIT),
+    ...(typeof thrown.stack === "string" && { stack: thrown.stack.slice(0, STACK_LIMIT) }),
+    ...(cause !== undefined && depth < DEEPEST_CAUSE && { cause: encodeError(cause, depth + 1) }),
+    ...(Object.keys(fields).length > 0 && { fields }),
+  };
+}
+
+/** The value if it is small JSON, else null: a field that cannot cross must not cost the error that carries it. */
+function jsonOr(value: unknown): Json {
+  try {
+    const text = JSON.stringify(value);
+    return text === undefined || text.length > TEXT_LIMIT ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** What was thrown inside, as good as it can be rebuilt; only the classes that the engine judges by are real again. */
+export function decodeError(text: ErrorText): unknown {
+  if (text.thrown !== undefined) return text.thrown;
+  const options = text.cause === undefined ? undefined : { cause: decodeError(text.cause) };
+  const error =
+    text.name === "Discard" ? new Discard(text.message, options) : new Error(text.message, options);
+  // The name of a Discard is its own already; defining it again would make it writable.
+  if (text.name !== "Discard") hide(error, "name", text.name);
+  hide(error, "stack", text.stack ?? `${text.name}: ${text.message}`);
+  for (const [key, value] of Object.entries(text.fields ?? {})) {
+    if (key !== "__proto__")
+      Object.defineProperty(error, key, { value, enumerable: true, configurable: true });
+  }
+  return error;
+}
+
+function hide(error: Error, key: string, value: unknown): void {
+  Object.defineProperty(error, key, { value, configurable: true, writable: true });
+}
+
+export function encodeReason(reason: AbortReason): ReasonText {
+  const { name, kind, limit, elapsed, deadline } = reason;
+  return { name, kind, limit, elapsed, deadline };
+}
+
+export function decodeReason({ name, kind, limit, elapsed, deadline }: ReasonText): AbortReason {
+  return name === "TimeoutError"
+    ? new TimeoutError(kind as TimeoutError["kind"], limit, elapsed, deadline)
+    : new StopError(kind as StopError["kind"], elapsed, deadline);
+}
+
+/** A snooze as JSON; a `Date` or a Temporal instant becomes the text that means the same. */
+export function encodeSnooze({ after, until }: Snooze): Json {
+  if (after !== undefined) return { after: after as Json };
+  if (typeof until === "object" && "epochMilliseconds" in until)
+    return { until: new Date(until.epochMilliseconds).toISOString() };
+  return { until: until instanceof Date ? until.toISOString() : String(until) };
+}
+
+export function decodeSnooze(when: Json): Snooze {
+  return new Snooze(when as unknown as { after: Duration } | { until: InstantInput });
+}
+
+/** Something arrived that no child of ours sends: it cannot be trusted any further. */
+export class ProtocolFlaw extends Error {
+  override readonly name = "ProtocolFlaw";
+}
+
+type Check = (value: unknown) => boolean;
+const text: Check = (value) => typeof value === "string";
+const number: Check = (value) => typeof value === "number";
+const maybe =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const object: Check = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const present: Check = (value) => value !== undefined;
+const anything: Check = () => true;
+const error: Check = (value) => {
+  if (!object(value)) return false;
+  const { name, message, stack, cause, fields } = value as Record<string, unknown>;
+  return text(name) && text(message) && maybe(text)(stack) && maybe(error)(cause) && maybe(object)(fields);
+};
+
+/** What each report must hold; it comes from code that the parent does not trust. */
+const REPORTS: { readonly [Say in Report["say"]]: { readonly [field: string]: Check } } = {
+  ready: { protocol: number },
+  unloadable: { error },
+  crashed: { error },
+  alive: { key: text },
+  heard: { key: text, resources: Array.isArray },
+  beat: { key: text },
+  progress: { key: text, fraction: number, note: anything },
+  checkpoint: { key: text, number, state: present },
+  log: { key: text, message: text, fields: maybe(object) },
+  cleanup_failed: { key: text, error },
+  returned: { key: text, result: anything },
+  snoozed: { key: text, when: object },
+  threw: { key: text, error },
+  idle: { key: text },
+};
+
+/** Reads one report, or throws a ProtocolFlaw that says what is wrong with it. */
+export function parseReport(line: string): Report {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    throw new ProtocolFlaw(`a message that is not JSON: ${line.slice(0, 80)}`);
+  }
+  const say = object(value) ? (value as { say?: unknown }).say : undefined;
+  const fields =
+    typeof say === "string" && Object.hasOwn(REPORTS, say) ? REPORTS[say as Report["say"]] : undefined;
+  if (!fields) throw new ProtocolFlaw(`a message of an unknown kind: ${line.slice(0, 80)}`);
+  for (const [field, check] of Object.entries(fields)) {
+    if (!check((value as Record<string, unknown>)[field]))
+      throw new ProtocolFlaw(`a message "${say}" with a wrong ${field}`);
+  }
+  return value as Report;
+}
+
+/** Cuts a stream into lines. A line beyond the limit is a flaw at once, before it has filled the memory. */
+export class FrameReader {
+  #parts: Buffer[] = [];
+  #size = 0;
+  readonly #limit: number;
+
+  constructor(limit: number = MESSAGE_LIMIT) {
+    this.#limit = limit;
+  }
+
+  *push(chunk: Buffer): Iterable<string> {
+    let from = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+      this.#add(chunk.subarray(from, end));
+      from = end + 1;
+      const line = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts);
+      this.#parts = [];
+      this.#size = 0;
+      yield line.toString("utf8");
+    }
+    if (from < chunk.length) this.#add(chunk.subarray(from));
+  }
+
+  #add(part: Buffer): void {
+    this.#size += part.length;
+    if (this.#size > this.#limit) throw new ProtocolFlaw(`a message of more than ${this.#limit} bytes`);
+    this.#parts.push(part);
+  }
+}

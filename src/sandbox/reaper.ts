@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+/** The file beside this one, in the sources and in the built package alike. */
+export function besides(name: string): string {
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  return fileURLToPath(new URL(`./${name}.${extension}`, import.meta.url));
+}
+
+/**
+ * The parent's end of the reaper process, one for all sandboxes of this process. It runs while somebody holds it.
+ * Without process groups (Windows) there is nothing that it could kill, and it is not started.
+ */
+class Reaper {
+  #process: ChildProcess | undefined;
+  #holders = 0;
+  #groups = new Set<number>();
+
+  hold(): void {
+    this.#holders += 1;
+    if (process.platform !== "win32") this.#process ??= this.#start();
+  }
+
+  /** Resolves when the last holder has let go and the process is gone. */
+  async release(): Promise<void> {
+    this.#holders -= 1;
+    if (this.#holders > 0 || !this.#process) return;
+    const ending = this.#process;
+    this.#process = undefined;
+    if (ending.exitCode !== null || ending.signalCode !== null) return;
+    const exited = once(ending, "exit");
+    ending.ref();
+    ending.stdin?.end();
+    await exited;
+  }
+
+  #start(): ChildProcess {
+    const flags = ["--max-old-space-size=16", "--max-semi-space-size=1"];
+    const child = spawn(process.execPath, [...flags, besides("reaper-process")], {
+      stdio: ["pipe", "ignore", "ignore"],
+      detached: true,
+      env: {},
+    });
+    child.unref();
+    (child.stdin as unknown as { unref?: () => void } | null)?.unref?.();
+    child.stdin?.on("error", () => {});
+    // Somebody killed it: the next one must know all groups that are still there.
+    child.on("exit", () => {
+      if (this.#process !== child) return;
+      this.#process = this.#start();
+    });
+    child.on("error", () => {});
+    for (const group of this.#groups) child.stdin?.write(`+${group}\n`);
+    return child;
+  }
+
+  add(group: number): void {
+    this.#groups.add(group);
+    this.#process?.stdin?.write(`+${group}\n`);
+  }
+
+  delete(group: number): void {
+    this.#groups.delete(group);
+    this.#process?.stdin?.write(`-${group}\n`);
+  }
+}
+
+export const reaper = new Reaper();

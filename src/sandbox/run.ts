@@ -1,0 +1,227 @@
+import type { AbortReason } from "../core/job/reasons.ts";
+import type { Instant } from "../core/time.ts";
+import type { SandboxCall, SandboxEnd, SandboxRun } from "../ports/sandbox.ts";
+import type { System, Timer } from "../ports/system.ts";
+import { decodeError, decodeSnooze, encodeError, encodeReason, type Order, type Report } from "./protocol.ts";
+
+/** What a run asks of the sandbox that it was given to. */
+export interface RunHost {
+  send(order: Order): void;
+  capture(limit: number): Promise<string>;
+  /** It gets no other attempt, and is ended in a moment. */
+  condemn(): void;
+  kill(): Promise<boolean>;
+}
+
+/** A beat comes every 100 ms, so several are missing when a loop is taken for blocked. */
+const SILENT_FOR = 250;
+/** After a standstill of this process what the sandbox has said meanwhile is read before its silence is judged. */
+const READ_FIRST = 20;
+const CAPTURE_IN_GRACE = 1_000;
+/** At most 100 ms by SEMANTICS 8.4; what a busy machine has not told by now it would not tell by then. */
+const CAPTURE_AFTER_VERDICT = 60;
+/** How long before a stall its stack is looked at. */
+const LOOK_AHEAD = 700;
+const NO_ANSWER = "(no stack: it did not answer the debugger, as code inside a native call cannot)";
+const MOST_LINES = 500;
+
+/** One attempt on its way through a pool: it waits for a sandbox, runs in it, and ends with it or before it. */
+export class Run implements SandboxRun {
+  readonly call: SandboxCall;
+  readonly result: Promise<unknown>;
+  readonly #system: System;
+  readonly #calledAt: number;
+  #resolve: (value: unknown) => void = () => {};
+  #reject: (error: unknown) => void = () => {};
+  #host: RunHost | undefined;
+  #isSettled = false;
+  /** It is being ended by force. Its result settles only when its sandbox is gone. */
+  #isCondemned = false;
+  #reason: AbortReason | undefined;
+  #aliveAt: number;
+  #resources: readonly string[] | undefined;
+  #hearing: Timer | undefined;
+  #listening: Timer | undefined;
+  #capture: Promise<string> | undefined;
+  #captured: string | undefined;
+  #lastProgress: number | undefined;
+  #lastLog: string | undefined;
+  #lines = 0;
+
+  constructor(system: System, call: SandboxCall) {
+    this.#system = system;
+    this.call = call;
+    this.#calledAt = system.monotonic();
+    this.#aliveAt = this.#calledAt;
+    this.result = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    // An attempt that is over has nobody left who listens.
+    this.result.catch(() => {});
+  }
+
+  /** Whatever it says from here on is late. */
+  get isOver(): boolean {
+    return this.#isSettled || this.#isCondemned;
+  }
+
+  begin(host: RunHost): void {
+    this.#host = host;
+    const { job, key } = this.call;
+    this.#aliveAt = this.#system.monotonic();
+    const waited = this.#aliveAt - this.#calledAt;
+    const remaining = job.remaining === null ? null : Math.max(0, job.remaining - waited);
+    host.send({ say: "run", key, job: { ...job, remaining } });
+    // Starting a sandbox took its time; the silence counts from here.
+    this.call.alive();
+    if (this.#reason) this.#sendAbort(this.#reason);
+    this.#listenFor(this.#patience);
+  }
+
+  /** A blocked loop that is about to count as stalled is looked at while there is still time for it. */
+  get #patience(): number {
+    const { silence } = this.call;
+    return silence === null
+      ? Number.POSITIVE_INFINITY
+      : Math.max(silence / 2, silence - LOOK_AHEAD, SILENT_FOR);
+  }
+
+  #listenFor(delay: number): void {
+    if (delay === Number.POSITIVE_INFINITY) return;
+    this.#listening = this.#system.after(delay, () => {
+      if (this.isOver || this.#capture) return;
+      const rest = this.#patience - this.#silentFor;
+      if (rest > 0) this.#listenFor(rest);
+      else void this.#startCapture(CAPTURE_IN_GRACE);
+    });
+  }
+
+  hear(report: Exclude<Report, { say: "ready" | "unloadable" | "crashed" | "idle" }>): void {
+    if (this.isOver) {
+      if (report.say === "cleanup_failed") this.call.cleanupFailed(decodeError(report.error));
+      return;
+    }
+    const { call } = this;
+    this.#aliveAt = this.#system.monotonic();
+    if (this.#captured !== undefined) {
+      // It runs again, so where it once hung is no news any more.
+      this.#captured = undefined;
+      this.#capture = undefined;
+    }
+    call.alive();
+    if (report.say === "progress") {
+      this.#lastProgress = report.fraction;
+      call.progress(report.fraction, report.note);
+    } else if (report.say === "checkpoint") this.#checkpoint(report.number, report.state);
+    else if (report.say === "beat") call.beat();
+    else if (report.say === "heard") this.#heard(report.resources);
+    else if (report.say === "cleanup_failed") call.cleanupFailed(decodeError(report.error));
+    else if (report.say === "log") {
+      this.#lastLog = report.message;
+      call.log(report.message, report.fields);
+    } else if (report.say !== "alive") this.#settled(report);
+  }
+
+  #settled(report: Extract<Report, { say: "returned" | "threw" | "snoozed" }>): void {
+    if (report.say === "returned") this.#settle(() => this.#resolve(report.result));
+    else if (report.say === "threw") this.#settle(() => this.#reject(decodeError(report.error)));
+    else this.#settle(() => this.#resolve(decodeSnooze(report.when)));
+  }
+
+  #settle(how: () => void): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#hearing?.cancel();
+    this.#listening?.cancel();
+    how();
+  }
+
+  fail(error: unknown): void {
+    this.#settle(() => this.#reject(error));
+  }
+
+  #checkpoint(number: number, state: Parameters<SandboxCall["checkpoint"]>[0]): void {
+    const { key } = this.call;
+    this.call.checkpoint(state).then(
+      () => this.#host?.send({ say: "kept", key, number }),
+      (error) => this.#host?.send({ say: "kept", key, number, error: encodeError(error) }),
+    );
+  }
+
+  /** A line that was written to stdout or stderr while this ran. */
+  line(stream: "stdout" | "stderr", text: string): void {
+    this.#lines += 1;
+    if (this.isOver || this.#lines > MOST_LINES) return;
+    if (this.#lines === MOST_LINES)
+      this.call.log(`(more than ${MOST_LINES} lines of output: the rest is dropped)`, undefined);
+    else this.call.log(text, { stream });
+  }
+
+  abort(reason: AbortReason): void {
+    if (this.isOver || this.#reason) return;
+    this.#reason = reason;
+    if (this.#host) this.#sendAbort(reason);
+  }
+
+  #sendAbort(reason: AbortReason): void {
+    this.#host?.send({ say: "abort", key: this.call.key, reason: encodeReason(reason) });
+    this.#hearing = this.#system.after(READ_FIRST, () => this.#unheard());
+  }
+
+  #heard(resources: readonly string[]): void {
+    this.#resources = resources.slice(0, 50).map(String);
+  }
+
+  /** A healthy loop answers the signal and is left alone; one that has been silent for too long is looked at. */
+  #unheard(): void {
+    if (this.isOver || this.#capture) return;
+    const rest = SILENT_FOR - this.#silentFor;
+    if (rest <= 0) void this.#startCapture(CAPTURE_IN_GRACE);
+    else this.#hearing = this.#system.after(rest, () => this.#unheard());
+  }
+
+  get #silentFor(): number {
+    return this.#system.monotonic() - this.#aliveAt;
+  }
+
+  #startCapture(limit: number): Promise<string> {
+    this.#capture ??= (this.#host as RunHost).capture(limit).then((text) => {
+      this.#captured = text;
+      return text;
+    });
+    return this.#capture;
+  }
+
+  deadline(at: Instant | null, remaining: number | null): void {
+    this.#host?.send({ say: "deadline", key: this.call.key, deadline: at, remaining });
+  }
+
+  where(): string | undefined {
+    if (this.#captured !== undefined) return this.#captured;
+    if (!this.#resources) return this.#host ? undefined : "(it was still waiting for a sandbox)";
+    const inUse = [...new Set(this.#resources)].join(", ");
+    return [
+      `Its event loop was running; it waited for ${inUse === "" ? "nothing that Node knows of" : inUse}.`,
+      ...(this.#lastProgress === undefined ? [] : [`Last progress: ${this.#lastProgress}`]),
+      ...(this.#lastLog === undefined ? [] : [`Last log line: ${this.#lastLog}`]),
+    ].join("\n");
+  }
+
+  async kill(): Promise<SandboxEnd> {
+    if (this.#isSettled || !this.#host) {
+      this.fail(new Error("the attempt ended before a sandbox was free"));
+      return { isGone: true, where: this.where() };
+    }
+    this.#isCondemned = true;
+    this.#host.condemn();
+    if (this.#silentFor >= SILENT_FOR || !this.#resources) await this.#lastLook();
+    const isGone = await this.#host.kill();
+    return { isGone, where: this.where() ?? NO_ANSWER };
+  }
+
+  async #lastLook(): Promise<void> {
+    const limit = new Promise<void>((resolve) => void this.#system.after(CAPTURE_AFTER_VERDICT, resolve));
+    await Promise.race([this.#startCapture(CAPTURE_AFTER_VERDICT), limit]);
+  }
+}

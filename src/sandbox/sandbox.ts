@@ -1,0 +1,173 @@
+import { SandboxKilled } from "../ports/sandbox.ts";
+import type { System, Timer } from "../ports/system.ts";
+import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
+import { decodeError, type Order, PROTOCOL, type Report } from "./protocol.ts";
+import type { Run, RunHost } from "./run.ts";
+
+/** What a sandbox tells the pool that it belongs to. */
+export interface SandboxOwner {
+  ready(sandbox: Sandbox): void;
+  unloadable(sandbox: Sandbox, error: unknown): void;
+  /** It may be given another attempt. */
+  idle(sandbox: Sandbox): void;
+  gone(sandbox: Sandbox): void;
+  /** A line that belongs to no attempt. */
+  line(stream: string, text: string): void;
+}
+
+/** Cleanup may outlast the handler that returned, but not for ever. */
+const IDLE_WITHIN = 5_000;
+/** A process is gone a few milliseconds after SIGKILL; what is still there after this is a thread in a native call. */
+const GONE_WITHIN = 1_000;
+const OUT_OF_MEMORY = /heap out of memory|ERR_WORKER_OUT_OF_MEMORY/;
+
+/** One child process or thread with the module loaded in it, running at most one attempt at a time. */
+export class Sandbox implements CarrierEvents, RunHost {
+  readonly bornAt: number;
+  jobs = 0;
+  /** Its debugger was opened and stays open, so it gets no other attempt. */
+  wasLookedInto = false;
+  readonly #system: System;
+  readonly #owner: SandboxOwner;
+  readonly #carrier: Carrier;
+  #state: "loading" | "ready" | "ending" | "gone" = "loading";
+  #run: Run | undefined;
+  #because: string | undefined;
+  #idling: Timer | undefined;
+  #onGone: (() => void)[] = [];
+  #isOutOfMemory = false;
+
+  constructor(
+    system: System,
+    owner: SandboxOwner,
+    what: { readonly module: string; readonly type: string; open(events: CarrierEvents): Carrier },
+  ) {
+    this.#system = system;
+    this.#owner = owner;
+    this.bornAt = system.monotonic();
+    this.#carrier = what.open(this);
+    this.#carrier.send({ say: "load", protocol: PROTOCOL, module: what.module, type: what.type });
+  }
+
+  /** Whether it is neither gone nor about to be. */
+  get isLiving(): boolean {
+    return this.#state === "loading" || this.#state === "ready";
+  }
+
+  get isBusy(): boolean {
+    return this.#run !== undefined;
+  }
+
+  get memory(): number | undefined {
+    return this.#carrier.memory();
+  }
+
+  begin(run: Run): void {
+    this.#run = run;
+    this.jobs += 1;
+    run.begin(this);
+  }
+
+  onReport(report: Report): void {
+    if (report.say === "ready" || report.say === "unloadable") {
+      this.#loaded(report);
+      return;
+    }
+    // Late talk of an attempt that this sandbox has left behind.
+    if (report.say === "crashed" || report.key !== this.#run?.call.key) return;
+    if (report.say !== "idle") {
+      this.#run.hear(report);
+      if (this.#run.isOver)
+        this.#idling ??= this.#system.after(IDLE_WITHIN, () => this.end("its cleanup hung"));
+      return;
+    }
+    // A sandbox that is about to be ended keeps its attempt, which ends with it.
+    if (this.#state !== "ready") return;
+    this.#idling?.cancel();
+    this.#idling = undefined;
+    // Idle before its attempt has settled is something no sandbox of ours says.
+    if (!this.#run.isOver) {
+      this.onFlaw("calling itself idle in the middle of an attempt");
+      return;
+    }
+    this.#run = undefined;
+    this.#owner.idle(this);
+  }
+
+  #loaded(report: Extract<Report, { say: "ready" | "unloadable" }>): void {
+    if (this.#state !== "loading") return;
+    if (report.say === "ready") {
+      this.#state = "ready";
+      this.#owner.ready(this);
+      return;
+    }
+    this.#state = "ending";
+    this.#owner.unloadable(this, decodeError(report.error));
+    this.end("it could not load its module");
+  }
+
+  onLine(stream: "stdout" | "stderr", text: string): void {
+    if (stream === "stderr" && OUT_OF_MEMORY.test(text)) this.#isOutOfMemory = true;
+    if (this.#run) this.#run.line(stream, text);
+    else this.#owner.line(stream, text);
+  }
+
+  onFlaw(because: string): void {
+    this.end(`it was ended for ${because}`);
+  }
+
+  onExit(exit: Exit): void {
+    const wasLoading = this.#state === "loading";
+    this.#state = "gone";
+    this.#idling?.cancel();
+    this.#run?.fail(this.#lossOf(exit));
+    this.#run = undefined;
+    if (wasLoading) this.#owner.unloadable(this, this.#lossOf(exit));
+    for (const resolve of this.#onGone.splice(0)) resolve();
+    this.#owner.gone(this);
+  }
+
+  /** An uncaught error is that error; every other death is `killed`, with what is known about it (SEMANTICS 8.3). */
+  #lossOf(exit: Exit): unknown {
+    const code = (exit.error as { code?: unknown } | undefined)?.code;
+    const isOutOfMemory = this.#isOutOfMemory || OUT_OF_MEMORY.test(String(code));
+    if (exit.error !== undefined && this.#because === undefined && !isOutOfMemory) return exit.error;
+    const how = exit.signal === null ? `exit code ${exit.code}` : `signal ${exit.signal}`;
+    return new SandboxKilled(this.#because ?? (isOutOfMemory ? `out of memory, ${how}` : how), exit);
+  }
+
+  // What a run asks for.
+
+  send(order: Order): void {
+    if (this.#state === "ready") this.#carrier.send(order);
+  }
+
+  capture(limit: number): Promise<string> {
+    this.wasLookedInto = true;
+    return this.#carrier.capture(limit);
+  }
+
+  condemn(): void {
+    if (this.#state !== "gone") this.#state = "ending";
+  }
+
+  /** Ends it; resolves with whether it is gone. */
+  async kill(): Promise<boolean> {
+    const gone = this.gone();
+    this.end("it was ended by force");
+    await Promise.race([gone, new Promise<void>((resolve) => void this.#system.after(GONE_WITHIN, resolve))]);
+    return (this.#state as string) === "gone";
+  }
+
+  end(because: string): void {
+    if (this.#state === "gone") return;
+    this.#state = "ending";
+    this.#because ??= because;
+    this.#carrier.kill();
+  }
+
+  gone(): Promise<void> {
+    if (this.#state === "gone") return Promise.resolve();
+    return new Promise((resolve) => this.#onGone.push(resolve));
+  }
+}

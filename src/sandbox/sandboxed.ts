@@ -1,0 +1,142 @@
+import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { type AnyDefinition, assertDefinition } from "../core/job/definition.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
+import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
+import type { CarrierOptions } from "./carrier.ts";
+import { Pool } from "./pool.ts";
+import { ProcessCarrier } from "./process.ts";
+import { ThreadCarrier } from "./thread.ts";
+
+/** `"256mb"`, `"2gb"`: a size carries its unit in its value, as a duration does. */
+export type MemorySize = `${number}mb` | `${number}gb`;
+
+export interface SandboxOptions {
+  /** A child process, which can always be killed, or a worker thread, which cannot inside a native call. Default process. */
+  readonly kind?: "process" | "thread";
+  /** The most memory of one sandbox: the limit of its heap, and for processes of all that it takes. Default 512 MB. */
+  readonly memory?: MemorySize;
+  /** The most sandboxes at once. Default: the concurrency of the worker. An attempt that waits for one spends its time. */
+  readonly size?: number;
+  /** How many are started and loaded ahead of the jobs. Default 1. */
+  readonly spare?: number;
+  /** After so many jobs a sandbox is replaced. Default: never. */
+  readonly jobs?: number;
+  /** At this age a sandbox is replaced, between two jobs. Default: never. */
+  readonly age?: Duration;
+  /** Environment variables that it may see, besides PATH, HOME, TZ, LANG and NODE_ENV. */
+  readonly env?: readonly string[];
+  /** Flags of Node, such as `--import=tsx`. Default: those of the worker's own process. */
+  readonly flags?: readonly string[];
+  /** Flags of Node's permission model; naming any, or an empty list, switches it on. Then no stack can be captured. */
+  readonly permissions?: readonly string[];
+  /** Whether the stack of code that hangs is captured. Default true. */
+  readonly capture?: boolean;
+}
+
+const KEYS = [
+  "kind",
+  "memory",
+  "size",
+  "spare",
+  "jobs",
+  "age",
+  "env",
+  "flags",
+  "permissions",
+  "capture",
+] as const;
+const MEGABYTE = 2 ** 20;
+const LEAST_MEMORY = 64;
+
+/**
+ * A processor that runs in a process of its own, so that it can be killed at its deadline whatever it does. The module
+ * says `export default processor(definition, handler)` with the same definition; the compiler checks it there.
+ */
+export function sandboxed(
+  definition: AnyDefinition,
+  module: URL,
+  options: SandboxOptions = {},
+): SandboxedProcessor {
+  assertDefinition(definition, "definition");
+  if (!(module instanceof URL) || module.protocol !== "file:")
+    throw refuse("invalid_option", "module", module, 'pass new URL("./the-module.js", import.meta.url)');
+  refuseUnknownKeys(options, "sandbox", KEYS);
+  const settings = readOptions(definition, module, options);
+  return {
+    definition,
+    handler: () => {
+      throw new Error(`the processor of "${definition.type}" runs only in a sandbox`);
+    },
+    sandbox: (host: SandboxHost): SandboxRunner => new Pool(host, settings),
+  };
+}
+
+function readOptions(definition: AnyDefinition, module: URL, options: SandboxOptions) {
+  const { kind = "process", env = [], permissions, capture = true } = options;
+  if (kind !== "process" && kind !== "thread")
+    throw refuse("invalid_option", "sandbox.kind", kind, 'write "process" or "thread"');
+  if (kind === "thread" && permissions)
+    throw refuse("invalid_option", "sandbox.permissions", permissions, "threads have none of their own");
+  const memory = parseMemory(options.memory ?? "512mb");
+  const flags = [
+    ...(options.flags ?? (kind === "process" ? inheritedFlags() : [])),
+    ...(permissions ? permissionFlags(module, permissions) : []),
+  ];
+  const carrier: CarrierOptions = { memory, env, flags, captures: capture && !permissions };
+  const open = (host: SandboxHost, events: ConstructorParameters<typeof ThreadCarrier>[1]) =>
+    kind === "thread" ? new ThreadCarrier(carrier, events) : new ProcessCarrier(host.system, carrier, events);
+  return {
+    module: module.href,
+    type: definition.type,
+    open,
+    size: options.size === undefined ? undefined : wholeNumber(options.size, "sandbox.size", 1),
+    spare: wholeNumber(options.spare ?? 1, "sandbox.spare", 0),
+    jobs:
+      options.jobs === undefined ? Number.POSITIVE_INFINITY : wholeNumber(options.jobs, "sandbox.jobs", 1),
+    age: options.age === undefined ? Number.POSITIVE_INFINITY : parseDuration(options.age, "sandbox.age"),
+    memory: memory * MEGABYTE,
+  };
+}
+
+function wholeNumber(value: number, field: string, least: number): number {
+  if (!Number.isInteger(value) || value < least)
+    throw refuse("invalid_limit", field, value, `use a whole number from ${least}`);
+  return value;
+}
+
+/** In megabytes. */
+function parseMemory(value: unknown): number {
+  const match = typeof value === "string" ? /^(\d+(?:\.\d+)?)(mb|gb)$/.exec(value) : null;
+  const size = match ? Math.round(Number(match[1]) * (match[2] === "gb" ? 1_024 : 1)) : 0;
+  if (size < LEAST_MEMORY)
+    throw refuse(
+      "invalid_limit",
+      "sandbox.memory",
+      value,
+      `write "256mb" or "2gb", at least ${LEAST_MEMORY}mb`,
+    );
+  return size;
+}
+
+/** Flags that belong to one process: its debugger, its script given as text, its watcher. */
+const OWN_FLAGS = /^--(inspect|watch|test|input-type|max-old-space-size|permission|allow-)/;
+const OWN_TEXTS = new Set(["-e", "--eval", "-p", "-pe", "--print"]);
+
+/** What makes modules loadable in this process makes them loadable in a child. */
+function inheritedFlags(): string[] {
+  const { execArgv } = process;
+  return execArgv.filter(
+    (flag, index) =>
+      !OWN_FLAGS.test(flag) && !OWN_TEXTS.has(flag) && !OWN_TEXTS.has(execArgv[index - 1] ?? ""),
+  );
+}
+
+/** The code of the sandbox itself and the folder of the module can be read; everything else is the user's to allow. */
+function permissionFlags(module: URL, permissions: readonly string[]): string[] {
+  const readable = [new URL("../", import.meta.url), new URL("./", module)];
+  return [
+    "--permission",
+    ...readable.map((folder) => `--allow-fs-read=${decodeURIComponent(folder.pathname)}`),
+    ...permissions,
+  ];
+}

@@ -1,0 +1,66 @@
+import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
+import { type Carrier, type CarrierEvents, type CarrierOptions, environmentOf } from "./carrier.ts";
+import { LineReader } from "./lines.ts";
+import { MESSAGE_LIMIT, type Order, ProtocolFlaw, parseReport } from "./protocol.ts";
+import { besides } from "./reaper.ts";
+
+/**
+ * A worker thread: starts faster and takes less memory than a process, but shares the worker's fate, and nothing can
+ * end it inside a native call.
+ */
+export class ThreadCarrier implements Carrier {
+  readonly #worker: Worker;
+  #error: { readonly error: unknown } | undefined;
+
+  constructor(options: CarrierOptions, events: CarrierEvents) {
+    this.#worker = new Worker(pathToFileURL(besides("child")), {
+      stdout: true,
+      stderr: true,
+      env: environmentOf(options.env),
+      resourceLimits: { maxOldGenerationSizeMb: options.memory },
+      ...(options.flags.length > 0 && { execArgv: [...options.flags] }),
+    });
+    this.#worker.on("message", (text: unknown) => {
+      try {
+        events.onReport(readReport(text));
+      } catch (error) {
+        events.onFlaw((error as Error).message);
+      }
+    });
+    this.#worker.on("error", (error) => {
+      this.#error ??= { error };
+    });
+    this.#worker.on("exit", (code) => events.onExit({ code, signal: null, ...this.#error }));
+    for (const name of ["stdout", "stderr"] as const) {
+      const lines = new LineReader((line) => events.onLine(name, line));
+      this.#worker[name].setEncoding("utf8").on("data", (text: string) => lines.push(text));
+      this.#worker[name].on("end", () => lines.flush());
+    }
+    this.#worker.unref();
+  }
+
+  send(order: Order): void {
+    this.#worker.postMessage(JSON.stringify(order));
+  }
+
+  kill(): void {
+    void this.#worker.terminate();
+  }
+
+  /** Its memory is that of the process; only its heap has a limit of its own. */
+  memory(): undefined {
+    return undefined;
+  }
+
+  capture(): Promise<string> {
+    return Promise.resolve("(no stack: a thread cannot be asked from outside; a process can)");
+  }
+}
+
+function readReport(text: unknown) {
+  if (typeof text !== "string") throw new ProtocolFlaw("a message that is not a text");
+  if (text.length > MESSAGE_LIMIT)
+    throw new ProtocolFlaw(`a message of more than ${MESSAGE_LIMIT} characters`);
+  return parseReport(text);
+}

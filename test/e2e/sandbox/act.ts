@@ -1,0 +1,156 @@
+/** The module inside the sandboxes of the tests. */
+import { execFileSync, spawn } from "node:child_process";
+import { writeSync } from "node:fs";
+import type { JobDefinition } from "../../../src/core/job/definition.ts";
+import { Discard, snooze } from "../../../src/core/job/reasons.ts";
+import { type AttemptContext, processor } from "../../../src/engine/processor.ts";
+import { act } from "./jobs.ts";
+
+type Context = AttemptContext<unknown>;
+
+const wait = (delay: number) => new Promise<void>((resolve) => setTimeout(resolve, delay));
+
+function spin(): never {
+  for (let turns = 0; ; turns++) if (turns < 0) throw new Error("never");
+}
+
+let talk: (() => void) | undefined;
+
+const ACTS: { readonly [name: string]: (context: Context, argument: never) => unknown } = {
+  noop: () => undefined,
+  echo: (_, argument) => argument,
+  pid: () => process.pid,
+  environment: () => ({ ...process.env }),
+  loop: () => spin(),
+  logAndLoop: ({ log, progress }) => {
+    progress(0.5, "half");
+    log("about to hang");
+    spin();
+  },
+  checkpointAndLoop: async ({ checkpoint, lastCheckpoint }) => {
+    if (lastCheckpoint === "half") return "resumed";
+    await checkpoint("half");
+    return spin();
+  },
+  atomics: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),
+  exec: () => execFileSync("sleep", ["60"]),
+  execFor: (_, seconds) => execFileSync("sleep", [String(seconds)]),
+  ignoreSigterm: () => {
+    process.on("SIGTERM", () => {});
+    return spin();
+  },
+  hang: () => new Promise(() => setInterval(() => {}, 1_000)),
+  cleanupHangs: ({ onCleanup }) => {
+    onCleanup(() => spin());
+    return new Promise(() => {});
+  },
+  cleanupRuns: ({ onCleanup, signal, log, checkpoint }) => {
+    onCleanup(async () => {
+      log("cleaning up");
+      await checkpoint("cleaned");
+    });
+    return new Promise((_, reject) => {
+      signal.addEventListener("abort", () => setTimeout(() => reject(signal.reason), 50));
+    });
+  },
+  reason: ({ signal }) =>
+    new Promise((resolve) => {
+      signal.addEventListener("abort", () => {
+        const { name, kind, limit } = signal.reason;
+        resolve({ name, kind, limit, isError: signal.reason instanceof Error });
+      });
+    }),
+  grandchild: ({ log }) => {
+    const child = spawn("sleep", ["60"], { stdio: "ignore" });
+    log(`grandchild ${child.pid}`);
+    return spin();
+  },
+  exit: (_, code) => process.exit(code),
+  suicide: () => process.kill(process.pid, "SIGKILL"),
+  uncaught: () => {
+    setTimeout(() => {
+      throw Object.assign(new TypeError("nobody caught this"), { code: "E_UNCAUGHT" });
+    }, 1);
+    return new Promise(() => {});
+  },
+  throwPlain: () => {
+    throw Object.assign(new RangeError("too far", { cause: new Error("because") }), {
+      code: "E_FAR",
+      far: 7,
+    });
+  },
+  discard: () => {
+    throw new Discard("no use");
+  },
+  snoozed: ({ attempt, meta }) => (meta.done || attempt > 1 ? "never" : snooze({ after: "1h" })),
+  outOfHeap: () => {
+    const kept: unknown[] = [];
+    for (;;) kept.push(new Array(10_000).fill({ a: 1 }));
+  },
+  outOfBuffers: async () => {
+    const kept: Buffer[] = [];
+    for (;;) {
+      kept.push(Buffer.alloc(8_000_000, 1));
+      await wait(1);
+    }
+  },
+  print: () => {
+    process.stdout.write("to stdout\n");
+    process.stderr.write("to stderr\n");
+    return wait(50);
+  },
+  flood: async () => {
+    for (let line = 0; line < 5_000; line++) process.stdout.write(`line ${line}\n`);
+    await wait(50);
+  },
+  malformed: async () => {
+    writeSync(3, "this is no message\n");
+    await wait(10_000);
+  },
+  oversized: async ({ log }) => {
+    log("x", { text: "y" });
+    for (let part = 0; part < 6; part++) writeSync(3, "z".repeat(65_000));
+    for (;;) {
+      try {
+        writeSync(3, "z".repeat(65_000));
+      } catch {
+        await wait(1);
+      }
+    }
+  },
+  exitAfterReturn: () => {
+    setTimeout(() => process.exit(3), 20);
+    return "done";
+  },
+  talkLater: ({ progress, log, beat, checkpoint }) => {
+    talk = () => {
+      progress(0.99, "late talk");
+      log("late talk");
+      beat();
+      void checkpoint("late talk").catch(() => {});
+    };
+    return process.pid;
+  },
+  afterTalk: async () => {
+    talk?.();
+    await wait(50);
+    return process.pid;
+  },
+  quiet: (_, delay) => wait(delay),
+  blockFor: (_, delay) => {
+    const until = performance.now() + delay;
+    while (performance.now() < until);
+  },
+  failToBeStopped: ({ signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+  sleepUntil: async ({ remaining }, offset: never) => {
+    await wait(Math.max(0, remaining() + (offset as number)));
+    return "ended";
+  },
+  readSecret: async () => (await import("node:fs/promises")).readFile("/etc/passwd", "utf8"),
+};
+
+export default processor(act as JobDefinition<unknown, unknown, never>, (context) => {
+  const { name, argument } = context.payload as { name: string; argument: never };
+  return ACTS[name]?.(context, argument) as never;
+});

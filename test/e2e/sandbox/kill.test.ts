@@ -1,0 +1,157 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { describe, expect, it } from "vitest";
+import { openStage, reapersOf, type Stage } from "./stage.ts";
+
+/** More by `CURFEW_SANDBOX_KILLS`, which is how the thousand are run. */
+const KILLS = Number(process.env.CURFEW_SANDBOX_KILLS ?? 40);
+const LIMIT = 60_000 + KILLS * 1_000;
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] as number;
+}
+
+/** Plays an act that hangs; gives how long after the hard deadline its process was gone. */
+async function hang(stage: Stage, name: string): Promise<number> {
+  const row = await stage.play(name);
+  expect(row).toMatchObject({
+    state: "discarded",
+    errors: [
+      { type: "timeout", kind: "execution", message: "Timed out after 500ms", limit: 500, forced: true },
+    ],
+  });
+  const { at } = await stage.told("job.killed", row.id);
+  return at - (row.hardAt as number);
+}
+
+describe("8.1 what hangs is ended at its hard deadline", () => {
+  it.each(["loop", "atomics", "exec", "ignoreSigterm", "hang", "cleanupHangs"])("%s", async (name) => {
+    const stage = await openStage({ concurrency: 1 });
+    expect(await hang(stage, name)).toBeLessThan(250);
+    expect(stage.engine.counters().stuck).toBe(0);
+  });
+
+  it.each(["loop", "atomics", "cleanupHangs"])("%s in a thread", async (name) => {
+    const stage = await openStage({ concurrency: 1, kind: "thread" });
+    expect(await hang(stage, name)).toBeLessThan(250);
+    expect(stage.engine.counters().stuck).toBe(0);
+  });
+
+  it("a thread inside a native call gets its verdict and counts as stuck", async () => {
+    const stage = await openStage({ concurrency: 2, kind: "thread" });
+    const row = await stage.play("execFor", 3);
+    expect(row).toMatchObject({ errors: [{ type: "timeout", forced: true }] });
+    await stage.told("job.stuck", row.id);
+    await stage.told("job.unstuck", row.id);
+  });
+
+  it(`${KILLS} endless loops, four at a time: one verdict each, gone in time, no orphans`, {
+    timeout: LIMIT,
+  }, async () => {
+    const stage = await openStage({ concurrency: 4, spare: 4, size: 8 });
+    const lag = monitorEventLoopDelay({ resolution: 5 });
+    lag.enable();
+    const late: number[] = [];
+    const next = async () => {
+      while (late.length + running < KILLS) {
+        running += 1;
+        late.push(await hang(stage, "loop"));
+        running -= 1;
+      }
+    };
+    let running = 0;
+    await Promise.all([next(), next(), next(), next()]);
+    lag.disable();
+    const [p50, p99] = [quantile(late, 0.5), quantile(late, 0.99)];
+    const stacks = (await stage.engine.jobs({}, { limit: 2_000 })).filter((row) =>
+      row.errors?.[0]?.stack?.includes("at spin (file:"),
+    );
+    console.log(
+      `${late.length} kills: gone ${p50} ms (p50), ${p99} ms (p99) after the hard deadline; ` +
+        `${stacks.length} stacks by then; the parent's loop lagged ${Math.round(lag.max / 1e6)} ms at most`,
+    );
+    expect(p99).toBeLessThan(250);
+    const verdicts = stage.events.filter(({ name }) => name === "job.timeout");
+    expect(verdicts).toHaveLength(late.length);
+    await stage.engine.close({ drain: "0s" });
+    expect(stage.processes()).toEqual([]);
+    expect(reapersOf(process.pid)).toEqual([]);
+  });
+
+  it("8.4 the error, the log and the event say where it hung", async () => {
+    // A grace that leaves time for it even on a busy machine.
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("logAndLoop", null, { timeouts: { grace: "2s" } });
+    const { where } = await stage.told("job.killed", row.id);
+    expect(row.errors?.[0]?.stack).toMatch(
+      /^It hung here:\n {4}at spin \(file:.*act\.ts:\d+:\d+\)\n {4}at logAndLoop/,
+    );
+    expect(where).toBe(row.errors?.[0]?.stack);
+    const lines = await stage.lines(row.id);
+    expect(lines[0]).toBe("about to hang");
+    expect(lines[1]).toContain("at spin (file:");
+    expect(lines).toHaveLength(2);
+    expect(row.progress).toBe('{"value":0.5,"note":"half"}');
+  });
+
+  it("8.4 of a hung await it says what is known, and the handler is not paused", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("hang");
+    expect(row.errors?.[0]?.stack).toBe("Its event loop was running; it waited for Timeout.");
+  });
+
+  it("8.4 the capture can be switched off", async () => {
+    const stage = await openStage({ concurrency: 1, capture: false });
+    const row = await stage.play("loop");
+    expect(row.errors?.[0]?.stack).toBe("(no stack: its capture is switched off)");
+  });
+
+  it("8.1 grandchildren go with their group", async () => {
+    const stage = await openStage({ concurrency: 1, spare: 0 });
+    const row = await stage.play("grandchild");
+    await stage.told("job.killed", row.id);
+    expect((await stage.lines(row.id))[0]).toMatch(/^grandchild \d+$/);
+    expect(stage.processes()).toEqual([]);
+  });
+
+  it("8.2 a checkpoint that was written before the kill reaches the next attempt", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("checkpointAndLoop", null, { retry: { attempts: 2 } });
+    expect(row).toMatchObject({
+      state: "completed",
+      attempt: 2,
+      result: '"resumed"',
+      errors: [{ forced: true }],
+    });
+  });
+
+  it("5.1 a cancelled job is signalled, and killed after its grace", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const id = await stage.enqueue("loop", null, { timeouts: { attempt: "1m" } });
+    await stage.told("job.started", id);
+    const row = await stage.engine.cancel(id);
+    const { at } = await stage.told("job.killed", id);
+    expect(at - (row.finishedAt as number)).toBeGreaterThanOrEqual(300);
+    expect(at - (row.finishedAt as number)).toBeLessThan(1_500);
+    expect(await stage.engine.load(id)).toMatchObject({ state: "cancelled", errors: null });
+  });
+
+  it("5.2 a close during a loop kills it and gives the job back", async () => {
+    const stage = await openStage({ concurrency: 2 });
+    const id = await stage.enqueue("loop", null, { timeouts: { attempt: "1m" } });
+    await stage.told("job.started", id);
+    const from = performance.now();
+    await stage.worker.close({ drain: "0s" });
+    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(stage.processes()).toEqual([]);
+    expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0 });
+  });
+
+  it("8.8 a close in the middle of a kill leaves nothing behind", async () => {
+    const stage = await openStage({ concurrency: 3, spare: 3 });
+    const ids = await Promise.all(["loop", "loop", "loop"].map((name) => stage.enqueue(name)));
+    await Promise.all(ids.map((id) => stage.told("job.timeout", id)));
+    await stage.engine.close({ drain: "0s" });
+    expect(stage.processes()).toEqual([]);
+  });
+});

@@ -1,0 +1,151 @@
+/** What the tests of sandboxes share: a real engine, real processes, and a look at the process table. */
+import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { onTestFinished } from "vitest";
+import {
+  type Engine,
+  type EngineEvent,
+  type EnqueueOptions,
+  type JobRow,
+  type Json,
+  openEngine,
+  type SandboxOptions,
+  sandboxed,
+  type Worker,
+} from "../../../src/index.ts";
+import { act } from "./jobs.ts";
+
+export const ACT = new URL("./act.ts", import.meta.url);
+
+export interface Stage {
+  readonly engine: Engine;
+  readonly worker: Worker;
+  readonly events: EngineEvent[];
+  /** Runs one act to its end, whatever that is. */
+  play(name: string, argument?: Json, options?: EnqueueOptions): Promise<JobRow>;
+  enqueue(name: string, argument?: Json, options?: EnqueueOptions): Promise<string>;
+  ended(id: string): Promise<JobRow>;
+  /** Waits for an event; one that came already counts. */
+  told<Name extends EngineEvent["name"]>(
+    name: Name,
+    id?: string,
+  ): Promise<Extract<EngineEvent, { name: Name }>>;
+  lines(id: string): Promise<string[]>;
+  /** Processes that carry this stage's mark, living or not yet waited for. */
+  processes(): number[];
+}
+
+interface StageOptions extends SandboxOptions {
+  /** Leave the first job to find no sandbox that is loaded yet: its start counts as part of the attempt. */
+  readonly isCold?: boolean;
+  readonly concurrency?: number;
+  readonly module?: URL;
+}
+
+export async function openStage({
+  concurrency = 4,
+  module = ACT,
+  isCold = false,
+  ...options
+}: StageOptions = {}): Promise<Stage> {
+  const mark = randomUUID();
+  process.env.CURFEW_TEST_MARK = mark;
+  const engine = await openEngine({ store: "memory:" });
+  const events: EngineEvent[] = [];
+  const watchers = new Set<() => void>();
+  void (async () => {
+    for await (const event of engine.events()) {
+      events.push(event);
+      for (const watcher of watchers) watcher();
+    }
+  })();
+  const env = ["CURFEW_TEST_MARK", ...(options.env ?? [])];
+  const worker = engine.work({
+    queues: { default: { concurrency } },
+    processors: [sandboxed(act, module, { ...options, env })],
+  });
+  onTestFinished(() => engine.close({ drain: "0s" }));
+  const find = <Name extends EngineEvent["name"]>(name: Name, id?: string) =>
+    events.find((event) => event.name === name && (id === undefined || ("id" in event && event.id === id)));
+  const enqueue: Stage["enqueue"] = async (name, argument = null, more = {}) => {
+    const { id } = await engine.enqueue(act, { name, argument }, more);
+    return id;
+  };
+  const stage: Stage = {
+    engine,
+    worker,
+    events,
+    enqueue,
+    play: async (...call) => stage.ended(await enqueue(...call)),
+    ended: async (id) => {
+      await engine
+        .job(id)
+        .result({ within: "50s" })
+        .catch(() => {});
+      return (await engine.load(id)) as JobRow;
+    },
+    told: (name, id) =>
+      new Promise((resolve) => {
+        const look = () => {
+          const found = find(name, id);
+          if (!found) return;
+          watchers.delete(look);
+          resolve(found as never);
+        };
+        watchers.add(look);
+        look();
+      }),
+    lines: async (id) => (await engine.logs(id)).map(({ message }) => message),
+    processes: () => processesMarked(mark),
+  };
+  if (!isCold) await Promise.all(Array.from({ length: concurrency }, () => warmUp(stage)));
+  return stage;
+}
+
+async function warmUp(stage: Stage): Promise<void> {
+  const row = await stage.play("noop", null, { timeouts: { attempt: "30s" } });
+  if (row.state !== "completed") throw new Error(`the sandbox does not work: ${JSON.stringify(row.errors)}`);
+  stage.events.splice(0);
+}
+
+/** The reapers that a process has started; their environment is empty, so they carry no mark. */
+export function reapersOf(parent: number): number[] {
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const isReaper = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("reaper-process");
+        return (
+          isReaper &&
+          readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ")[1] === String(parent)
+        );
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** A child inherits the mark in its environment, and so does whatever it starts. */
+export function processesMarked(mark: string): number[] {
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => {
+      if (!Number.isInteger(pid) || pid === process.pid) return false;
+      try {
+        return readFileSync(`/proc/${pid}/environ`, "latin1").includes(`CURFEW_TEST_MARK=${mark}`);
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** Real time: another process has no event to wait for here. */
+export const sleep = (delay: number) => new Promise<void>((resolve) => setTimeout(resolve, delay));
+
+export async function until(check: () => boolean, within = 5_000): Promise<void> {
+  const from = performance.now();
+  while (!check()) {
+    if (performance.now() - from > within) throw new Error(`it did not happen within ${within} ms`);
+    await sleep(10);
+  }
+}
