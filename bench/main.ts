@@ -1,132 +1,157 @@
 /**
- * `npm run bench -- [workload or contender names] [--rounds 5] [--jobs 30000] [--url postgres://…] [--out file.json]`
+ * `npm run bench -- [workload or contender names] [--full] [--rounds 5] [--url postgres://…] [--out file.json]`
  *
- * All contenders run in the same rounds, one after the other, so that whatever disturbs the machine disturbs all of
- * them. Without a URL it starts its own PostgreSQL with production settings.
+ * Contenders take turns, round by round, each in a process of its own, so that whatever disturbs the machine disturbs
+ * all of them. Without a URL it starts its own PostgreSQL with production settings.
  */
-import { writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { createDatabase, startPostgres } from "../test/postgres.ts";
-import type { Contender, OpenContender } from "./contender.ts";
-import { curfew } from "./contenders/curfew.ts";
-import { floor } from "./contenders/floor.ts";
-import { graphileWorker } from "./contenders/graphile-worker.ts";
-import { pgBoss } from "./contenders/pg-boss.ts";
-import { measure, type Sample, ServerMeter } from "./measure.ts";
-import { printTable } from "./report.ts";
-
-interface Workload {
-  readonly name: string;
-  readonly count: number;
-  prepare(contender: OpenContender, count: number): Promise<void>;
-  /** Gives a function that ends what it has started; it is not measured. */
-  run(contender: OpenContender, count: number, begin: () => void): Promise<() => Promise<void>>;
-}
-
-const CONTENDERS: readonly Contender[] = [curfew("drop"), curfew("keep"), graphileWorker, pgBoss, floor];
-
-function workloads(jobs: number | undefined): Workload[] {
-  const drain = (concurrency: number): Workload => ({
-    name: `drain-${concurrency}`,
-    count: jobs ?? 30_000,
-    prepare: (contender, count) => contender.enqueue(count),
-    run: (contender, count, begin) => contender.drain(count, concurrency, begin),
-  });
-  const enqueue: Workload = {
-    name: "enqueue",
-    count: jobs ?? 50_000,
-    prepare: async () => {},
-    async run(contender, count, begin) {
-      begin();
-      await contender.enqueue(count);
-      return async () => {};
-    },
-  };
-  return [enqueue, drain(10), drain(100)];
-}
+import type { Contender } from "./contender.ts";
+import { CONTENDERS, keyOf } from "./contenders/all.ts";
+import { goalsOf } from "./goals.ts";
+import { Host } from "./host.ts";
+import { type Row, tableOf } from "./report.ts";
+import type { Figures, Workload } from "./workload.ts";
+import { WORKLOADS } from "./workloads.ts";
 
 const { values: options, positionals: names } = parseArgs({
   allowPositionals: true,
   options: {
-    rounds: { type: "string", default: "5" },
-    jobs: { type: "string" },
+    full: { type: "boolean", default: false },
+    rounds: { type: "string" },
     url: { type: "string" },
     out: { type: "string", default: join(import.meta.dirname, "results.json") },
   },
 });
-const rounds = Number(options.rounds);
 
-/** A name picks workloads or contenders that begin with it; without one, all run. */
-function picked<Named extends { readonly name: string }>(all: readonly Named[]): readonly Named[] {
-  const chosen = all.filter(({ name }) => names.some((wanted) => name.startsWith(wanted)));
-  return chosen.length > 0 ? chosen : all;
+const QUICK_ROUNDS = 3;
+const FULL_ROUNDS = 5;
+
+/** A name picks the workload or contender that is called so, or else all that begin with it. */
+function picked<Thing>(all: readonly Thing[], nameOf: (thing: Thing) => string): readonly Thing[] {
+  const isCalled = (name: string) => all.some((thing) => nameOf(thing) === name);
+  return all.filter((thing) =>
+    names.some((name) => nameOf(thing) === name || (!isCalled(name) && nameOf(thing).startsWith(name))),
+  );
+}
+
+function pickedWorkloads(): readonly Workload[] {
+  const chosen = picked(WORKLOADS, ({ name }) => name);
+  return chosen.length > 0 ? chosen : WORKLOADS.filter(({ isLong }) => options.full || !isLong);
+}
+
+function pickedContenders(): readonly Contender[] {
+  const chosen = picked(CONTENDERS, keyOf);
+  return chosen.length > 0 ? chosen : CONTENDERS;
+}
+
+function roundsOf(workload: Workload): number {
+  if (options.rounds) return Number(options.rounds);
+  const isFull = options.full || workload.isLong;
+  return isFull ? (workload.rounds ?? FULL_ROUNDS) : QUICK_ROUNDS;
 }
 
 interface Running {
-  readonly name: string;
-  readonly contender: OpenContender;
-  /** Brings the statistics up to date, as autovacuum would in time: nobody is measured by a plan for an empty table. */
-  analyze(): Promise<void>;
+  readonly contender: Contender;
+  readonly host: Host;
+  readonly samples: Figures[];
   close(): Promise<void>;
 }
 
-/** Gives each contender a database of its own. */
-async function openAll(url: string): Promise<Running[]> {
-  const running: Running[] = [];
-  for (const { name, open } of picked(CONTENDERS)) {
-    const database = await createDatabase(url);
-    const contender = await open(database.url);
-    const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+async function start(workload: Workload, contender: Contender, serverUrl: string): Promise<Running> {
+  const common = { key: keyOf(contender), workload: workload.name, serverUrl };
+  const samples: Figures[] = [];
+  if (contender.database === "sqlite") {
+    const folder = mkdtempSync(join(tmpdir(), "curfew-bench-"));
+    const host = new Host({
+      ...common,
+      place: join(folder, "jobs.db"),
+      emptyPlace: join(folder, "empty.db"),
+    });
     const close = async () => {
-      await contender.close();
-      await pool.end();
-      await database[Symbol.asyncDispose]();
+      await host.end();
+      rmSync(folder, { recursive: true });
     };
-    running.push({ name, contender, analyze: async () => void (await pool.query("vacuum analyze")), close });
+    return { contender, host, samples, close };
   }
-  return running;
+  const database = await createDatabase(serverUrl);
+  const empty = await createDatabase(serverUrl);
+  const host = new Host({ ...common, place: database.url, emptyPlace: empty.url });
+  const close = async () => {
+    await host.end();
+    await database[Symbol.asyncDispose]();
+    await empty[Symbol.asyncDispose]();
+  };
+  return { contender, host, samples, close };
 }
 
-/** Prepares, measures and cleans up one contender once. */
-async function sampleOf(
-  workload: Workload,
-  { contender, analyze }: Running,
-  meter: ServerMeter,
-): Promise<Sample> {
-  const { count } = workload;
-  await workload.prepare(contender, count);
-  await analyze();
-  let stop = async () => {};
-  const sample = await measure(count, meter, async (begin) => {
-    stop = await workload.run(contender, count, begin);
-  });
-  await stop();
-  await contender.clear();
-  return sample;
+async function runRound(workload: Workload, label: string, { contender, host, samples }: Running) {
+  const from = performance.now();
+  const answer = await host.run("sample");
+  const key = keyOf(contender);
+  if ("error" in answer) {
+    console.error(`${workload.name} ${label}: ${key} failed: ${answer.error}`);
+    return;
+  }
+  samples.push(answer.figures);
+  const said = workload.columns.map(
+    ({ key: column, title, digits = 0 }) => `${title} ${answer.figures[column]?.toFixed(digits)}`,
+  );
+  const took = ((performance.now() - from) / 1_000).toFixed(1);
+  console.error(`${workload.name} ${label}: ${key} ${said.join(", ")} (${took} s)`);
 }
 
-type Samples = Record<string, Sample[]>;
-
-/** The first round only warms up: plans are made, code is compiled, files are grown. */
-async function runRounds(
-  workload: Workload,
-  running: readonly Running[],
-  meter: ServerMeter,
-): Promise<Samples> {
-  const samples: Samples = Object.fromEntries(running.map(({ name }) => [name, []]));
-  for (let round = 0; round <= rounds; round++) {
-    for (const each of running) {
-      const { name } = each;
-      const sample = await sampleOf(workload, each, meter);
-      if (round > 0) samples[name]?.push(sample);
-      const label = round === 0 ? "warm-up" : `round ${round}/${rounds}`;
-      console.error(`${workload.name} ${label}: ${name} ${Math.round(sample.rate).toLocaleString("en")}/s`);
-    }
+async function runWorkload(workload: Workload, serverUrl: string): Promise<Result> {
+  const at = new Date();
+  const rounds = roundsOf(workload);
+  const load: number[] = [];
+  const running: Running[] = [];
+  for (const contender of pickedContenders().filter((each) => workload.suits(each))) {
+    const each = await start(workload, contender, serverUrl);
+    running.push(each);
+    if (!workload.setUp) continue;
+    const answer = await each.host.run("setUp");
+    console.error(`${workload.name}: ${keyOf(contender)} ${"error" in answer ? answer.error : "is set up"}`);
   }
-  return samples;
+  for (let round = workload.warmsUp ? 0 : 1; round <= rounds; round++) {
+    load.push(loadavg()[0] as number);
+    const label = round === 0 ? "warm-up" : `round ${round}/${rounds}`;
+    for (const each of running) await runRound(workload, label, each);
+    if (round === 0) for (const { samples } of running) samples.length = 0;
+  }
+  for (const { close } of running) await close();
+  const rows = running.map(({ contender: { name, role, database }, samples }) => ({
+    name,
+    role,
+    database,
+    samples,
+  }));
+  return { at, rounds, load, rows };
+}
+
+interface Result {
+  readonly at: Date;
+  readonly rounds: number;
+  /** The machine's load average at the beginning of each round. */
+  readonly load: readonly number[];
+  readonly rows: readonly Row[];
+}
+
+function print(workload: Workload, { rounds, load, rows }: Result): void {
+  const loads = `${Math.min(...load).toFixed(1)} to ${Math.max(...load).toFixed(1)}`;
+  const goals = goalsOf(workload.name, rows);
+  console.log(`\n${tableOf(workload, rows)}\n\n${rounds} rounds, load ${loads}.\n\n${goals.join("\n")}`);
+}
+
+/** Adds to what the file holds, so that workloads can be run one at a time. */
+function save(machine: object, workload: Workload, result: Result): void {
+  const before = existsSync(options.out) ? JSON.parse(readFileSync(options.out, "utf8")) : {};
+  const workloads = { ...before.workloads, [workload.name]: { ...result, machine } };
+  writeFileSync(options.out, `${JSON.stringify({ workloads }, null, 2)}\n`);
 }
 
 /**
@@ -149,17 +174,12 @@ async function main(): Promise<void> {
   const server = options.url ? undefined : await startPostgres();
   const url = options.url ?? (server?.url as string);
   const postgres = await readVersion(url, server !== undefined);
-  const meter = await ServerMeter.of(url);
-  const running = await openAll(url);
-  const samples: Record<string, Samples> = {};
-  for (const workload of picked(workloads(options.jobs ? Number(options.jobs) : undefined))) {
-    const ofWorkload = await runRounds(workload, running, meter);
-    samples[workload.name] = ofWorkload;
-    printTable(workload.name, workload.count, ofWorkload);
-  }
   const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, postgres };
-  writeFileSync(options.out, `${JSON.stringify({ at: new Date(), machine, rounds, samples }, null, 2)}\n`);
-  for (const { close } of running) await close();
+  for (const workload of pickedWorkloads()) {
+    const result = await runWorkload(workload, url);
+    print(workload, result);
+    save(machine, workload, result);
+  }
   await server?.[Symbol.asyncDispose]();
 }
 

@@ -1,21 +1,21 @@
 import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
 
-export interface Sample {
+export interface Cost {
   /** Jobs per second. */
   readonly rate: number;
   /** Microseconds of CPU per job in this process. */
   readonly node: number;
-  /** Microseconds of CPU per job in the server and all its processes; NaN where the system does not tell. */
+  /** Microseconds of CPU per job in the server and all its processes; NaN where there is none or it does not tell. */
   readonly server: number;
 }
 
 /** Runs something that handles `count` jobs and measures it from the moment it calls `begin` until it resolves. */
 export async function measure(
   count: number,
-  server: ServerMeter,
+  server: Pick<ServerMeter, "cpu">,
   run: (begin: () => void) => Promise<unknown>,
-): Promise<Sample> {
+): Promise<Cost> {
   let serverBefore = 0;
   let nodeBefore: NodeJS.CpuUsage | undefined;
   let from = 0;
@@ -31,6 +31,14 @@ export async function measure(
     node: (node.user + node.system) / count,
     server: (server.cpu() - serverBefore) / count,
   };
+}
+
+/** For a database that works in the process of its caller. */
+export const NO_SERVER = { cpu: () => Number.NaN };
+
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] as number;
 }
 
 export function median(values: readonly number[]): number {

@@ -1,32 +1,57 @@
-import { median, type Sample, spread } from "./measure.ts";
+import type { Role } from "./contender.ts";
+import { median, spread } from "./measure.ts";
+import type { Figures, Workload } from "./workload.ts";
 
-/** Peers are what others have built; the raw SQL floor is a bound and no peer. */
-const PEERS = ["graphile-worker", "pg-boss"];
+/** One contender's samples under one workload. */
+export interface Row {
+  readonly name: string;
+  readonly role: Role;
+  readonly database: "postgres" | "sqlite";
+  readonly samples: readonly Figures[];
+}
 
-/** Prints one workload as a Markdown table, with ratios to the best peer. */
-export function printTable(
-  name: string,
-  count: number,
-  samples: Readonly<Record<string, readonly Sample[]>>,
-): void {
-  const rates = Object.entries(samples).map(([who, all]) => ({
-    who,
-    all,
-    rate: median(all.map(({ rate }) => rate)),
-  }));
-  const best = Math.max(...rates.filter(({ who }) => PEERS.includes(who)).map(({ rate }) => rate));
-  console.log(`\n### ${name}, ${count.toLocaleString("en")} jobs\n`);
-  console.log("| contender | jobs/s | ± | ÷ best peer | Node µs/job | server µs/job |");
-  console.log("|---|---:|---:|---:|---:|---:|");
-  for (const { who, all, rate } of rates) {
+const DATABASES = { postgres: "PostgreSQL", sqlite: "SQLite" };
+
+export function medianOf({ samples }: Row, key: string): number {
+  const values = samples.map((figures) => figures[key] ?? Number.NaN);
+  return values.length === 0 ? Number.NaN : median(values);
+}
+
+/** The best figure of the peers on the same database; a floor is a bound and no peer. */
+export function bestPeer(
+  { columns: [{ key }], lowerIsBetter }: Workload,
+  rows: readonly Row[],
+  database: Row["database"],
+): number {
+  const figures = rows
+    .filter((row) => row.role === "peer" && row.database === database)
+    .map((row) => medianOf(row, key))
+    .filter((value) => !Number.isNaN(value));
+  if (figures.length === 0) return Number.NaN;
+  return lowerIsBetter ? Math.min(...figures) : Math.max(...figures);
+}
+
+/** One workload as a Markdown table, with ratios to the best peer. */
+export function tableOf(workload: Workload, rows: readonly Row[]): string {
+  const [first, ...others] = workload.columns;
+  const titles = ["contender", first.title, "±", "÷ best peer", ...others.map(({ title }) => title)];
+  const lines = rows.map((row) => {
+    const figure = medianOf(row, first.key);
+    const values = row.samples.map((figures) => figures[first.key] ?? Number.NaN);
     const cells = [
-      who,
-      Math.round(rate).toLocaleString("en"),
-      `${Math.round(spread(all.map((sample) => sample.rate)) * 100)} %`,
-      Number.isFinite(best) ? (rate / best).toFixed(2) : "–",
-      median(all.map(({ node }) => node)).toFixed(1),
-      median(all.map(({ server }) => server)).toFixed(1),
+      `${DATABASES[row.database]}: ${row.name}`,
+      shown(figure, first.digits),
+      Number.isNaN(figure) ? "–" : `${Math.round(spread(values) * 100)} %`,
+      shown(figure / bestPeer(workload, rows, row.database), 2),
+      ...others.map(({ key, digits }) => shown(medianOf(row, key), digits)),
     ];
-    console.log(`| ${cells.join(" | ")} |`);
-  }
+    return `| ${cells.join(" | ")} |`;
+  });
+  const head = [`| ${titles.join(" | ")} |`, `|---|${"---:|".repeat(titles.length - 1)}`];
+  return [`### ${workload.name}: ${workload.title}`, "", ...head, ...lines].join("\n");
+}
+
+function shown(value: number, digits = 0): string {
+  if (!Number.isFinite(value)) return "–";
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }

@@ -28,7 +28,7 @@ export {
   type Processor,
   processor,
 } from "./engine/processor.ts";
-export type { WorkOptions } from "./engine/work-options.ts";
+export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export type { Logger } from "./ports/log.ts";

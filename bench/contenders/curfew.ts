@@ -86,13 +86,13 @@ async function delay(
     if (group.length < 100) continue;
     groups.delete(at);
     await inBatches(group.length, 1_000, 2, (from, to) =>
-      engine.enqueueMany(definition, group.slice(from, to).map(payload), { at }),
+      engine.enqueueMany(definition, group.slice(from, to).map(payload), { at: new Date(at) }),
     );
   }
   const rest = [...groups].flatMap(([at, group]) => group.map((n) => ({ n, at })));
   await inBatches(rest.length, 1, 1_000, async (from) => {
     const { n, at } = rest[from] as (typeof rest)[number];
-    await engine.enqueue(definition, payload(n), { at });
+    await engine.enqueue(definition, payload(n), { at: new Date(at) });
   });
 }
 

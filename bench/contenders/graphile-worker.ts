@@ -26,6 +26,7 @@ export const graphileWorker: Contender = {
   async open(url) {
     const pgPool = new pg.Pool({ connectionString: url, max: 20 });
     pgPool.on("error", () => {});
+    pgPool.on("connect", (client) => client.on("error", () => {}));
     const jobs = await makeWorkerUtils({ pgPool, logger });
     await jobs.migrate();
     return {

@@ -85,3 +85,12 @@ export function checkMaxStuck(maxStuck: number): number {
     throw refuse("invalid_limit", "work.maxStuck", maxStuck, "use a whole number from 1");
   return maxStuck;
 }
+
+export interface WorkerStatus {
+  readonly ready: boolean;
+  /** Why it is not ready. */
+  readonly reason: string | null;
+  readonly running: number;
+  readonly held: number;
+  readonly stuck: number;
+}

@@ -24,6 +24,7 @@ import {
   checkProcessors,
   checkQueues,
   WORK_KEYS,
+  type WorkerStatus,
   type WorkOptions,
 } from "./work-options.ts";
 import { Writer } from "./writer.ts";
@@ -98,13 +99,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   /** What the worker is doing, for readiness checks: an unready worker claims nothing or gives back, and says why. */
-  status(): {
-    readonly ready: boolean;
-    readonly reason: string | null;
-    readonly running: number;
-    readonly held: number;
-    readonly stuck: number;
-  } {
+  status(): WorkerStatus {
     const failing = [...this.#lanes.values()].find((lane) => lane.loop.isFailing);
     const reason = this.#closing
       ? "closing"

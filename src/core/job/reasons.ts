@@ -71,14 +71,6 @@ export class Snooze {
     this.after = "after" in when ? when.after : undefined;
     this.until = "until" in when ? when.until : undefined;
   }
-
-  /** The instant it asks for, never one that has passed. */
-  dueAt(now: Instant): Instant {
-    const { after, until } = this;
-    const dueAt =
-      after === undefined ? parseInstant(until, "snooze.until") : now + parseDuration(after, "snooze.after");
-    return Math.max(dueAt, now);
-  }
 }
 
 /** `return snooze({ after: "1m" })`, or `{ until }` an instant. */
