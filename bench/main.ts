@@ -30,6 +30,8 @@ const { values: options, positionals: names } = parseArgs({
 
 const QUICK_ROUNDS = 3;
 const FULL_ROUNDS = 5;
+/** It takes that long until the code of all contenders is compiled for what it does. */
+const WARM_UPS = 2;
 
 /** A name picks the workload or contender that is called so, or else all that begin with it. */
 function picked<Thing>(all: readonly Thing[], nameOf: (thing: Thing) => string): readonly Thing[] {
@@ -117,9 +119,9 @@ async function runWorkload(workload: Workload, serverUrl: string): Promise<Resul
     const answer = await each.host.run("setUp");
     console.error(`${workload.name}: ${keyOf(contender)} ${"error" in answer ? answer.error : "is set up"}`);
   }
-  for (let round = workload.warmsUp ? 0 : 1; round <= rounds; round++) {
+  for (let round = workload.warmsUp ? 1 - WARM_UPS : 1; round <= rounds; round++) {
     load.push(loadavg()[0] as number);
-    const label = round === 0 ? "warm-up" : `round ${round}/${rounds}`;
+    const label = round < 1 ? "warm-up" : `round ${round}/${rounds}`;
     for (const each of running) await runRound(workload, label, each);
     if (round === 0) for (const { samples } of running) samples.length = 0;
   }

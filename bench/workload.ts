@@ -30,7 +30,7 @@ export interface Workload {
   readonly isLong?: boolean;
   /** Where a round is so short that it needs more of them, or so long that it can have only few. */
   readonly rounds?: number;
-  /** Whether a first round is thrown away, in which plans are made, code is compiled and files are grown. */
+  /** Whether the first rounds are thrown away, in which plans are made, code is compiled and files are grown. */
   readonly warmsUp: boolean;
   /** The first one is compared with the peers. */
   readonly columns: readonly [Column, ...Column[]];

@@ -48,7 +48,9 @@ describe("opening an engine", () => {
     let closes = 0;
     const store = {
       clock: () => Promise.reject(new Error("no clock")),
-      close: async () => void (closes += 1),
+      close: async () => {
+        closes += 1;
+      },
     } as unknown as Store;
     await expect(openEngine({ store })).rejects.toThrow("no clock");
     expect(closes).toBe(0);
