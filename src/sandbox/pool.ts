@@ -12,6 +12,7 @@ import type { Carrier, CarrierEvents } from "./carrier.ts";
 import { reaper } from "./reaper.ts";
 import { Run } from "./run.ts";
 import { Sandbox, type SandboxOwner } from "./sandbox.ts";
+import { within } from "./within.ts";
 
 export interface PoolOptions {
   readonly module: string;
@@ -173,12 +174,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
     // Those that waited are answered once `#closing` is set, so not before the first pause.
     await Promise.resolve();
     this.#serve();
-    let timer: Timer | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = this.#host.system.after(CLOSE_WITHIN, resolve, { keepAlive: true });
-    });
-    await Promise.race([Promise.all(gone), late]);
-    timer?.cancel();
+    await within(this.#host.system, CLOSE_WITHIN, Promise.all(gone));
     await reaper.release();
   }
 }

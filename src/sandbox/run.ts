@@ -3,6 +3,7 @@ import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxEnd, SandboxRun } from "../ports/sandbox.ts";
 import type { System, Timer } from "../ports/system.ts";
 import { decodeError, decodeSnooze, encodeError, encodeReason, type Order, type Report } from "./protocol.ts";
+import { within } from "./within.ts";
 
 /** What a run asks of the sandbox that it was given to. */
 export interface RunHost {
@@ -220,8 +221,7 @@ export class Run implements SandboxRun {
     return { isGone, where: this.where() ?? NO_ANSWER };
   }
 
-  async #lastLook(): Promise<void> {
-    const limit = new Promise<void>((resolve) => void this.#system.after(CAPTURE_AFTER_VERDICT, resolve));
-    await Promise.race([this.#startCapture(CAPTURE_AFTER_VERDICT), limit]);
+  #lastLook(): Promise<void> {
+    return within(this.#system, CAPTURE_AFTER_VERDICT, this.#startCapture(CAPTURE_AFTER_VERDICT));
   }
 }

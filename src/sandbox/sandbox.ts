@@ -3,6 +3,7 @@ import type { System, Timer } from "../ports/system.ts";
 import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
 import { decodeError, type Order, PROTOCOL, type Report } from "./protocol.ts";
 import type { Run, RunHost } from "./run.ts";
+import { within } from "./within.ts";
 
 /** What a sandbox tells the pool that it belongs to. */
 export interface SandboxOwner {
@@ -155,7 +156,7 @@ export class Sandbox implements CarrierEvents, RunHost {
   async kill(): Promise<boolean> {
     const gone = this.gone();
     this.end("it was ended by force");
-    await Promise.race([gone, new Promise<void>((resolve) => void this.#system.after(GONE_WITHIN, resolve))]);
+    await within(this.#system, GONE_WITHIN, gone);
     return (this.#state as string) === "gone";
   }
 

@@ -84,7 +84,7 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     const row = await stage.play("logAndLoop", null, { timeouts: { grace: "2s" } });
     const { where } = await stage.told("job.killed", row.id);
     expect(row.errors?.[0]?.stack).toMatch(
-      /^It hung here:\n {4}at spin \(file:.*act\.ts:\d+:\d+\)\n {4}at logAndLoop/,
+      /^It hung here:\n {4}at spin \(file:.*act\.ts:\d+:\d+\)\n {4}at Object\.logAndLoop/,
     );
     expect(where).toBe(row.errors?.[0]?.stack);
     const lines = await stage.lines(row.id);
