@@ -66,7 +66,7 @@ describe("a value in a message", () => {
  * Codes whose part of the code is still to be written. It must only shrink: a code listed here that has come into
  * use fails the test, and so does one that is neither used nor listed.
  */
-const NOT_YET: readonly ErrorCode[] = ["killed", "discarded_by_handler"];
+const NOT_YET: readonly ErrorCode[] = ["discarded_by_handler"];
 
 describe("the registry", () => {
   it("every code is used somewhere in src", () => {

@@ -10,6 +10,8 @@ import type { AttemptContext } from "./processor.ts";
 export interface ScopedAttempt {
   readonly row: JobRow;
   readonly signal: AbortSignal;
+  /** Set once nothing that the handler does counts any more. */
+  readonly refusal: Error | undefined;
   readonly parts: Parts;
   progress(fraction: number, note: Json | undefined): void;
   checkpoint(state: Json): Promise<void>;
@@ -108,7 +110,10 @@ export class AttemptScope implements AttemptContext {
     payload: NoInfer<Input>,
     options?: EnqueueOptions,
   ) => Promise<EnqueuedJob> {
-    return (definition, payload, options) =>
-      this.#attempt.parts.enqueueFrom(this.#attempt.row, definition, payload, options);
+    return async (definition, payload, options) => {
+      const { refusal, parts, row } = this.#attempt;
+      if (refusal) throw refusal;
+      return parts.enqueueFrom(row, definition, payload, options);
+    };
   }
 }

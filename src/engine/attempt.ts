@@ -34,7 +34,6 @@ export interface AttemptHost {
   /** The handler ran past its verdict; until it ends, the process carries it. */
   stuck(attempt: Attempt): void;
   unstuck(attempt: Attempt): void;
-  /** `nextAt` moved closer. */
   watch(attempt: Attempt): void;
   /** Somebody else wrote the row: it has to be read again. */
   changed(attempt: Attempt): void;
@@ -97,7 +96,7 @@ export class Attempt implements ScopedAttempt {
     return this.row.policy as Policy;
   }
 
-  /** Made on first use: an AbortController per job would cost more than the rest of a small job. */
+  /** Made on first use: a controller per job would cost more than the rest of a small job. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -206,7 +205,11 @@ export class Attempt implements ScopedAttempt {
     this.#settle(judgeThrown(error, this.#isTimedOut));
   }
 
-  /** Nothing that the handler writes counts any more (SEMANTICS 3.4, 5.1). */
+  /** Why nothing that the handler does counts any more. */
+  get refusal(): AbortReason | undefined {
+    return this.#isRefused ? (this.#reason ?? new StopError("lost", 0, null)) : undefined;
+  }
+
   get #isRefused(): boolean {
     return this.#isOver || this.#isLost;
   }
@@ -368,13 +371,13 @@ export class Attempt implements ScopedAttempt {
 
   /** Lets the clocks of a start that was committed first run from now; false if its time is up. The store hears of it with the next marks. */
   startAnew(): boolean {
-    const { clock } = this.parts;
     const { softAt } = this.row;
-    if (softAt !== null && clock.upper() >= softAt) return false;
-    const startedAt = clock.now();
-    if (startedAt === this.row.startedAt) return true;
-    this.row = restarted(this.row, startedAt);
+    const { clock } = this.parts;
+    const row = softAt !== null && clock.upper() >= softAt ? null : restarted(this.row, clock.now());
+    if (!row) return false;
+    this.row = row;
     this.mark = "unwritten";
+    this.writeMark();
     this.#schedule();
     return true;
   }
@@ -454,8 +457,10 @@ export class Attempt implements ScopedAttempt {
   }
 
   checkpoint(state: Json): Promise<void> {
-    if (this.#isRefused) return Promise.reject(this.#reason ?? new StopError("lost", 0, null));
-    const durable = this.#notes.checkpoint(state);
+    const { refusal } = this;
+    const durable = refusal ? Promise.reject(refusal) : this.#notes.checkpoint(state);
+    // A handler that does not wait for it must not take the process down with an unhandled rejection.
+    durable.catch(() => {});
     this.beat();
     return durable;
   }

@@ -4,7 +4,7 @@ import { decide } from "../core/job/decide.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import type { JobId, JobRow, Policy } from "../core/job/job.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
-import { type Duration, parseDuration } from "../core/time.ts";
+import { type Duration, earlier, type Instant, parseDuration } from "../core/time.ts";
 import type { SandboxRunner } from "../ports/sandbox.ts";
 import type { BeatAnswer } from "../ports/store.ts";
 import type { Timer } from "../ports/system.ts";
@@ -187,14 +187,18 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       this.#write(row, event, decision, now);
       this.#free(lane);
     } else if (row.strikes > 0) this.#enterMarked(lane, processor, row, decision);
-    else this.#run(lane, new Attempt(this, processor, row, decision));
+    else this.#run(lane, new Attempt(this, processor, row, decision), row.waitAt);
   }
 
-  #run(lane: Lane, attempt: Attempt): void {
+  #run(lane: Lane, attempt: Attempt, waitAt: Instant | null): void {
     this.#running.set(attempt, lane);
     this.#markTimer ??= this.parts.system.after(MARK_AFTER, () => this.#markRunning());
-    // A short heartbeat makes for a short lease of the claim, which must not run out before the start is known.
-    if ((attempt.policy.heartbeat ?? CLAIM_LEASE) < SHORT_LEASE) attempt.writeMark();
+    // The sweep must hear of the start before the claim's lease, `wait` or `total` could run out on it.
+    const { totalAt, startedAt } = attempt.row;
+    const endsAt = earlier(waitAt, totalAt) ?? Number.POSITIVE_INFINITY;
+    const isShort =
+      (attempt.policy.heartbeat ?? CLAIM_LEASE) < SHORT_LEASE || endsAt - (startedAt ?? 0) < SHORT_LEASE;
+    if (isShort) attempt.writeMark();
     attempt.run();
   }
 

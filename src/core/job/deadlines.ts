@@ -73,8 +73,12 @@ export function activeWakeAt(
   return earlier(judgedAt, silentAt === null ? null : silentAt + stallMargin(job.stallAt, hears));
 }
 
-/** A started attempt whose clocks run from another instant. */
-export function restarted(job: JobRow, startedAt: Instant): JobRow {
+/** The sweep goes by the start it knows and waits a second longer; no shift of a start may come near that. */
+const MOST_SHIFT = 300;
+
+/** A started attempt whose clocks run from a later instant; null if that is too late for the start that was committed. */
+export function restarted(job: JobRow, startedAt: Instant): JobRow | null {
+  if (startedAt - (job.startedAt as Instant) > MOST_SHIFT) return null;
   const policy = job.policy as Policy;
   const limits = attemptLimits(startedAt, policy, job.totalAt);
   const wakeAt = activeWakeAt({ ...limits, startedAt, heartbeat: job.heartbeat }, policy.hears);

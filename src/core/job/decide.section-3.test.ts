@@ -58,7 +58,9 @@ describe("3.1 before a handler is entered", () => {
     const row = claimed(said);
     expect(row).toMatchObject({ attempt: 0, startedAt: null, softAt: null, hardAt: null });
     expect([row.waitAt, row.totalAt, row.wakeAt]).toEqual([at("5s"), at("8s"), at("5s")]);
-    expect(judge(row, { type: "wake" }, at("5s")).image.state).toBe("discarded");
+    // Its holder may have entered it in time, so the sweep leaves it a second for the word of its start.
+    expect(judge(row, { type: "wake" }, at("5s")).image).toMatchObject({ state: "active", wakeAt: at("6s") });
+    expect(judge(row, { type: "wake" }, at("6s")).image.state).toBe("discarded");
   });
 
   it("3.1 a claim holds for its lease, or for a named heartbeat where that is shorter", () => {

@@ -323,10 +323,14 @@ function voided(decision: Decision, fence: number): Decision {
 /** A claim whose handler was never entered: it spends nothing but adds a strike (SEMANTICS 4.3). */
 function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   const fence = nextFence(job.fence, fenceSalt(random));
-  const ended = endOfWaiting(job, now);
+  // The holder may have entered it in time, with the word of its start still on the way; it checks both limits itself.
+  const endsAt = earlier(job.waitAt, job.totalAt);
+  const judgedAt = endsAt === null ? null : endsAt + SWEEP_MARGIN;
+  const isHeld = job.stallAt !== null && now < job.stallAt;
+  const ended = isHeld && judgedAt !== null && now < judgedAt ? null : endOfWaiting(job, now);
   if (ended) return voided(ended, fence);
-  if (job.stallAt !== null && now < job.stallAt) {
-    const wakeAt = earlier(job.stallAt, earlier(job.waitAt, job.totalAt));
+  if (isHeld) {
+    const wakeAt = earlier(job.stallAt, judgedAt);
     return { ok: true, image: { ...imageOf(job), wake: "judge", wakeAt }, events: [] };
   }
   const strikes = Math.min(job.strikes + 1, MOST_STRIKES);

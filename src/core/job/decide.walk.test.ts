@@ -113,7 +113,7 @@ function nextInstant(row: JobRow, seenAt: Instant | null): Instant | null {
   if (isTerminal(row.state)) return null;
   if (row.state === "scheduled" || row.state === "retryable") return earlier(dueAtOf(row.rank), endsAt);
   if (row.state !== "active") return endsAt;
-  if (row.startedAt === null) return earlier(row.stallAt, endsAt);
+  if (row.startedAt === null) return earlier(row.stallAt, endsAt === null ? null : endsAt + SWEEP_MARGIN);
   const hears = row.policy?.hears === true;
   const stallAt = stallAtOf(row, seenAt);
   return earlier(
