@@ -1,11 +1,12 @@
 /**
- * `npm run bench -- [workload or contender names] [--full] [--rounds 5] [--url postgres://…] [--out file.json]`
+ * `npm run bench -- [workload or contender names] [--full] [--rounds 5] [--patience 0] [--url postgres://…]
+ * [--out file.json]`
  *
  * Contenders take turns, round by round, each in a process of its own, so that whatever disturbs the machine disturbs
  * all of them. Without a URL it starts its own PostgreSQL with production settings.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { cpus, loadavg, tmpdir } from "node:os";
+import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import pg from "pg";
@@ -14,6 +15,8 @@ import type { Contender } from "./contender.ts";
 import { CONTENDERS, keyOf } from "./contenders/all.ts";
 import { goalsOf } from "./goals.ts";
 import { Host } from "./host.ts";
+import { median, ServerMeter } from "./measure.ts";
+import { Strangers } from "./quiet.ts";
 import { type Row, tableOf } from "./report.ts";
 import type { Figures, Workload } from "./workload.ts";
 import { WORKLOADS } from "./workloads.ts";
@@ -23,6 +26,7 @@ const { values: options, positionals: names } = parseArgs({
   options: {
     full: { type: "boolean", default: false },
     rounds: { type: "string" },
+    patience: { type: "string", default: "0" },
     url: { type: "string" },
     out: { type: "string", default: join(import.meta.dirname, "results.json") },
   },
@@ -91,26 +95,31 @@ async function start(workload: Workload, contender: Contender, serverUrl: string
   return { contender, host, samples, close };
 }
 
-async function runRound(workload: Workload, label: string, { contender, host, samples }: Running) {
+async function runRound(
+  workload: Workload,
+  label: string,
+  { contender, host, samples }: Running,
+  strangers: Strangers,
+): Promise<void> {
   const from = performance.now();
-  const answer = await host.run("sample");
+  const { result: answer, strangers: share } = await strangers.without(() => host.run("sample"));
   const key = keyOf(contender);
   if ("error" in answer) {
     console.error(`${workload.name} ${label}: ${key} failed: ${answer.error}`);
     return;
   }
-  samples.push(answer.figures);
+  samples.push({ ...answer.figures, strangers: share });
   const said = workload.columns.map(
     ({ key: column, title, digits = 0 }) => `${title} ${answer.figures[column]?.toFixed(digits)}`,
   );
   const took = ((performance.now() - from) / 1_000).toFixed(1);
-  console.error(`${workload.name} ${label}: ${key} ${said.join(", ")} (${took} s)`);
+  const others = `others ${Math.round(share * 100)} %`;
+  console.error(`${workload.name} ${label}: ${key} ${said.join(", ")} (${took} s, ${others})`);
 }
 
-async function runWorkload(workload: Workload, serverUrl: string): Promise<Result> {
+async function runWorkload(workload: Workload, serverUrl: string, strangers: Strangers): Promise<Result> {
   const at = new Date();
   const rounds = roundsOf(workload);
-  const load: number[] = [];
   const running: Running[] = [];
   for (const contender of pickedContenders().filter((each) => workload.suits(each))) {
     const each = await start(workload, contender, serverUrl);
@@ -120,9 +129,8 @@ async function runWorkload(workload: Workload, serverUrl: string): Promise<Resul
     console.error(`${workload.name}: ${keyOf(contender)} ${"error" in answer ? answer.error : "is set up"}`);
   }
   for (let round = workload.warmsUp ? 1 - WARM_UPS : 1; round <= rounds; round++) {
-    load.push(loadavg()[0] as number);
     const label = round < 1 ? "warm-up" : `round ${round}/${rounds}`;
-    for (const each of running) await runRound(workload, label, each);
+    for (const each of running) await runRound(workload, label, each, strangers);
     if (round === 0) for (const { samples } of running) samples.length = 0;
   }
   for (const { close } of running) await close();
@@ -132,21 +140,20 @@ async function runWorkload(workload: Workload, serverUrl: string): Promise<Resul
     database,
     samples,
   }));
-  return { at, rounds, load, rows };
+  return { at, rounds, rows };
 }
 
 interface Result {
   readonly at: Date;
   readonly rounds: number;
-  /** The machine's load average at the beginning of each round. */
-  readonly load: readonly number[];
   readonly rows: readonly Row[];
 }
 
-function print(workload: Workload, { rounds, load, rows }: Result): void {
-  const loads = `${Math.min(...load).toFixed(1)} to ${Math.max(...load).toFixed(1)}`;
+function print(workload: Workload, { rounds, rows }: Result): void {
+  const shares = rows.flatMap(({ samples }) => samples.map(({ strangers = Number.NaN }) => strangers * 100));
+  const others = `Other programs had ${Math.round(median(shares))} % of the CPU, ${Math.round(Math.max(...shares))} % at most.`;
   const goals = goalsOf(workload.name, rows);
-  console.log(`\n${tableOf(workload, rows)}\n\n${rounds} rounds, load ${loads}.\n\n${goals.join("\n")}`);
+  console.log(`\n${tableOf(workload, rows)}\n\n${rounds} rounds. ${others}\n\n${goals.join("\n")}`);
 }
 
 /** Adds to what the file holds, so that workloads can be run one at a time. */
@@ -177,8 +184,11 @@ async function main(): Promise<void> {
   const url = options.url ?? (server?.url as string);
   const postgres = await readVersion(url, server !== undefined);
   const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, postgres };
+  const { postmaster } = await ServerMeter.of(url);
+  const ours = postmaster === undefined ? [process.pid] : [process.pid, postmaster];
+  const strangers = new Strangers(ours, Number(options.patience) * 60_000);
   for (const workload of pickedWorkloads()) {
-    const result = await runWorkload(workload, url);
+    const result = await runWorkload(workload, url, strangers);
     print(workload, result);
     save(machine, workload, result);
   }

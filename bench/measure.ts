@@ -55,10 +55,11 @@ export function spread(values: readonly number[]): number {
 
 /** Reads the CPU time of a server on this machine: the postmaster's own, its living children's and its dead ones'. */
 export class ServerMeter {
-  readonly #postmaster: number | undefined;
+  /** The process of the server, if it runs on this machine. */
+  readonly postmaster: number | undefined;
 
   constructor(postmaster: number | undefined) {
-    this.#postmaster = postmaster;
+    this.postmaster = postmaster;
   }
 
   static async of(url: string): Promise<ServerMeter> {
@@ -74,17 +75,17 @@ export class ServerMeter {
 
   /** Microseconds so far. */
   cpu(): number {
-    if (this.#postmaster === undefined) return Number.NaN;
-    let ticks = readStat(this.#postmaster)?.ownAndReaped ?? 0;
+    if (this.postmaster === undefined) return Number.NaN;
+    let ticks = readStat(this.postmaster)?.ownAndReaped ?? 0;
     for (const name of readdirSync("/proc")) {
       const stat = /^\d+$/.test(name) ? readStat(Number(name)) : undefined;
-      if (stat?.parent === this.#postmaster) ticks += stat.own;
+      if (stat?.parent === this.postmaster) ticks += stat.own;
     }
     return ticks * 10_000;
   }
 }
 
-function readStat(pid: number): { parent: number; own: number; ownAndReaped: number } | undefined {
+export function readStat(pid: number): { parent: number; own: number; ownAndReaped: number } | undefined {
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, "utf8");
