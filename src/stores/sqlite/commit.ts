@@ -14,6 +14,7 @@ import {
   DELETE_RECORD,
   LOAD_RECORD,
   PUT_RECORD,
+  RAISE_FLOOR,
   TRIM_LOG,
 } from "./statements.ts";
 import { locate, type Place, type PlacedWrite, writeJobs } from "./write-jobs.ts";
@@ -103,7 +104,7 @@ function applyEffect(session: Session, effect: Effect, now: Instant, hints: Hint
   else if ("countdown" in effect) session.run(COUNT_DOWN, [now, effect.countdown]);
   else if ("stop" in effect) stop(session, effect, hints);
   else if ("put" in effect) putRecord(session, effect.put, effect.body, effect.wakeAt);
-  else if ("delete" in effect) session.run(DELETE_RECORD, effect.delete);
+  else if ("delete" in effect) deleteRecord(session, effect.delete);
   else if ("admit" in effect) {
     for (const [queue] of session.all(ADMIT, [effect.admit, effect.count])) hints.ready(queue as string);
   } else if ("event" in effect) session.run(ADD_EVENT, [now, JSON.stringify(effect.event)]);
@@ -117,6 +118,11 @@ export function putRecord(
   wakeAt: Instant | null,
 ): void {
   session.run(PUT_RECORD, [kind, key, wakeAt, JSON.stringify(body)]);
+}
+
+function deleteRecord(session: Session, key: RecordKey): void {
+  session.run(RAISE_FLOOR, key);
+  session.run(DELETE_RECORD, key);
 }
 
 /** Writes another job whatever its fence, unless it has ended. */

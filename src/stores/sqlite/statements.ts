@@ -256,8 +256,14 @@ select ${RECORD} from curfew_records where kind = ? and key >= coalesce(?, '') a
 
 /** Writes a record, whatever is there. Takes kind, key, wake_at, body. */
 export const PUT_RECORD = `
-insert into curfew_records (kind, key, version, wake_at, body) values (?, ?, 1, ?, ?)
+insert into curfew_records (kind, key, version, wake_at, body)
+values (?, ?, (select version + 1 from curfew_record_floor), ?, ?)
 on conflict (kind, key) do update set version = version + 1, wake_at = excluded.wake_at, body = excluded.body`;
+
+/** Goes before a DELETE_RECORD, so that no version of the record comes back. Takes kind and key. */
+export const RAISE_FLOOR = `
+update curfew_record_floor as f set version = r.version
+  from curfew_records r where r.kind = ? and r.key = ? and r.version > f.version`;
 
 /** Takes kind and key. */
 export const DELETE_RECORD = "delete from curfew_records where kind = ? and key = ?";
