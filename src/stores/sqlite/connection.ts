@@ -1,13 +1,17 @@
 import Database from "better-sqlite3";
 import { CurfewError } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
+import { type BatchSize, batchesOf } from "../sql/batches.ts";
 import { DiskSync } from "./disk-sync.ts";
 import { explained, failed, isBusy } from "./errors.ts";
 import { type DatabaseHandle, Session } from "./session.ts";
 import { BEGIN, COMMIT, ROLLBACK } from "./statements.ts";
 
-/** Items in one transaction: enough to share its cost, few enough that the event loop is back within milliseconds. */
-export const BATCH = 256;
+/**
+ * What one transaction takes: enough to share its cost, little enough that the event loop is back within milliseconds.
+ * Writing a million characters takes about 5 ms, and claiming a row writes all of it again.
+ */
+export const BATCH: BatchSize = { items: 256, text: 1_000_000 };
 
 /** How long somebody else may keep the file from us before a call fails. */
 const PATIENCE = 5_000;
@@ -107,15 +111,22 @@ export class Connection {
     }
   }
 
-  /** Works through items a transaction's worth at a time; between two of them others have their turn. */
+  /**
+   * Works through items a transaction's worth at a time; between two of them others have their turn. Work that finds
+   * more to do than it thought may answer for the first of its items only.
+   */
   async inBatches<Item, Answer>(
     items: readonly Item[],
+    textOf: (item: Item) => number,
     work: (batch: readonly Item[]) => Promise<Answer[]>,
   ): Promise<Answer[]> {
-    if (items.length <= BATCH) return work(items);
     const answers: Answer[] = [];
-    for (let from = 0; from < items.length; from += BATCH) {
-      for (const answer of await work(items.slice(from, from + BATCH))) answers.push(answer);
+    for (const batch of batchesOf(items, BATCH, textOf)) {
+      for (let rest = batch; rest.length > 0; ) {
+        const answered = await work(rest);
+        for (const answer of answered) answers.push(answer);
+        rest = rest.slice(answered.length);
+      }
     }
     return answers;
   }
