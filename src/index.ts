@@ -21,6 +21,7 @@ export { LATENESS_BOUNDS } from "./engine/counters.ts";
 export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
 export { JobFailedError, type JobHandle } from "./engine/handle.ts";
+export { EnqueueFailedError } from "./engine/intake.ts";
 export {
   type AttemptContext,
   type Handler,

@@ -1,9 +1,10 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { RungOptions } from "./core/job/policy.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
+import { consoleLogger } from "./engine/console-logger.ts";
 import { Engine } from "./engine/engine.ts";
 import { realSystem } from "./engine/system.ts";
-import { type Logger, silentLogger } from "./ports/log.ts";
+import type { Logger } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
@@ -12,6 +13,7 @@ import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 export interface OpenOptions extends RungOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
   readonly store: string | Store;
+  /** Where warnings and errors go; pino, winston and the like fit. Default: a line each on standard error. */
   readonly logger?: Logger;
   /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
   readonly openWithin?: Duration;
@@ -39,7 +41,7 @@ const LONGEST_BACKOFF = 2_000;
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
-  const { store: address, openWithin, system = realSystem, logger = silentLogger, ...rest } = options;
+  const { store: address, openWithin, system = realSystem, logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
     return Engine.open({ ...rest, store: address, system, logger });

@@ -95,26 +95,35 @@ export class VerdictWrite implements Write {
 
   async #redecide(): Promise<void> {
     const { parts, writer, event, at } = this.#options;
-    try {
-      const [row] = await parts.store.jobs.load([this.id]);
-      if (!row || row.fence !== this.#row.fence) {
-        this.done({ ok: false, because: row ? "lost" : "gone", at: row ?? null });
-        return;
-      }
-      this.#row = this.#carriedOver(row);
-      const decision = decide(this.#row, event, at, parts.random);
-      if (!decision.ok) {
-        this.done({ ok: false, because: "lost", at: row });
-        return;
-      }
-      this.#decision = decision;
-      writer.push(this);
-    } catch (error) {
-      parts.storeFailed(error, "load");
-      if (writer.isAbandoned) return;
-      await new Promise<void>((resolve) => parts.system.after(LOAD_AGAIN, resolve, { keepAlive: true }));
-      await this.#redecide();
+    const row = await this.#reload();
+    if (row === undefined) return;
+    if (!row || row.fence !== this.#row.fence) {
+      this.done({ ok: false, because: row ? "lost" : "gone", at: row });
+      return;
     }
+    this.#row = this.#carriedOver(row);
+    const decision = decide(this.#row, event, at, parts.random);
+    if (!decision.ok) {
+      this.done({ ok: false, because: "lost", at: row });
+      return;
+    }
+    this.#decision = decision;
+    writer.push(this);
+  }
+
+  /** The row as it is now; undefined if the store did not say before the writer gave up. */
+  async #reload(): Promise<JobRow | null | undefined> {
+    const { parts, writer } = this.#options;
+    while (!writer.isAbandoned) {
+      try {
+        const [row] = await parts.store.jobs.load([this.id]);
+        return row ?? null;
+      } catch (error) {
+        parts.storeFailed(error, "load");
+        await new Promise<void>((resolve) => parts.system.after(LOAD_AGAIN, resolve, { keepAlive: true }));
+      }
+    }
+    return undefined;
   }
 
   /** The row as it is now, with what only this process knows: a start that was not marked yet, and the signal it gave. */

@@ -169,13 +169,13 @@ export type Effect =
  * failed. `gone`: there is no such job. `at` says where the job stands, so that a writer whose reply was lost can
  * recognise its own success.
  */
-export type Outcome =
-  | { readonly ok: true }
-  | {
-      readonly ok: false;
-      readonly because: "lost" | "stale" | "conflict" | "gone";
-      readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
-    };
+export type Outcome = { readonly ok: true } | Refused;
+
+export interface Refused {
+  readonly ok: false;
+  readonly because: "lost" | "stale" | "conflict" | "gone";
+  readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
+}
 
 export type Hint = { readonly ready: string } | { readonly settled: JobId } | { readonly lost: JobId };
 

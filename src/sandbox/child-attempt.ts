@@ -1,5 +1,6 @@
 import { CurfewError } from "../core/errors.ts";
 import type { AnyDefinition } from "../core/job/definition.ts";
+import { progressFraction } from "../core/job/progress.ts";
 import { type AbortReason, Snooze } from "../core/job/reasons.ts";
 import { type Json, toJsonText, validate } from "../core/schema.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
@@ -139,7 +140,7 @@ export class ChildAttempt {
       },
       remaining: () => Math.max(0, this.#softAt - performance.now()),
       progress: (fraction: number, note?: Json) => {
-        const value = Number.isFinite(fraction) ? fraction : 0;
+        const value = progressFraction(fraction);
         if (note !== undefined) toJsonText(note, "progress", DOCUMENT_LIMIT);
         say({ say: "progress", key, fraction: value, ...(note !== undefined && { note }) });
       },
