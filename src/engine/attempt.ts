@@ -169,7 +169,10 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   #returned(value: unknown): void {
     this.#ended();
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      this.#ignored();
+      return;
+    }
     try {
       const signalled = this.#isTimedOut;
       const event = judgeReturned(value, this.processor.definition.result, this.parts, signalled);
@@ -186,7 +189,12 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   #threw(error: unknown): void {
     this.#ended();
-    if (!this.#isOver) this.#fail(error);
+    if (this.#isOver) this.#ignored();
+    else this.#fail(error);
+  }
+
+  #ignored(): void {
+    this.parts.counters.add("ignored");
   }
 
   /** Classified by the state of our own signal, never by the class of the error (SEMANTICS 3.5). */
@@ -429,13 +437,17 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
   }
 
   progress(fraction: number, note: Json | undefined): void {
-    if (this.#isRefused) return;
+    if (this.#isRefused) {
+      this.#ignored();
+      return;
+    }
     this.#notes.progress(fraction, note);
     this.beat();
   }
 
   checkpoint(state: Json): Promise<void> {
     const { refusal } = this;
+    if (refusal) this.#ignored();
     const durable = refusal ? Promise.reject(refusal) : this.#notes.checkpoint(state);
     // A handler that does not wait for it must not take the process down with an unhandled rejection.
     durable.catch(() => {});
@@ -444,7 +456,8 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
   }
 
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    if (!this.#isRefused) this.#notes.log(message, fields);
+    if (this.#isRefused) this.#ignored();
+    else this.#notes.log(message, fields);
   }
 
   /** The row changed under the same fence (an extension): its limits hold from now on. */

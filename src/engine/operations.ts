@@ -53,6 +53,8 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
       ...(documents && { documents }),
       ...(fence !== undefined && { nextFence: fence }),
       ...(drop && { drop }),
+      // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
+      ...(row.state === "active" && fence === undefined && { tell: true as const }),
     };
     const effects = event.type === "extend" ? [{ log: extensionLine(row, event, now), job: id }] : [];
     const [outcome] = await store.commit([{ job, effects }], { now });
@@ -61,8 +63,6 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     bus.announce(row, decision.events, now);
     const result = applied(row, decision);
     if (isTerminal(result.state)) waiters.settled(result);
-    // A voided fence is told by the store's own hint; an extension leaves the fence, so the workers here are told at once.
-    if (row.state === "active" && fence === undefined) parts.changed(id);
     if (image.wakeAt !== null) parts.wakeSweepAt(image.wakeAt);
     return result;
   }

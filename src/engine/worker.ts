@@ -152,14 +152,13 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#lanes.get(queue)?.notify();
   }
 
-  /** Somebody voided the fence of this job: ask the store at once what became of it. */
+  /** Somebody changed this job or voided its fence: ask the store at once what became of it. */
   suspect(id: JobId): void {
     for (const attempt of this.attempts()) {
       if (attempt.row.id !== id) continue;
       this.#beat.loop.wake();
       return;
     }
-    this.parts.counters.add("ignored");
   }
 
   // What lanes ask of their worker.

@@ -144,6 +144,8 @@ export interface JobWrite {
   readonly documents?: JobDocuments;
   /** The fence from now on: an outsider's verdict voids the one that an attempt holds. */
   readonly nextFence?: Fence;
+  /** Its holder shall hear at once that somebody wrote the row, although its fence still holds. */
+  readonly tell?: true;
   /** Delete the job instead of keeping it. */
   readonly drop?: true;
 }
@@ -177,6 +179,7 @@ export interface Refused {
   readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
 }
 
+/** `lost`: the fence of a claimed job was voided, or its row changed under it; whoever holds it asks what is left. */
 export type Hint = { readonly ready: string } | { readonly settled: JobId } | { readonly lost: JobId };
 
 export interface JobFilter {
