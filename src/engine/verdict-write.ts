@@ -102,7 +102,10 @@ export class VerdictWrite implements Write {
       return;
     }
     this.#row = this.#carriedOver(row);
-    const decision = decide(this.#row, event, at, parts.random);
+    const judged = decide(this.#row, event, at, parts.random);
+    // A start that was refused may be allowed by now, but nobody stands ready to enter the handler.
+    const isEntry = event.type === "start" && judged.ok && judged.image.state === "active";
+    const decision = isEntry ? decide(this.#row, { type: "release" }, at, parts.random) : judged;
     if (!decision.ok) {
       this.done({ ok: false, because: "lost", at: row });
       return;
@@ -134,6 +137,8 @@ export class VerdictWrite implements Write {
     // The cause is fixed at the soft signal (SEMANTICS 3.3): an extension that came after it changes nothing about it.
     const isSignalled =
       event.type === "expire" || event.type === "stall" || ("signalled" in event && event.signalled);
+    // Nothing was started yet.
+    if (event.type === "start") return row;
     if (isSignalled) return { ...started, softAt, hardAt, stallAt, heartbeat, totalAt };
     return row.startedAt === null ? { ...started, softAt, hardAt, stallAt, heartbeat } : started;
   }

@@ -1,6 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { RungOptions } from "../../src/index.ts";
-import { deaf, errorOf, jobOf, jobWith, openPair, openStage, START, silent, sleepOn } from "./stage.ts";
+import {
+  deaf,
+  errorOf,
+  jobOf,
+  jobWith,
+  openOver,
+  openPair,
+  openStage,
+  START,
+  silent,
+  sleepOn,
+} from "./stage.ts";
 
 describe("5.3 extend", () => {
   const rung: RungOptions = {
@@ -126,5 +137,32 @@ describe("5.3 extend", () => {
     expect(await errorOf(stage.engine.extend(job.id, { attempt: "1h" }))).toMatchObject({
       code: "invalid_state",
     });
+  });
+
+  it("5.3 an extension between a claim and its answer: the job is given back, and runs under its new total", async () => {
+    let answer: () => void = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const stage = await openOver((store) => ({
+      ...store,
+      jobs: {
+        ...store.jobs,
+        claim: async (request) => {
+          const rows = await store.jobs.claim(request);
+          await answered;
+          return rows;
+        },
+      },
+    }));
+    const { definition, processors } = jobWith(() => "done", { timeouts: { total: "2s" } });
+    const job = await stage.engine.enqueue(definition);
+    stage.work(processors);
+    await stage.settle();
+    await stage.engine.extend(job.id, { total: "1h" });
+    await stage.advance("3s");
+    answer();
+    await stage.advance("3s");
+    expect(await stage.load(job)).toMatchObject({ state: "completed", attempt: 1 });
   });
 });
