@@ -32,7 +32,7 @@ export {
 export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
-export type { Logger } from "./ports/log.ts";
+export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";
 export type { JobFilter, Store } from "./ports/store.ts";
 export { type MemorySize, type SandboxOptions, sandboxed } from "./sandbox/sandboxed.ts";

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
