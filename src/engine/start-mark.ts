@@ -68,9 +68,9 @@ export class StartMark {
     this.write();
   }
 
-  /** The row that was read does not have the mark; one that is about to be written will. */
-  undo(): void {
-    if (this.#state !== "queued") this.#state = "unwritten";
+  /** The row that was read does not have the mark. It may be due any moment, so it is written at once. */
+  redo(): void {
+    if (this.#state !== "queued") this.again();
   }
 
   /** The start is committed: from here on a crash spends the attempt. */
