@@ -9,6 +9,7 @@ import type { Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
+import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
 export interface OpenOptions extends RungOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
@@ -41,7 +42,7 @@ const LONGEST_BACKOFF = 2_000;
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
-  const { store: address, openWithin, system = realSystem, logger = consoleLogger(), ...rest } = options;
+  const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
     return Engine.open({ ...rest, store: address, system, logger });
@@ -58,6 +59,12 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     }
   };
   return patiently(open, within, system, logger);
+}
+
+/** The real system, with the clock that it shares with all processes of this machine where there is one. */
+function onThisMachine(): System {
+  const machine = machineClock();
+  return machine ? { ...realSystem, machine } : realSystem;
 }
 
 /** Drivers are loaded when an address names them, so nobody pays for a database they do not use. */

@@ -35,6 +35,7 @@ const UNFLUSHED_ROOM = 600;
 const MARK_AFTER = 400;
 const SHORT_LEASE = 2_000;
 const UNKNOWN_TYPE_DELAY = 5_000;
+const REFUSED_DELAY = 500;
 const SHUTDOWN_GRACE = 5_000;
 const TOO_CLOSE_WAIT = 2;
 /** Of the handlers that ended while the event loop stood still, so many are named. */
@@ -227,8 +228,9 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       });
       return;
     }
-    // The lease may be over, or only nearly: giving the job back spares it the wait until the sweep finds it.
-    this.giveBack([held]);
+    // The lease may be over, or only nearly: giving the job back spares it the wait until the sweep finds it. A process
+    // that is unsure of the time would claim and refuse it again at once, so others go first.
+    this.#release(held.row, this.#jittered(REFUSED_DELAY));
     this.#free(lane);
   }
 
@@ -267,10 +269,14 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   #releaseUnknown(row: JobRow): void {
-    const { bus, clock, random, logger } = this.parts;
-    this.#release(row, Math.round(UNKNOWN_TYPE_DELAY * (0.75 + 0.5 * random())));
+    const { bus, clock, logger } = this.parts;
+    this.#release(row, this.#jittered(UNKNOWN_TYPE_DELAY));
     logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
     if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));
+  }
+
+  #jittered(delay: number): number {
+    return Math.round(delay * (0.75 + 0.5 * this.parts.random()));
   }
 
   /** Gives back a claim that was not entered, at once or to be claimed again after a delay. */

@@ -253,11 +253,12 @@ describe("3.10 one clock", () => {
       seen.push(engine.now());
     }
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
-    expect(seen.at(-1)).toBe(START + 190_000);
+    // It has come within a second of the store, and creeps the rest of the way: 70 ms in the 140 s since it knows.
+    expect(seen.at(-1)).toBe(START + 190_930);
     await engine.close();
   });
 
-  it("3.10 the store's clock is read again every 30 s, and its drift followed", async () => {
+  it("3.10 the store's clock is read again every 30 s, and followed to within a second", async () => {
     const system = createSimSystem({ seed: 1, startAt: START });
     let drift = 0;
     const inner = storeOn(system);
@@ -268,7 +269,7 @@ describe("3.10 one clock", () => {
     await system.advance(29_999);
     expect(engine.now()).toBe(START + 29_999);
     await system.advance(2);
-    expect(engine.now()).toBe(START + 35_001);
+    expect(engine.now()).toBe(START + 34_001);
     await engine.close();
   });
 });

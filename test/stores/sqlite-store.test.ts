@@ -11,6 +11,7 @@ import type { System } from "../../src/ports/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import * as statements from "../../src/stores/sqlite/statements.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { productionSystem } from "../support/system.ts";
 
 const NOW = 1_800_000_000_000;
 const nextId = createIdSource(() => NOW, realSystem.fill);
@@ -31,7 +32,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function open(at = path, system: System = realSystem): Promise<Store> {
+async function open(at = path, system: System = productionSystem): Promise<Store> {
   const store = await openSqliteStore({ path: at, system });
   stores.push(store);
   return store;
@@ -48,7 +49,7 @@ function jobs(count: number): NewJob[] {
 }
 
 /** A system in which the patience of seconds is over within milliseconds. */
-const hasty: System = { ...realSystem, monotonic: () => realSystem.monotonic() * 100 };
+const hasty: System = { ...productionSystem, monotonic: () => realSystem.monotonic() * 100 };
 
 describe("opening a SQLite file", () => {
   it("creates a file that only its owner can read, and the files beside it", async () => {

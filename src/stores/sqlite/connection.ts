@@ -58,6 +58,11 @@ export class Connection {
     this.#database.pragma("checkpoint_fullfsync = on");
   }
 
+  /** From the first use on nobody else gets at the file; that use fails if somebody has it open. */
+  claimAlone(): void {
+    this.#database.pragma("locking_mode = exclusive");
+  }
+
   /** Resolves when everything committed before this call is on the disk. */
   async synced(): Promise<void> {
     this.assertOpen();
@@ -77,18 +82,29 @@ export class Connection {
 
   /** All of the work or nothing of it. It happens at once and may be repeated; to know that it lasts, await `synced`. */
   write<Result>(work: (session: Session) => Result): Promise<Result> {
-    return this.patiently(() => {
-      const session = this.#session;
-      session.run(BEGIN);
-      try {
-        const result = work(session);
-        session.run(COMMIT);
-        return result;
-      } catch (error) {
-        if (session.inTransaction) session.run(ROLLBACK);
-        throw error;
-      }
-    });
+    return this.patiently(() => this.#transaction(work));
+  }
+
+  /** A write that nobody waits for: where the file is busy or fails, it is left to the next one. */
+  writeIfFree(work: (session: Session) => void): void {
+    try {
+      this.#transaction(work);
+    } catch {
+      // The next call that matters says what is wrong.
+    }
+  }
+
+  #transaction<Result>(work: (session: Session) => Result): Result {
+    const session = this.#session;
+    session.run(BEGIN);
+    try {
+      const result = work(session);
+      session.run(COMMIT);
+      return result;
+    } catch (error) {
+      if (session.inTransaction) session.run(ROLLBACK);
+      throw error;
+    }
   }
 
   /** Works through items a transaction's worth at a time; between two of them others have their turn. */

@@ -133,4 +133,19 @@ create table curfew_hints (
 ) strict;
 `,
   },
+  {
+    version: 2,
+    name: "a clock that nobody can set",
+    sql: `
+-- At most one row: a moment as the clocks of the machine showed it, and the time of the file at that moment.
+create table curfew_clock (
+  id integer primary key check (id = 1),
+  boot text not null,
+  monotonic real not null,
+  slept real not null,
+  wall real not null,
+  time real not null
+) strict;
+`,
+  },
 ];

@@ -90,6 +90,18 @@ export const APPLIED_MIGRATIONS = "select version, checksum from curfew_migratio
 export const ADD_MIGRATION =
   "insert into curfew_migrations (version, name, checksum, applied_at) values (?, ?, ?, ?)";
 
+/** One row if the file has a clock of its own. */
+export const HAS_CLOCK = "select 1 from sqlite_schema where type = 'table' and name = 'curfew_clock'";
+
+/** The moment from which all count, if there was one. Gives boot, monotonic, slept, wall, time. */
+export const READ_ANCHOR = "select boot, monotonic, slept, wall, time from curfew_clock";
+
+/** Takes what READ_ANCHOR gives. */
+export const PUT_ANCHOR = `
+insert into curfew_clock (id, boot, monotonic, slept, wall, time) values (1, ?, ?, ?, ?, ?)
+on conflict (id) do update set boot = excluded.boot, monotonic = excluded.monotonic, slept = excluded.slept,
+                               wall = excluded.wall, time = excluded.time`;
+
 /** One of a queue's best jobs, if there is any. Takes queue and lowest rank. */
 export const PEEK = `
 select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state = ${AVAILABLE} and rank >= ? limit 1`;
