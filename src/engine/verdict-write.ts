@@ -132,8 +132,8 @@ export class VerdictWrite implements Write {
   /** The row as it is now, with what only this process knows: a start that was not marked yet, and the signal it gave. */
   #carriedOver(row: JobRow): JobRow {
     const { event } = this.#options;
-    const { attempt, startedAt, softAt, hardAt, stallAt, heartbeat, totalAt } = this.#row;
-    const started = { ...row, attempt, startedAt, policy: row.policy ?? this.#row.policy };
+    const { attempt, startedAt, waitAt, softAt, hardAt, stallAt, heartbeat, totalAt } = this.#row;
+    const started = { ...row, attempt, startedAt, waitAt, policy: row.policy ?? this.#row.policy };
     // The cause is fixed at the soft signal (SEMANTICS 3.3): an extension that came after it changes nothing about it.
     const isSignalled =
       event.type === "expire" || event.type === "stall" || ("signalled" in event && event.signalled);
