@@ -404,7 +404,7 @@ export class Attempt implements ScopedAttempt {
     this.row = { ...this.row, rev: this.row.rev + 1 };
     if (this.#isTold) return;
     this.#isTold = true;
-    this.parts.counters.record(this.row, STARTED);
+    this.parts.counters.record(this.row, STARTED, this.row.startedAt as Instant);
     this.parts.bus.announce(this.row, STARTED, this.row.startedAt as Instant);
   }
 

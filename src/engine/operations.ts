@@ -55,7 +55,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
       { now },
     );
     if (!outcome?.ok) continue;
-    counters.record(row, decision.events);
+    counters.record(row, decision.events, now);
     bus.announce(row, decision.events, now);
     const result = applied(row, decision);
     if (isTerminal(result.state)) waiters.settled(result);
