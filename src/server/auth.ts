@@ -1,6 +1,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type Instant, type InstantInput, parseInstant } from "../core/time.ts";
+import { realSystem } from "../engine/system.ts";
 import type { System } from "../ports/system.ts";
 import { HttpError } from "./errors.ts";
 
@@ -55,7 +56,10 @@ export const MOST_KEYS = 1_000;
  * down the guessing of words that people choose, and here there is nothing to guess; all they would add is a cheap way
  * to keep the server busy with wrong keys.
  */
-export function createKey(fill: System["fill"]): { readonly key: string; readonly hash: string } {
+export function createKey(fill: System["fill"] = realSystem.fill): {
+  readonly key: string;
+  readonly hash: string;
+} {
   const bytes = new Uint8Array(KEY_BYTES);
   fill(bytes);
   const key = PREFIX + Buffer.from(bytes).toString("base64url");

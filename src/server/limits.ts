@@ -180,17 +180,13 @@ export function parseBody(text: string, limits: Limits): unknown {
   }
 }
 
-interface Bucket {
-  tokens: number;
-  at: number;
-}
-
 /**
- * Token buckets: each subject may send `rate` requests per second on average, and a second's worth at once. Only so
- * many subjects are remembered; the one that was silent longest is forgotten first, and would be full again anyway.
+ * Each subject may send `rate` requests per second on average, and a second's worth at once: token buckets, kept as
+ * the one instant at which a bucket is full again. Only so many subjects are remembered; the one that was silent
+ * longest is forgotten first.
  */
 export class RateLimiter {
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #fullAt = new Map<string, number>();
   readonly #most: number;
 
   constructor(most = 10_000) {
@@ -198,26 +194,23 @@ export class RateLimiter {
   }
 
   get size(): number {
-    return this.#buckets.size;
+    return this.#fullAt.size;
   }
 
   /** Takes one token; answers 0, or after how many milliseconds there will be one. */
   take(subject: string, rate: number, now: number): number {
-    const most = Math.max(1, rate);
-    const bucket = this.#buckets.get(subject) ?? { tokens: most, at: now };
-    this.#buckets.delete(subject);
-    this.#buckets.set(subject, bucket);
-    if (this.#buckets.size > this.#most) this.#forgetOldest();
-    bucket.tokens = Math.min(most, bucket.tokens + (Math.max(0, now - bucket.at) / 1_000) * rate);
-    bucket.at = now;
-    if (bucket.tokens < 1) return Math.ceil(((1 - bucket.tokens) / rate) * 1_000);
-    bucket.tokens -= 1;
-    return 0;
+    const interval = 1_000 / rate;
+    const fullAt = Math.max(now, this.#fullAt.get(subject) ?? now);
+    const emptyFrom = now + (Math.max(1, rate) - 1) * interval;
+    this.#fullAt.delete(subject);
+    this.#fullAt.set(subject, fullAt > emptyFrom ? fullAt : fullAt + interval);
+    if (this.#fullAt.size > this.#most) this.#forgetOldest();
+    return fullAt > emptyFrom ? Math.ceil(fullAt - emptyFrom) : 0;
   }
 
   #forgetOldest(): void {
-    for (const subject of this.#buckets.keys()) {
-      this.#buckets.delete(subject);
+    for (const subject of this.#fullAt.keys()) {
+      this.#fullAt.delete(subject);
       return;
     }
   }
