@@ -67,9 +67,10 @@ export async function listen(server: Listener, options: ListenOptions = {}): Pro
   if (server.isOpen && !isLoopback(host)) throw beyondLoopback(host);
   const http = createHttp(server, logger);
   http.maxConnections = maxConnections;
+  const sockets = trackSockets(http);
   const address = await bind(http, host, port);
   if (server.isOpen && !isLoopback(address.address)) {
-    await stop(http, 0, system);
+    await stop(http, sockets, 0, system);
     throw beyondLoopback(`${host} (${address.address})`);
   }
   let closing: Promise<void> | undefined;
@@ -77,7 +78,7 @@ export async function listen(server: Listener, options: ListenOptions = {}): Pro
     url: `http://${shownHost(host)}:${address.port}`,
     host,
     port: address.port,
-    close: () => (closing ??= stop(http, within, system).then(() => server.close())),
+    close: () => (closing ??= stop(http, sockets, within, system).then(() => server.close())),
   };
 }
 
@@ -200,11 +201,27 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
   return new CurfewError("invalid_option", `${host}:${port} ${reason}`, { field: "port", cause: error });
 }
 
+function trackSockets(http: Server): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  http.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  return sockets;
+}
+
 /** Connections that became idle after the close began are found by looking, which costs requests nothing before it. */
-async function stop(http: Server, within: number, system: System): Promise<void> {
+async function stop(
+  http: Server,
+  sockets: ReadonlySet<Socket>,
+  within: number,
+  system: System,
+): Promise<void> {
   const closed = new Promise<void>((resolve) => http.close(() => resolve()));
   let isClosed = false;
   closed.then(() => (isClosed = true));
+  // Node calls a connection idle only after its first request.
+  for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
   const until = system.monotonic() + within;
   while (!isClosed && system.monotonic() < until) {
     http.closeIdleConnections();
