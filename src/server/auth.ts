@@ -76,9 +76,12 @@ export class Keyring {
   readonly #now: () => Instant;
   #keys: ReadonlyMap<string, Key> = new Map();
 
-  constructor(keys: readonly KeyOptions[], system: { fill: System["fill"]; now: () => Instant }) {
+  constructor(
+    keys: readonly KeyOptions[],
+    system: { readonly fill?: System["fill"]; readonly now: () => Instant },
+  ) {
     const salt = new Uint8Array(KEY_BYTES);
-    system.fill(salt);
+    (system.fill ?? realSystem.fill)(salt);
     this.#salt = Buffer.from(salt).toString("hex");
     this.#now = system.now;
     this.replace(keys);

@@ -35,15 +35,22 @@ export interface Call {
   readonly headers: PlainHeaders;
 }
 
+/** What is looked at of a request; Node's own request fits into it without being made into a web one. */
+export interface RequestHead {
+  readonly method: string;
+  readonly headers: { get(name: string): string | null };
+  readonly body?: ReadableStream | null;
+}
+
 export interface Gate {
   /** Gives the request its id and the headers of its replies. Never refuses. */
-  open(request: Request): Call;
+  open(request: RequestHead): Call;
   /** The answer to a browser that asks whether a page may call; null where the request is something else. */
-  preflight(request: Request, call: Call): Response | null;
+  preflight(request: RequestHead, call: Call): Response | null;
   /** Gives who sent this and has the right, or throws an HttpError with 401, 403 or 429. */
-  admit(request: Request, right: Right): Identity;
+  admit(request: RequestHead, right: Right): Identity;
   /** The body as a value: of the right type, within the limits, and JSON. Undefined where there is none. */
-  body(request: Request, incoming?: Incoming): Promise<unknown>;
+  body(request: RequestHead, incoming?: Incoming): Promise<unknown>;
   /** Whether everybody may do everything: no keys are asked for. */
   readonly isOpen: boolean;
 }
@@ -108,7 +115,7 @@ const NOBODY: Identity = { name: "anonymous", role: "read-only", rate: undefined
  * Without keys, a page in this machine's browser could reach a server on loopback. It cannot read the replies, but its
  * orders would be carried out, so what a browser sends on behalf of another site is refused.
  */
-function refuseForeignPages(request: Request, origins: ReadonlySet<string>): void {
+function refuseForeignPages(request: RequestHead, origins: ReadonlySet<string>): void {
   const origin = request.headers.get("origin");
   if (origin === null || origins.has(origin)) return;
   const host = request.headers.get("host");

@@ -44,18 +44,23 @@ function wholeNumber(name: string, value: number, most: number): number {
 }
 
 /** What the Node adapter hands along: the request as Node itself knows it. */
-export type Incoming = Pick<IncomingMessage, "on" | "off" | "pause" | "readableDidRead" | "headers">;
+export type Incoming = Pick<IncomingMessage, "on" | "off" | "pause" | "readableDidRead">;
 
 /**
  * The text of a request's body, never more than the limit. A named length is checked before a byte is read; what comes
  * is counted as it comes, because behind another server the length may have been named wrongly.
  */
-export async function readBody(request: Request, limit: number, incoming?: Incoming): Promise<string> {
+export async function readBody(
+  request: { readonly headers: { get(name: string): string | null }; readonly body?: ReadableStream | null },
+  limit: number,
+  incoming?: Incoming,
+): Promise<string> {
   const named = request.headers.get("content-length");
   if (named !== null && !(Number(named) <= limit)) throw tooLarge(limit);
   if (named === "0") return "";
-  const isUntouched = incoming !== undefined && !incoming.readableDidRead && !("rawBody" in incoming);
-  const chunks = isUntouched ? await readIncoming(incoming, limit) : await readStream(request.body, limit);
+  const chunks = incoming
+    ? await readIncoming(incoming, limit)
+    : await readStream(request.body ?? null, limit);
   const [first] = chunks;
   if (first === undefined) return "";
   return decode(chunks.length === 1 ? first : Buffer.concat(chunks));
@@ -63,6 +68,8 @@ export async function readBody(request: Request, limit: number, incoming?: Incom
 
 /** Straight from Node, without the web streams around it: a third of the time of a small request would go there. */
 function readIncoming(incoming: Incoming, limit: number): Promise<Uint8Array[]> {
+  if (incoming.readableDidRead)
+    throw new Error("the body was read before: mount the server above body parsers");
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let size = 0;

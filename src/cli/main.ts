@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+import { refuseOldNode } from "../core/node-version.ts";
+
+try {
+  refuseOldNode(process.versions.node);
+} catch (error) {
+  console.error((error as Error).message);
+  process.exit(1);
+}
+// Loaded only now: an older Node would stumble over what follows, and say something less clear.
+const { run } = await import("./program.ts");
+await run(process.argv);
