@@ -64,9 +64,6 @@ const READ = new Set([
   "expires_at",
 ]);
 
-/** Promises of higher levels that this server does not keep yet: a client must not believe that it does. */
-const UNSUPPORTED = ["unique", "rate_limit"] as const;
-
 type Fields = { readonly [name: string]: unknown };
 
 /** One field that may stand in `options` or at the top level. */
@@ -90,10 +87,6 @@ function definitionOf(type: string): JobDefinition<unknown, unknown, unknown> {
 
 /** A job as it came over the wire, in the engine's words. */
 export function readJob(body: EnqueueBody, now: Instant, documentLimit?: number): RemoteJob {
-  for (const name of UNSUPPORTED) {
-    if (field(body, name) === undefined) continue;
-    throw new HttpError(422, "unsupported", `${name}: this server does not support it yet; leave it out`);
-  }
   const isSpread = body.args.length !== 1;
   const payload = toJsonText(isSpread ? body.args : body.args[0], "args", documentLimit);
   const visibility = readVisibility(body);
