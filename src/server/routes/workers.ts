@@ -6,15 +6,15 @@ import { json, type Reply, type Route, type RouteContext, reply, route } from ".
 import { instantText } from "../wire/durations.ts";
 import { visibilityOf } from "../wire/enqueue.ts";
 import { deadlineFields, fetchedText, settledText } from "../wire/job.ts";
-import { readAck, readNack, senderOf } from "../wire/report.ts";
+import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
 import {
-  ackByPathSchema,
-  ackSchema,
   type BeatBody,
   beatSchema,
+  failByPathSchema,
+  failSchema,
   fetchSchema,
-  nackByPathSchema,
-  nackSchema,
+  succeedByPathSchema,
+  succeedSchema,
 } from "../wire/schemas.ts";
 import { jobId } from "./jobs.ts";
 
@@ -58,15 +58,15 @@ const REPORT = {
   409: "The sender does not hold the job (any more); nothing was changed",
 };
 
-type AckBody = Parameters<typeof readAck>[0];
-type NackBody = Parameters<typeof readNack>[0];
+type SucceedBody = Parameters<typeof readSuccess>[0];
+type FailBody = Parameters<typeof readFailure>[0];
 
-async function ack(id: string, body: AckBody, { service }: RouteContext): Promise<Reply> {
-  return reported(id, await service.report(id, senderOf(body), readAck(body)), "ack");
+async function ack(id: string, body: SucceedBody, { service }: RouteContext): Promise<Reply> {
+  return reported(id, await service.report(id, senderOf(body), readSuccess(body)), "ack");
 }
 
-async function nack(id: string, body: NackBody, { service, engine }: RouteContext): Promise<Reply> {
-  const judge = readNack(body, engine.now());
+async function nack(id: string, body: FailBody, { service, engine }: RouteContext): Promise<Reply> {
+  const judge = readFailure(body, engine.now());
   return reported(id, await service.report(id, senderOf(body), judge), "nack");
 }
 
@@ -76,7 +76,7 @@ const ackJob = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job succeeded",
-  body: ackSchema,
+  body: succeedSchema,
   replies: { 200: "The job is completed", ...REPORT },
   run: ({ body }, context) => ack(jobId({ id: body.job_id }), body, context),
 });
@@ -87,7 +87,7 @@ const ackByPath = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job succeeded",
-  body: ackByPathSchema,
+  body: succeedByPathSchema,
   replies: { 200: "The job is completed", ...REPORT },
   run: ({ body, params }, context) => ack(jobId(params), body ?? {}, context),
 });
@@ -98,7 +98,7 @@ const nackJob = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job failed, or give it back",
-  body: nackSchema,
+  body: failSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
   run: ({ body }, context) => nack(jobId({ id: body.job_id }), body, context),
 });
@@ -109,7 +109,7 @@ const nackByPath = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job failed, or give it back",
-  body: nackByPathSchema,
+  body: failByPathSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
   run: ({ body, params }, context) => nack(jobId(params), body, context),
 });

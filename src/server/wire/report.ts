@@ -6,7 +6,7 @@ import type { ErrorInput } from "../../core/job/verdict.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { readInstant } from "./durations.ts";
-import type { NackBody } from "./schemas.ts";
+import type { FailBody } from "./schemas.ts";
 
 const MESSAGE_LIMIT = 4_000;
 const STACK_LIMIT = 8_000;
@@ -24,7 +24,7 @@ export function senderOf(said: Said): Sender {
 type Judge = (row: JobRow, now: Instant) => JobEvent;
 
 /** An ACK in the engine's words. */
-export function readAck(body: Said & { readonly result?: unknown }, limit?: number): Judge {
+export function readSuccess(body: Said & { readonly result?: unknown }, limit?: number): Judge {
   const result = body.result === undefined ? undefined : toJsonText(body.result, "result", limit);
   return (row, now) => ({
     type: "succeed",
@@ -34,7 +34,7 @@ export function readAck(body: Said & { readonly result?: unknown }, limit?: numb
 }
 
 /** A NACK in the engine's words: a failure, a job given back, or a wish to be called again later. */
-export function readNack(body: NackBody, now: Instant): Judge {
+export function readFailure(body: FailBody, now: Instant): Judge {
   if (typeof body.snooze_until === "string") {
     const dueAt = readInstant(body.snooze_until, now, "snooze_until");
     return (_row, at) => ({ type: "snooze", dueAt: Math.max(dueAt, at) });
@@ -59,7 +59,7 @@ export function readNack(body: NackBody, now: Instant): Judge {
 }
 
 /** Type and code are both kept, whichever the client sent; a class named in the details is the better type. */
-function readError({ error }: NackBody): ErrorInput {
+function readError({ error }: FailBody): ErrorInput {
   const details = error?.details;
   const errorClass =
     typeof details === "object" && details !== null && !Array.isArray(details)

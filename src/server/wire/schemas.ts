@@ -156,9 +156,9 @@ const reportFields = {
   }),
 };
 
-export const ackBody = { result: z.any().optional(), ...reportFields };
-export const ackSchema = z.looseObject({ job_id: anyId, ...ackBody }).meta({ id: "AckRequest" });
-export const ackByPathSchema = z.looseObject(ackBody).nullish();
+export const succeedBody = { result: z.any().optional(), ...reportFields };
+export const succeedSchema = z.looseObject({ job_id: anyId, ...succeedBody }).meta({ id: "AckRequest" });
+export const succeedByPathSchema = z.looseObject(succeedBody).nullish();
 
 const errorInput = z
   .looseObject({
@@ -172,7 +172,7 @@ const errorInput = z
   })
   .meta({ id: "ReportedError" });
 
-const nackBody = {
+const nsucceedBody = {
   error: optional(errorInput),
   requeue: optional(z.boolean()).meta({ description: "Give the job back without spending the attempt." }),
   delay_ms: optional(z.int().min(0).max(MOST_MS)).meta({
@@ -182,8 +182,8 @@ const nackBody = {
   discard: optional(z.boolean()).meta({ description: "End the job: no retry, no dead letter." }),
   ...reportFields,
 };
-export const nackSchema = z.looseObject({ job_id: anyId, ...nackBody }).meta({ id: "NackRequest" });
-export const nackByPathSchema = z.looseObject(nackBody);
+export const failSchema = z.looseObject({ job_id: anyId, ...nsucceedBody }).meta({ id: "NackRequest" });
+export const failByPathSchema = z.looseObject(nsucceedBody);
 
 const activeJob = z.union([anyId, z.looseObject({ id: anyId, fence: optional(z.int().min(0)) })]);
 
@@ -265,5 +265,5 @@ export const eventsQuery = z.looseObject({
 
 export type EnqueueBody = z.infer<typeof enqueueSchema>;
 export type RetryBody = z.infer<typeof retrySchema>;
-export type NackBody = z.infer<typeof nackByPathSchema>;
+export type FailBody = z.infer<typeof failByPathSchema>;
 export type BeatBody = z.infer<typeof beatSchema>;
