@@ -9,4 +9,6 @@ try {
 }
 // Loaded only now: an older Node would stumble over what follows, and say something less clear.
 const { run } = await import("./program.ts");
-await run(process.argv);
+const code = await run(process.argv);
+// A handler that never ends, or a module's own timer, must not keep a command alive that has done its work.
+process.stdout.write("", () => process.exit(code));

@@ -3,7 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from "commander
 import { CurfewError } from "../core/errors.ts";
 import { ROLES } from "../server/auth.ts";
 import { type NewKeyOptions, newKey } from "./commands/keys.ts";
-import { type ServeOptions, serve } from "./commands/serve.ts";
+import type { ServeOptions } from "./commands/serve.ts";
 import { LOG_LEVELS } from "./output.ts";
 
 function wholeNumber(text: string): number {
@@ -57,7 +57,11 @@ function addServe(program: Command): void {
     .option("--conformance", "answer the hooks that the conformance suite needs; never in production")
     .option("--json", "write logs as JSON lines")
     .addOption(new Option("--log-level <level>", "what to log").choices(LOG_LEVELS).default("info"))
-    .action((options: Omit<ServeOptions, "version">) => serve({ ...options, version: version() }));
+    .action(async (options: Omit<ServeOptions, "version">) => {
+      // The server's libraries take a while to load, and no other command needs them.
+      const { serve } = await import("./commands/serve.ts");
+      await serve({ ...options, version: version() });
+    });
 }
 
 function addKeys(program: Command): void {
@@ -76,16 +80,15 @@ function addKeys(program: Command): void {
     .action((options: NewKeyOptions) => newKey(options));
 }
 
-/** Runs one command. What goes wrong is said in one line; only a fault of ours shows where it happened. */
-export async function run(argv: readonly string[]): Promise<void> {
+/** Runs one command and gives its exit code. What goes wrong is said in one line; only a fault of ours shows where it happened. */
+export async function run(argv: readonly string[]): Promise<number> {
   try {
     await createProgram().parseAsync(argv);
+    return 0;
   } catch (error) {
     // Commander has said it already, and help is no failure.
-    if (error instanceof CommanderError) process.exitCode = error.exitCode;
-    else {
-      console.error(error instanceof CurfewError ? `curfew: ${error.message}` : error);
-      process.exitCode = 1;
-    }
+    if (error instanceof CommanderError) return error.exitCode;
+    console.error(error instanceof CurfewError ? `curfew: ${error.message}` : error);
+    return 1;
   }
 }
