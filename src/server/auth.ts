@@ -49,7 +49,7 @@ const KEY = /^curfew_[A-Za-z0-9_-]{43}$/;
 const HASH = /^sha256:[0-9a-f]{64}$/;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 const FIELDS = ["name", "role", "hash", "notAfter", "rate"] as const;
-export const MOST_KEYS = 1_000;
+const MOST_KEYS = 1_000;
 
 /**
  * A new key and the hash to keep. The key is 256 random bits, so a plain SHA-256 is right: bcrypt and its like slow
