@@ -1,5 +1,6 @@
-import { CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
+import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { RungOptions } from "./core/job/policy.ts";
+import { refuseOldNode } from "./core/node-version.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
 import { consoleLogger } from "./engine/console-logger.ts";
 import { Engine } from "./engine/engine.ts";
@@ -146,17 +147,7 @@ function unknownStore(address: unknown): CurfewError {
   return refuse("unknown_store", "store", shown, 'write "memory:", "sqlite:path" or "postgres://…"');
 }
 
-function hidePassword(address: string): string {
+/** An address as it may be shown: without the password in it. */
+export function hidePassword(address: string): string {
   return address.replace(/\/\/[^@/]*@/, "//***@");
-}
-
-const OLDEST = [22, 14] as const;
-
-export function refuseOldNode(version: string): void {
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
-  throw new CurfewError(
-    "unsupported_node",
-    `curfew needs Node ${OLDEST.join(".")} or newer; this is Node ${version}`,
-  );
 }

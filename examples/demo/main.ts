@@ -1,6 +1,6 @@
 /**
- * `npm start`: about 20 seconds of jobs that succeed, time out, are retried, stall, expire, are extended and cancelled.
- * `npm start -- --json` prints the events as JSON lines instead. Ctrl-C drains the worker and ends.
+ * `npm run demo`: about 20 seconds of jobs that succeed, time out, are retried, stall, expire, are extended and cancelled.
+ * `npm run demo -- --json` prints the events as JSON lines instead. Ctrl-C drains the worker and ends.
  */
 import { parseArgs } from "node:util";
 import { type Engine, type JobHandle, openEngine, silentLogger } from "curfew";

@@ -37,6 +37,7 @@ import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
+import { Service } from "./service.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
 import { parseDrain, type WorkOptions } from "./work-options.ts";
@@ -70,6 +71,7 @@ export class Engine implements AsyncDisposable {
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
   readonly #workers = new Set<Worker>();
+  #service: Service | undefined;
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
@@ -273,6 +275,19 @@ export class Engine implements AsyncDisposable {
     return worker.start();
   }
 
+  /** The engine for workers and producers that live elsewhere: what a server is built on. */
+  get service(): Service {
+    this.#assertOpen();
+    this.#service ??= new Service(this.#parts, {
+      store: (jobs) => {
+        this.#assertOpen();
+        return this.#intake.enqueue(jobs);
+      },
+      context: () => this.#context(undefined),
+    });
+    return this.#service;
+  }
+
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
   cancel(id: JobId): Promise<JobRow> {
     return this.job(id).cancel();
@@ -396,7 +411,7 @@ export class Engine implements AsyncDisposable {
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
     const { system, clock, store } = this.#parts;
-    await Promise.all([...this.#workers].map((worker) => worker.close(options)));
+    await Promise.all([this.#service?.close(), ...[...this.#workers].map((worker) => worker.close(options))]);
     const stopped = Promise.all([
       this.#intake.flushed(),
       this.#sweep.loop.stop(),

@@ -15,7 +15,7 @@ export class JobFailedError extends CurfewError {
   readonly record: ErrorRecord | undefined;
   readonly state: JobRow["state"];
 
-  constructor(row: JobRow) {
+  constructor(row: Pick<JobRow, "id" | "state" | "errors">) {
     const record = row.errors?.at(-1);
     super("job_failed", `job ${row.id} was ${row.state}${record ? `: ${record.message}` : ""}`);
     this.record = record;

@@ -154,17 +154,15 @@ export class Intake {
 
   #notice(jobs: readonly NewJob[], answers: readonly Enqueued[]): void {
     const { bus, counters, wakeSweepAt } = this.#parts;
-    let created = 0;
     let wakeAt = Number.POSITIVE_INFINITY;
     const wants = bus.wants("job.enqueued") || bus.wants("job.scheduled");
     for (let index = 0; index < jobs.length; index++) {
       if (answers[index] !== "created") continue;
       const job = jobs[index] as NewJob;
-      created += 1;
+      counters.enqueued(job.type, job.queue);
       if (job.image.wakeAt !== null && job.image.wakeAt < wakeAt) wakeAt = job.image.wakeAt;
       if (wants) this.#announce(job);
     }
-    counters.add("enqueued", created);
     if (wakeAt !== Number.POSITIVE_INFINITY) wakeSweepAt(wakeAt);
   }
 

@@ -59,7 +59,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     const effects = event.type === "extend" ? [{ log: extensionLine(row, event, now), job: id }] : [];
     const [outcome] = await store.commit([{ job, effects }], { now });
     if (!outcome?.ok) continue;
-    counters.record(row, decision.events);
+    counters.record(row, decision.events, now);
     bus.announce(row, decision.events, now);
     const result = applied(row, decision);
     if (isTerminal(result.state)) waiters.settled(result);

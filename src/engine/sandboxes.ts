@@ -1,14 +1,14 @@
 import type { SandboxRefusal, SandboxRunner } from "../ports/sandbox.ts";
-import type { Parts } from "./parts.ts";
+import type { AttemptParts } from "./parts.ts";
 import type { Processor } from "./processor.ts";
 
 /** The sandboxes of one worker: opened with it, and closed with it. */
 export class Sandboxes {
   readonly #runners = new Map<Processor, SandboxRunner>();
-  readonly #parts: Parts;
+  readonly #parts: AttemptParts;
   readonly #worker: string;
 
-  constructor(parts: Parts, worker: string, processors: Iterable<Processor>, concurrency: number) {
+  constructor(parts: AttemptParts, worker: string, processors: Iterable<Processor>, concurrency: number) {
     this.#parts = parts;
     this.#worker = worker;
     const { system, logger } = parts;

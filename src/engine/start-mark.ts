@@ -80,7 +80,7 @@ export class StartMark {
     this.#attempt.row = { ...row, rev: row.rev + 1 };
     if (this.#isTold) return;
     this.#isTold = true;
-    parts.counters.record(row, STARTED);
+    parts.counters.record(row, STARTED, row.startedAt as Instant);
     parts.bus.announce(row, STARTED, row.startedAt as Instant);
   }
 

@@ -83,10 +83,10 @@ export class VerdictWrite implements Write {
     const { counters, bus, waiters, wakeSweepAt } = parts;
     const before = this.#options.before?.();
     if (before) {
-      counters.record(this.#row, before);
+      counters.record(this.#row, before, this.#row.startedAt ?? at);
       bus.announce(this.#row, before, this.#row.startedAt ?? at);
     }
-    counters.record(this.#row, this.#decision.events);
+    counters.record(this.#row, this.#decision.events, at);
     bus.announce(this.#row, this.#decision.events, at);
     const { image } = this.#decision;
     if (image.wakeAt !== null && image.state !== "active") wakeSweepAt(image.wakeAt);

@@ -213,7 +213,13 @@ export function settleFailure(
   record: ErrorRecord,
   now: Instant,
   random: Random,
-  how: { first?: LifecycleEventName; discard?: boolean; final?: boolean },
+  how: {
+    first?: LifecycleEventName;
+    discard?: boolean;
+    final?: boolean;
+    deadLetter?: boolean;
+    insist?: boolean;
+  },
 ): Decision {
   const policy = job.policy as Policy;
   const events: LifecycleEvent[] = how.first ? [{ name: how.first, error: record }] : [];
@@ -223,12 +229,13 @@ export function settleFailure(
     how.discard === true ||
     (record.type === "timeout" && record.kind === "execution" && policy.mode === "discard");
   if (isAbandoned) return discard(job, errors, now, events, false);
-  const isDead = policy.retry.onExhausted === "dead-letter";
+  const isDead = how.deadLetter === true || policy.retry.onExhausted === "dead-letter";
   const isOver =
     record.kind === "total" ||
     how.final === true ||
+    how.deadLetter === true ||
     (record.kind === "stalled" && policy.retry.onStall === "discard") ||
-    isExcepted(policy.retry.except, record.type) ||
+    (how.insist !== true && isExcepted(policy.retry.except, record.type)) ||
     job.attempt >= policy.retry.attempts;
   if (isOver) return discard(job, errors, now, events, isDead);
   const delay = backoffDelay(policy.retry.backoff, job.attempt, random);
