@@ -56,7 +56,7 @@ export class RemoteNotes {
     const { bus, clock, documentLimit } = this.#parts;
     return this.#write(id, sender, (row) => {
       const before = progressOf(row)?.value ?? 0;
-      const progress = progressText(Math.max(before, fraction), note, documentLimit);
+      const progress = progressText(Math.min(1, Math.max(before, fraction)), note, documentLimit);
       return {
         documents: { progress },
         told: () => {
