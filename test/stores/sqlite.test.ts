@@ -46,5 +46,5 @@ describe("the sqlite store beside the memory store", () => {
         subject: () => openSqliteStore({ path: freshPath(), system: productionSystem }),
       });
     }
-  }, 120_000);
+  }, 300_000);
 });

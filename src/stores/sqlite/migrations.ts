@@ -135,7 +135,7 @@ create table curfew_hints (
   },
   {
     version: 2,
-    name: "a clock that nobody can set",
+    name: "a clock that nobody can set, and versions that never come back",
     sql: `
 -- At most one row: a moment as the clocks of the machine showed it, and the time of the file at that moment.
 create table curfew_clock (
@@ -146,6 +146,10 @@ create table curfew_clock (
   wall real not null,
   time real not null
 ) strict;
+
+-- One row: no deleted record had a higher version than this.
+create table curfew_record_floor (id integer primary key check (id = 1), version integer not null) strict;
+insert into curfew_record_floor select 1, coalesce(max(version), 0) from curfew_records;
 `,
   },
 ];

@@ -1,6 +1,7 @@
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkBatch } from "../sql/limits.ts";
+import { checkUnits } from "../limits.ts";
+import { textOfUnit } from "../sql/batches.ts";
 import { commitUnits } from "./commit.ts";
 import { FileClock } from "./file-clock.ts";
 import { HintChannel } from "./hints.ts";
@@ -33,8 +34,10 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
     inspect: createInspector(connection),
     clock: () => clock.now(),
     async commit(units, { now, tx }) {
-      checkBatch(units, "units");
-      return transactions.run(units, tx, (session, batch, hints) => commitUnits(session, batch, now, hints));
+      checkUnits(units);
+      return transactions.run(units, textOfUnit, tx, (session, batch, hints) =>
+        commitUnits(session, batch, now, hints),
+      );
     },
     async listen(onHint) {
       connection.assertOpen();
