@@ -1,3 +1,4 @@
+import type { JobRow } from "../core/job/job.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxRun, SandboxRunner } from "../ports/sandbox.ts";
@@ -5,6 +6,11 @@ import type { ScopedAttempt } from "./attempt-scope.ts";
 import { cleanupFailed } from "./cleanup.ts";
 
 const UNKNOWN = "(no stack by the hard deadline; the event job.killed tells what was learned after it)";
+
+/** Names an attempt towards its sandbox: the fence grows with every claim of the job. */
+export function runKey({ id, fence }: Pick<JobRow, "id" | "fence">): string {
+  return `${id} ${fence}`;
+}
 
 /** An attempt and the sandbox that it runs in: hands on what the one says to the other. */
 export class SandboxedRun {
@@ -35,22 +41,11 @@ export class SandboxedRun {
 
   #call(): SandboxCall {
     const attempt = this.#attempt;
-    const {
-      id,
-      type,
-      queue,
-      attempt: number,
-      payload,
-      checkpoint,
-      softAt,
-      options,
-      fence,
-      heartbeat,
-    } = attempt.row;
+    const { id, type, queue, attempt: number, payload, checkpoint, softAt, options, heartbeat } = attempt.row;
     const meta = options?.meta ?? {};
     const remaining = this.#remaining;
     return {
-      key: `${id} ${fence}`,
+      key: runKey(attempt.row),
       job: { id, type, queue, attempt: number, meta, payload, checkpoint, deadline: softAt, remaining },
       silence: heartbeat,
       progress: (fraction, note) => attempt.progress(fraction, note),

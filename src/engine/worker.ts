@@ -49,7 +49,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
   readonly #running = new Map<Attempt, Lane>();
   readonly #stuck = new Set<Attempt>();
-  readonly #sandboxes: Sandboxes;
+  readonly sandboxes: Sandboxes;
   readonly #watch: Watch;
   readonly #beat: BeatLoop;
   readonly #pulse: Pulse;
@@ -81,7 +81,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       this.#lanes.set(queue, new Lane(this, queue, concurrency));
     this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
     this.#maxStuck = checkMaxStuck(options.maxStuck ?? this.#concurrency);
-    this.#sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
+    this.sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
     this.#watch = new Watch(parts, () => this.attempts());
     this.#beat = new BeatLoop(parts, this);
     this.#pulse = new Pulse(
@@ -107,7 +107,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
         ? `${this.#stuck.size} handlers are stuck past their hard deadline`
         : failing
           ? `claims from queue ${failing.queue} are failing`
-          : this.#sandboxes.problem;
+          : this.sandboxes.problem;
     return {
       ready: reason === null,
       reason,
@@ -168,7 +168,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const { clock, random } = this.parts;
     const { row } = held;
     const processor = this.#processors.get(row.type);
-    const refusal = processor && this.#sandboxes.refusal(processor);
+    const refusal = processor && this.sandboxes.refusal(processor);
     if (!processor || refusal) {
       if (refusal) this.#release(row, refusal.delay);
       else this.#releaseUnknown(row);
@@ -351,7 +351,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   runnerOf(processor: Processor): SandboxRunner | undefined {
-    return this.#sandboxes.of(processor);
+    return this.sandboxes.of(processor);
   }
 
   stuck(attempt: Attempt): void {
@@ -473,7 +473,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#giveBackHeld();
     await Promise.all([
       within(system, SHUTDOWN_GRACE, this.writer.flushed()),
-      within(system, 2 * SHUTDOWN_GRACE, this.#sandboxes.close()),
+      within(system, 2 * SHUTDOWN_GRACE, this.sandboxes.close()),
     ]);
     this.writer.abandon();
     await within(system, SHUTDOWN_GRACE, this.#beat.close());

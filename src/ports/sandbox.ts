@@ -63,6 +63,13 @@ export interface SandboxRefusal {
 
 /** Runs attempts of one processor outside of the event loop of its worker. */
 export interface SandboxRunner {
+  /**
+   * Whether an attempt under this key can be run now; a sandbox is then kept for it for a moment. If not, one is being
+   * started, and `again` is called when it is ready or is known not to come.
+   */
+  admits(key: string, again: () => void): boolean;
+  /** The attempt that was to be admitted goes elsewhere. */
+  dismiss(key: string): void;
   run(call: SandboxCall): SandboxRun;
   refusal(): SandboxRefusal | null;
   /** Ends every sandbox; resolves when their processes are gone. */

@@ -15,10 +15,12 @@ export interface SandboxOptions {
   readonly kind?: "process" | "thread";
   /** The most memory of one sandbox: the limit of its heap, and for processes of all that it takes. Default 512 MB. */
   readonly memory?: MemorySize;
-  /** The most sandboxes at once. Default: the concurrency of the worker. An attempt that waits for one spends its time. */
+  /** The most sandboxes at once. Default: the concurrency of the worker. A job that finds none free waits unstarted. */
   readonly size?: number;
   /** How many are started and loaded ahead of the jobs. Default 1. */
   readonly spare?: number;
+  /** How long it may take to start one and load the module. Default 30 s. */
+  readonly load?: Duration;
   /** After so many jobs a sandbox is replaced. Default: never. */
   readonly jobs?: number;
   /** At this age a sandbox is replaced, between two jobs. Default: never. */
@@ -38,6 +40,7 @@ const KEYS = [
   "memory",
   "size",
   "spare",
+  "load",
   "jobs",
   "age",
   "env",
@@ -91,6 +94,7 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
     open,
     size: options.size === undefined ? undefined : wholeNumber(options.size, "sandbox.size", 1),
     spare: wholeNumber(options.spare ?? 1, "sandbox.spare", 0),
+    load: parseDuration(options.load ?? "30s", "sandbox.load"),
     jobs:
       options.jobs === undefined ? Number.POSITIVE_INFINITY : wholeNumber(options.jobs, "sandbox.jobs", 1),
     age: options.age === undefined ? Number.POSITIVE_INFINITY : parseDuration(options.age, "sandbox.age"),
