@@ -62,6 +62,8 @@ export class Attempt implements ScopedAttempt {
   #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isOver = false;
+  /** The hard deadline has passed: the verdict stands, even where its writing waits for a moment. */
+  #isForced = false;
   /** Somebody else's verdict stands: this one would be refused. */
   #isLost = false;
   /** Until when the handler of a cancelled or lost job may hold its slot. */
@@ -172,7 +174,7 @@ export class Attempt implements ScopedAttempt {
 
   #returned(value: unknown): void {
     this.#ended();
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isForced) return;
     try {
       const signalled = this.#isTimedOut;
       const event = judgeReturned(value, this.processor.definition.result, this.parts, signalled);
@@ -189,7 +191,7 @@ export class Attempt implements ScopedAttempt {
 
   #threw(error: unknown): void {
     this.#ended();
-    if (!this.#isOver) this.#fail(error);
+    if (!this.#isOver && !this.#isForced) this.#fail(error);
   }
 
   /** Classified by the state of our own signal, never by the class of the error (SEMANTICS 3.5). */
@@ -278,7 +280,7 @@ export class Attempt implements ScopedAttempt {
 
   /** Called when `nextAt` has come. */
   tick(now: Instant): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isForced) return;
     const { softAt, hardAt } = this.row;
     const stallAt = this.#stallAt;
     const isSoftDue = this.#reason === undefined && softAt !== null && now >= softAt;
@@ -293,7 +295,7 @@ export class Attempt implements ScopedAttempt {
       this.parts.counters.fired(now - stallAt);
       const { heartbeat } = this.row;
       this.row = { ...this.row, stallAt };
-      this.#settle({ type: "stall", ...this.#where() });
+      this.#settle({ type: "stall", ...this.#sandbox?.hung() });
       // The verdict stands; the handler hears of it, so that it does not go on working for nothing.
       this.#abort(new TimeoutError("stalled", heartbeat ?? 0, now - stallAt + (heartbeat ?? 0), null));
       return;
@@ -315,15 +317,11 @@ export class Attempt implements ScopedAttempt {
   #force(now: Instant): void {
     this.#rejectForced?.(this.#reason as TimeoutError);
     this.parts.counters.fired(now - (this.row.hardAt as Instant));
-    this.#settle({ type: "expire", forced: true, ...this.#where() });
-  }
-
-  /** Where a sandbox hung, for the error and for the job's log. */
-  #where(): { stack?: string } {
-    const stack = this.#sandbox?.where();
-    if (stack === undefined) return {};
-    this.log(stack, undefined);
-    return { stack };
+    this.#isForced = true;
+    const settle = () =>
+      this.#isOver || this.#settle({ type: "expire", forced: true, ...this.#sandbox?.hung() });
+    if (this.#sandbox) void this.#sandbox.condemn().then(settle);
+    else settle();
   }
 
   /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
@@ -493,7 +491,7 @@ export class Attempt implements ScopedAttempt {
     if (this.#reason === undefined && softAt !== null) nextAt = softAt;
     else if (this.#isTimedOut && hardAt !== null) nextAt = hardAt;
     if (stallAt !== null && stallAt < nextAt && !(this.#reason instanceof StopError)) nextAt = stallAt;
-    if (this.#isOver) nextAt = Number.POSITIVE_INFINITY;
+    if (this.#isOver || this.#isForced) nextAt = Number.POSITIVE_INFINITY;
     this.nextAt = nextAt;
     if (nextAt !== Number.POSITIVE_INFINITY) this.#host.watch(this);
   }

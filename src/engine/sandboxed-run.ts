@@ -5,7 +5,7 @@ import type { SandboxCall, SandboxRun, SandboxRunner } from "../ports/sandbox.ts
 import type { ScopedAttempt } from "./attempt-scope.ts";
 import { cleanupFailed } from "./cleanup.ts";
 
-const UNKNOWN = "(no stack by the hard deadline; the event job.killed tells what was learned after it)";
+const UNKNOWN = "(no stack yet; the event job.killed tells what was learned after the verdict)";
 
 /** Names an attempt towards its sandbox: the fence grows with every claim of the job. */
 export function runKey({ id, fence }: Pick<JobRow, "id" | "fence">): string {
@@ -64,8 +64,16 @@ export class SandboxedRun {
     this.run.deadline(this.#attempt.row.softAt, this.#remaining);
   }
 
-  where(): string {
-    return this.run.where() ?? UNKNOWN;
+  /** The verdict has fallen; resolves in a moment, when it is known where the code hung (SEMANTICS 8.4). */
+  condemn(): Promise<void> {
+    return this.run.condemn();
+  }
+
+  /** Where the code hung, for the error; also written to the job's log. */
+  hung(): { readonly stack: string } {
+    const stack = this.run.where() ?? UNKNOWN;
+    this.#attempt.log(stack, undefined);
+    return { stack };
   }
 
   /** Ends the sandbox after the verdict; answers whether it is gone. */

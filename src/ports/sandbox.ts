@@ -49,6 +49,11 @@ export interface SandboxRun {
   abort(reason: AbortReason): void;
   /** The soft deadline moved. */
   deadline(at: Instant | null, remaining: number | null): void;
+  /**
+   * Its verdict has fallen, and nothing that it says counts any more. Resolves in a moment, when it is known where the
+   * code hung or that this will stay unknown.
+   */
+  condemn(): Promise<void>;
   /** What is known so far about where the code hangs. */
   where(): string | undefined;
   /** Ends it by force, and says what was learned on the way. */

@@ -127,12 +127,15 @@ export class Pool implements SandboxRunner, SandboxOwner {
   #start(): void {
     if (this.#closing) return;
     const { module, type, load, open } = this.#options;
-    const sandbox: Sandbox = new Sandbox(this.#host.system, this, {
-      module,
-      type,
-      load,
-      open: (events) => open(this.#host, events),
-    });
+    let sandbox: Sandbox;
+    try {
+      const plan = { module, type, load, open: (events: CarrierEvents) => open(this.#host, events) };
+      sandbox = new Sandbox(this.#host.system, this, plan);
+    } catch (error) {
+      // The system is out of processes or memory; whoever waits hears of it as of any sandbox that does not load.
+      this.#host.system.soon(() => this.#failed(error));
+      return;
+    }
     this.#all.add(sandbox);
     this.#loading.add(sandbox);
   }
@@ -149,6 +152,10 @@ export class Pool implements SandboxRunner, SandboxOwner {
   /** The job that waited for it fails with the error, unless it is known by now that all would (SEMANTICS 8.5). */
   unloadable(sandbox: Sandbox, error: unknown): void {
     this.#loading.delete(sandbox);
+    this.#failed(error);
+  }
+
+  #failed(error: unknown): void {
     if (this.#closing) return;
     this.#host.logger.error({ error, module: this.#options.module }, "a sandbox could not load its module");
     const wasOpen = this.#breaker.isOpen;

@@ -5,6 +5,7 @@ import type { System, Timer } from "../ports/system.ts";
 import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
 import { decodeError, type Order, PROTOCOL, type Report } from "./protocol.ts";
 import type { Run, RunHost } from "./run.ts";
+import { type Look, lookText } from "./stack.ts";
 import { within } from "./within.ts";
 
 /** What a sandbox tells the pool that it belongs to. */
@@ -63,10 +64,10 @@ export class Sandbox implements CarrierEvents, RunHost {
 
   /** A module may hang while it is loaded, too: in an endless loop, or in an await at its top. */
   async #neverLoaded({ module, load }: SandboxPlan): Promise<void> {
-    const where = await this.#carrier.capture(LOOK_AT_LOAD);
+    const look = await this.#carrier.capture(LOOK_AT_LOAD);
     const says = `${module}: it was not loaded within ${formatDuration(load)}`;
     const error = new CurfewError("load_timeout", `${says}; see sandbox.load`);
-    Object.defineProperty(error, "stack", { value: where });
+    Object.defineProperty(error, "stack", { value: lookText(look) });
     this.#unloadable(error);
   }
 
@@ -170,9 +171,13 @@ export class Sandbox implements CarrierEvents, RunHost {
     if (this.#state === "ready") this.#carrier.send(order);
   }
 
-  capture(limit: number): Promise<string> {
+  capture(limit: number): Promise<Look> {
     this.wasLookedInto = true;
     return this.#carrier.capture(limit);
+  }
+
+  silence(): string {
+    return this.#carrier.silence();
   }
 
   condemn(): void {

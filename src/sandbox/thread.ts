@@ -4,6 +4,7 @@ import { type Carrier, type CarrierEvents, type CarrierOptions, environmentOf } 
 import { LineReader } from "./lines.ts";
 import { MESSAGE_LIMIT, type Order, ProtocolFlaw, parseReport } from "./protocol.ts";
 import { besides } from "./reaper.ts";
+import type { Look } from "./stack.ts";
 
 /**
  * A worker thread: starts faster and takes less memory than a process, but shares the worker's fate, and nothing can
@@ -53,8 +54,12 @@ export class ThreadCarrier implements Carrier {
     return undefined;
   }
 
-  capture(): Promise<string> {
-    return Promise.resolve("(no stack: a thread cannot be asked from outside; a process can)");
+  silence(): string {
+    return "a thread cannot be seen from outside";
+  }
+
+  capture(): Promise<Look> {
+    return Promise.resolve({ because: "a thread cannot be asked from outside; a process can" });
   }
 }
 

@@ -102,6 +102,25 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(row.errors?.[0]?.stack).toBe("Its event loop was running; it waited for Timeout.");
   });
 
+  it.each([
+    ["exec", /^\(no stack: .*; it sleeps inside a native call, .*, with the process "sleep" under it\)$/],
+    ["atomics", /^It hung here:\n {4}at Atomics\.wait/],
+  ])("8.4 of what sleeps (%s) it says where, or what can be seen from outside", async (name, says) => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play(name);
+    const { where } = await stage.told("job.killed", row.id);
+    expect(row.errors?.[0]?.stack).toMatch(says);
+    expect(where).toBe(row.errors?.[0]?.stack);
+  });
+
+  it("8.4 without any grace the stack is captured right after the hard deadline, and is on the error", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("loop", null, { timeouts: { grace: "0s" } });
+    expect(row.errors).toMatchObject([{ type: "timeout", forced: true }]);
+    expect(row.errors?.[0]?.stack).toMatch(/^(It hung here:\n {4}at spin|\(no stack: )/);
+    await stage.told("job.killed", row.id);
+  });
+
   it("8.4 the capture can be switched off", async () => {
     const stage = await openStage({ concurrency: 1, capture: false });
     const row = await stage.play("loop");
