@@ -40,8 +40,9 @@ function endWithParent(): void {
   }
 }
 
-/** A thread ends with its process, so there is nothing to watch. */
+/** A thread ends with its process, so there is nothing to watch; flags of its own it has none. */
 function openPort(): (text: string) => void {
+  process.setSourceMapsEnabled(true);
   parentPort?.on("message", (text: string) => follow(JSON.parse(text) as Order));
   return (text) => parentPort?.postMessage(text);
 }

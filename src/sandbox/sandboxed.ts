@@ -2,7 +2,7 @@ import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type AnyDefinition, assertDefinition } from "../core/job/definition.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
-import type { CarrierOptions } from "./carrier.ts";
+import type { CarrierEvents, CarrierOptions } from "./carrier.ts";
 import { Pool } from "./pool.ts";
 import { ProcessCarrier } from "./process.ts";
 import { ThreadCarrier } from "./thread.ts";
@@ -86,8 +86,8 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
     ...(permissions ? permissionFlags(module, permissions) : []),
   ];
   const carrier: CarrierOptions = { memory, env, flags, captures: capture && !permissions };
-  const open = (host: SandboxHost, events: ConstructorParameters<typeof ThreadCarrier>[1]) =>
-    kind === "thread" ? new ThreadCarrier(carrier, events) : new ProcessCarrier(host.system, carrier, events);
+  const Carried = kind === "thread" ? ThreadCarrier : ProcessCarrier;
+  const open = (host: SandboxHost, events: CarrierEvents) => new Carried(host.system, carrier, events);
   return {
     module: module.href,
     type: definition.type,

@@ -20,7 +20,7 @@ interface CaptureOptions {
 
 const LONGEST_STACK = 8_000;
 /** Runs between two steps of whatever is running, on top of its stack; the positions are mapped to the sources inside. */
-const ASK = "(() => { Error.stackTraceLimit = 30; return new Error().stack; })()";
+export const ASK = "(() => { Error.stackTraceLimit = 30; return new Error().stack; })()";
 /** The frames of the question itself. */
 const OWN_FRAME = /^\s+at (\S+ \()?<anonymous>:\d+:\d+\)?$/;
 
@@ -39,7 +39,7 @@ export async function captureStack({ system, limit, open }: CaptureOptions): Pro
     const asked = question.ask(open);
     // The one that loses the race may still fail, long after anybody listens.
     asked.catch(() => {});
-    return { stack: format(await Promise.race([asked, late])) };
+    return { stack: stackOf(await Promise.race([asked, late])) };
   } catch (error) {
     return { because: (error as Error).message };
   } finally {
@@ -119,7 +119,7 @@ class Question {
 }
 
 /** It comes from code that is not trusted, which may have replaced what makes stacks. */
-function format(stack: unknown): string {
+export function stackOf(stack: unknown): string {
   if (typeof stack !== "string") throw new Error("what it answered is no stack");
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line) && !OWN_FRAME.test(line));
   if (frames.length === 0) throw new Error("what it answered is no stack");

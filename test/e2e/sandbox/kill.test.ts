@@ -33,10 +33,18 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(stage.engine.counters().stuck).toBe(0);
   });
 
-  it.each(["loop", "atomics", "cleanupHangs"])("%s in a thread", async (name) => {
+  it.each(["loop", "atomics", "hang", "cleanupHangs"])("%s in a thread", async (name) => {
     const stage = await openStage({ concurrency: 1, kind: "thread" });
     expect(await hang(stage, name)).toBeLessThan(GONE_WITHIN);
     expect(stage.engine.counters().stuck).toBe(0);
+  });
+
+  it("8.4 a loop in a thread says where, too", async () => {
+    const stage = await openStage({ concurrency: 2, kind: "thread" });
+    const timeouts = { grace: "2s" as const };
+    const rows = await Promise.all([1, 2].map(() => stage.play("logAndLoop", null, { timeouts })));
+    for (const row of rows)
+      expect(row.errors?.[0]?.stack).toMatch(/^It hung here:\n {4}at spin \(file:.*act\.ts:\d+:\d+\)\n/);
   });
 
   it("a thread inside a native call gets its verdict and counts as stuck", async () => {
