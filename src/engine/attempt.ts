@@ -128,8 +128,8 @@ export class Attempt implements ScopedAttempt {
 
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
     const schema = this.processor.definition.payload;
-    // A sandbox parses its payload inside, where a schema can make more of it than JSON.
-    if (!schema || this.processor.sandbox) return undefined;
+    // A sandbox parses its payload inside; here it is parsed only for middleware, which sees what the handler sees.
+    if (!schema || (this.processor.sandbox && this.#host.middleware.length === 0)) return undefined;
     const payload = validate(schema, JSON.parse(this.row.payload), "payload", "invalid_payload");
     if (payload instanceof Promise) return payload.then((value) => scope.setPayload(value));
     scope.setPayload(payload);

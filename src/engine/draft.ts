@@ -1,6 +1,6 @@
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
-import { type Json, toJsonText } from "../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, toJsonText } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect, Outcome } from "../ports/store.ts";
 import type { Writer } from "./writer.ts";
@@ -27,7 +27,6 @@ interface Waiting {
 }
 
 const MOST_LOG_LINES = 1_000;
-const LONGEST_LOG_LINE = 16_000;
 
 /**
  * Progress, checkpoint and log lines of one attempt on their way into the store. They are gathered until the writer
@@ -76,7 +75,7 @@ export class Draft {
       message: String(message).slice(0, 4_000),
       ...(fields && { fields }),
     };
-    const log = JSON.parse(toJsonText(line, "log", LONGEST_LOG_LINE)) as Json;
+    const log = JSON.parse(toJsonText(line, "log", LOG_LINE_LIMIT)) as Json;
     this.#effects ??= [];
     this.#effects.push({ log, job: id });
     this.#queue();

@@ -1,4 +1,7 @@
+import { refuse } from "../core/errors.ts";
+import { defineJob } from "../core/job/definition.ts";
 import type { JobRow } from "../core/job/job.ts";
+import type { PortableDefinition, PortableOptions } from "../core/job/portable.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxRun, SandboxRunner } from "../ports/sandbox.ts";
@@ -46,7 +49,18 @@ export class SandboxedRun {
     const remaining = this.#remaining;
     return {
       key: runKey(attempt.row),
-      job: { id, type, queue, attempt: number, meta, payload, checkpoint, deadline: softAt, remaining },
+      job: {
+        id,
+        type,
+        queue,
+        attempt: number,
+        meta,
+        payload,
+        checkpoint,
+        deadline: softAt,
+        documentLimit: attempt.parts.documentLimit,
+        remaining,
+      },
       silence: heartbeat,
       progress: (fraction, note) => attempt.progress(fraction, note),
       checkpoint: async (state) => attempt.checkpoint(state),
@@ -55,8 +69,18 @@ export class SandboxedRun {
         this.#aliveAt = attempt.parts.clock.now();
       },
       log: (message, fields) => attempt.log(message, fields),
+      enqueue: (definition, payload, options) => this.#enqueue(definition, payload, options),
       cleanupFailed: (error) => cleanupFailed(attempt.parts, attempt.row, error),
     };
+  }
+
+  async #enqueue(definition: PortableDefinition, payload: string, options: PortableOptions) {
+    const { refusal, parts, row } = this.#attempt;
+    if (refusal) throw refusal;
+    if ("tx" in options)
+      throw refuse("invalid_option", "options.tx", options.tx, "it cannot leave its process");
+    const job = await parts.enqueueFrom(row, defineJob(definition), JSON.parse(payload), options);
+    return { id: job.id, duplicate: job.duplicate };
   }
 
   /** The limits of the job were changed from outside. */

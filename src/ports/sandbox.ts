@@ -1,4 +1,5 @@
 import type { AnyDefinition } from "../core/job/definition.ts";
+import type { PortableDefinition, PortableOptions } from "../core/job/portable.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
@@ -15,6 +16,8 @@ export interface SandboxJob {
   readonly payload: string;
   readonly checkpoint: string | null;
   readonly deadline: Instant | null;
+  /** The most bytes of a result, a checkpoint, a note of progress or a payload. */
+  readonly documentLimit: number;
   /** Milliseconds until the soft signal when this was written; a sandbox has no clock in common with the store. */
   readonly remaining: number | null;
 }
@@ -34,6 +37,12 @@ export interface SandboxCall {
   alive(): void;
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void;
   cleanupFailed(error: unknown): void;
+  /** Enqueues on behalf of this job (SEMANTICS 4.7). What comes from a sandbox is checked like what any user writes. */
+  enqueue(
+    definition: PortableDefinition,
+    payload: string,
+    options: PortableOptions,
+  ): Promise<{ readonly id: string; readonly duplicate: boolean }>;
 }
 
 export interface SandboxEnd {

@@ -1,8 +1,17 @@
 import type { AbortReason } from "../core/job/reasons.ts";
+import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxEnd, SandboxRun } from "../ports/sandbox.ts";
 import type { System, Timer } from "../ports/system.ts";
-import { decodeError, decodeSnooze, encodeError, encodeReason, type Order, type Report } from "./protocol.ts";
+import {
+  decodeError,
+  decodeSnooze,
+  encodeError,
+  encodeReason,
+  MOST_LINES,
+  type Order,
+  type Report,
+} from "./protocol.ts";
 import { type Look, lookText } from "./stack.ts";
 import { within } from "./within.ts";
 
@@ -27,7 +36,6 @@ const LAST_LOOK = 100;
 const TOO_LATE = `nothing was learned within ${LAST_LOOK} ms after the verdict`;
 /** How long before a stall its stack is looked at. */
 const LOOK_AHEAD = 700;
-const MOST_LINES = 500;
 
 /** One attempt on its way through a pool: it waits for a sandbox, runs in it, and ends with it or before it. */
 export class Run implements SandboxRun {
@@ -117,7 +125,10 @@ export class Run implements SandboxRun {
     if (report.say === "progress") {
       this.#lastProgress = report.fraction;
       call.progress(report.fraction, report.note);
-    } else if (report.say === "checkpoint") this.#checkpoint(report.number, report.state);
+    } else if (report.say === "checkpoint") this.#answer(report.number, call.checkpoint(report.state));
+    else if (report.say === "enqueue")
+      this.#answer(report.number, call.enqueue(report.definition, report.payload, report.options));
+    else if (report.say === "print") this.line(report.stream, report.text);
     else if (report.say === "beat") call.beat();
     else if (report.say === "heard") this.#heard(report.resources);
     else if (report.say === "cleanup_failed") call.cleanupFailed(decodeError(report.error));
@@ -145,11 +156,17 @@ export class Run implements SandboxRun {
     this.#settle(() => this.#reject(error));
   }
 
-  #checkpoint(number: number, state: Parameters<SandboxCall["checkpoint"]>[0]): void {
+  #answer(number: number, done: Promise<unknown>): void {
     const { key } = this.call;
-    this.call.checkpoint(state).then(
-      () => this.#host?.send({ say: "kept", key, number }),
-      (error) => this.#host?.send({ say: "kept", key, number, error: encodeError(error) }),
+    done.then(
+      (value) =>
+        this.#host?.send({
+          say: "answer",
+          key,
+          number,
+          ...(value !== undefined && { value: value as Json }),
+        }),
+      (error) => this.#host?.send({ say: "answer", key, number, error: encodeError(error) }),
     );
   }
 

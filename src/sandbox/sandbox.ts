@@ -95,8 +95,12 @@ export class Sandbox implements CarrierEvents, RunHost {
       this.#loaded(report);
       return;
     }
-    // Late talk of an attempt that this sandbox has left behind.
-    if (report.say === "crashed" || report.key !== this.#run?.call.key) return;
+    if (report.say === "crashed") return;
+    if (report.key !== this.#run?.call.key) {
+      // Late talk of an attempt that this sandbox has left behind; its output is for the worker's own log.
+      if (report.say === "print") this.#owner.line(report.stream, report.text);
+      return;
+    }
     if (report.say !== "idle") {
       this.#run.hear(report);
       if (this.#run.isOver)

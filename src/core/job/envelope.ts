@@ -80,7 +80,7 @@ export interface EnqueueContext {
   readonly documentLimit?: number;
 }
 
-const KEYS = [
+export const ENQUEUE_KEYS = [
   "id",
   "queue",
   "priority",
@@ -114,7 +114,7 @@ export function prepareStencil<Input>(
 ): Stencil {
   assertDefinition(definition, "definition");
   const said = options ?? {};
-  refuseUnknownKeys(said, "options", KEYS);
+  refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
   }
