@@ -1,6 +1,6 @@
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
-import { type Json, LOG_LINE_LIMIT, toJsonText } from "../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect, Outcome } from "../ports/store.ts";
 import type { Writer } from "./writer.ts";
@@ -25,8 +25,6 @@ interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
-
-const MOST_LOG_LINES = 1_000;
 
 /**
  * Progress, checkpoint and log lines of one attempt on their way into the store. They are gathered until the writer
@@ -66,7 +64,7 @@ export class Draft {
   }
 
   log(at: Instant, message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    if (this.#logLines >= MOST_LOG_LINES) return;
+    if (this.#logLines >= LOG_LINES_LIMIT) return;
     this.#logLines += 1;
     const { id, attempt } = this.#row();
     const line: LogLine = {

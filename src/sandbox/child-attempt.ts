@@ -2,9 +2,10 @@ import { type AnyDefinition, assertDefinition } from "../core/job/definition.ts"
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
 import { portableDefinition, portableOptions } from "../core/job/portable.ts";
 import { type AbortReason, Snooze } from "../core/job/reasons.ts";
-import { type Json, LOG_LINE_LIMIT, toJsonText, validate } from "../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText, validate } from "../core/schema.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
 import { Output, writingTo } from "./child-output.ts";
+import { Latest } from "./child-pace.ts";
 import { Questions } from "./child-questions.ts";
 import { type ErrorText, encodeError, encodeSnooze, type Report } from "./protocol.ts";
 
@@ -32,6 +33,8 @@ export class ChildAttempt {
   readonly #hooks: Hook[] = [];
   readonly #questions: Questions;
   readonly #output: Output;
+  readonly #latest: { readonly progress: Latest; readonly beat: Latest };
+  #logLines = 0;
   readonly #limit: number;
   #deadline: number | null;
   /** On this process's own monotonic clock. */
@@ -54,6 +57,7 @@ export class ChildAttempt {
     this.#onIdle = onIdle;
     this.#questions = new Questions(tell);
     this.#output = new Output(key, tell);
+    this.#latest = { progress: new Latest(tell), beat: new Latest(tell) };
     this.#limit = Math.min(job.documentLimit, DOCUMENT_LIMIT);
     this.#deadline = job.deadline;
     this.#softAt = performance.now() + (job.remaining ?? Number.POSITIVE_INFINITY);
@@ -96,6 +100,7 @@ export class ChildAttempt {
   #settle(report: Report): void {
     this.#hasSettled = true;
     this.#output.flush();
+    this.#latest.progress.flush();
     this.#tell(report);
     this.#idleIfDone();
   }
@@ -154,7 +159,8 @@ export class ChildAttempt {
   #progress(fraction: number, note: Json | undefined): void {
     const value = Number.isFinite(fraction) ? fraction : 0;
     if (note !== undefined) toJsonText(note, "progress", this.#limit);
-    this.#tell({ say: "progress", key: this.key, fraction: value, ...(note !== undefined && { note }) });
+    const { progress } = this.#latest;
+    progress.say({ say: "progress", key: this.key, fraction: value, ...(note !== undefined && { note }) });
   }
 
   #log(text: string, fields: { readonly [key: string]: Json } | undefined): void {
@@ -162,7 +168,8 @@ export class ChildAttempt {
     // As long as the line that will be kept, so that one which is too long is refused where it is written.
     if (fields)
       toJsonText({ at: 10 ** 12, attempt: this.#job.attempt, message, fields }, "log", LOG_LINE_LIMIT);
-    this.#tell({ say: "log", key: this.key, message, ...(fields && { fields }) });
+    if (this.#logLines++ < LOG_LINES_LIMIT)
+      this.#tell({ say: "log", key: this.key, message, ...(fields && { fields }) });
   }
 
   #onCleanup(hook: Hook): void {
@@ -188,7 +195,7 @@ export class ChildAttempt {
       progress: (fraction: number, note?: Json) => this.#progress(fraction, note),
       checkpoint: (state: Json) => this.#checkpoint(state),
       lastCheckpoint: checkpoint === null ? undefined : JSON.parse(checkpoint),
-      beat: () => this.#tell({ say: "beat", key: this.key }),
+      beat: () => this.#latest.beat.say({ say: "beat", key: this.key }),
       log: (message: string, fields?: { readonly [key: string]: Json }) => this.#log(message, fields),
       onCleanup: (hook: Hook) => this.#onCleanup(hook),
       enqueue: (definition: AnyDefinition, payload: unknown, options?: EnqueueOptions) =>

@@ -23,6 +23,7 @@ const DEBUGGER_LINE =
 /** The line comes from code that is not trusted: it may name a port of this machine and nothing else. */
 const DEBUGGER_URL = /ws:\/\/127\.0\.0\.1:\d+\/\S+/;
 const NICE = 5;
+const FEW_LINES = 50;
 
 /** A child process at the head of a process group of its own, so that one signal ends it and all it has started. */
 export class ProcessCarrier implements Carrier {
@@ -71,7 +72,16 @@ export class ProcessCarrier implements Carrier {
     const frames = new FrameReader();
     pipe.on("data", (chunk: Buffer) => {
       try {
-        for (const line of frames.push(chunk)) this.#hear(line);
+        let count = 0;
+        for (const line of frames.push(chunk)) {
+          this.#hear(line);
+          count += 1;
+        }
+        // A child that talks without end is read one chunk per turn, so that others are heard, too.
+        if (count > FEW_LINES) {
+          pipe.pause();
+          this.#system.soon(() => pipe.resume());
+        }
       } catch (error) {
         pipe.removeAllListeners("data");
         pipe.resume();

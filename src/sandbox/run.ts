@@ -10,10 +10,14 @@ import {
   encodeReason,
   MOST_LINES,
   type Order,
+  ProtocolFlaw,
   type Report,
 } from "./protocol.ts";
 import { type Look, lookText } from "./stack.ts";
 import { within } from "./within.ts";
+
+/** A child of ours waits with the next one; see `child-questions.ts`. */
+const MOST_QUESTIONS = 1_000;
 
 /** What a run asks of the sandbox that it was given to. */
 export interface RunHost {
@@ -62,6 +66,7 @@ export class Run implements SandboxRun {
   #lastProgress: number | undefined;
   #lastLog: string | undefined;
   #lines = 0;
+  #questions = 0;
 
   constructor(system: System, call: SandboxCall) {
     this.#system = system;
@@ -158,7 +163,12 @@ export class Run implements SandboxRun {
 
   #answer(number: number, done: Promise<unknown>): void {
     const { key } = this.call;
-    done.then(
+    this.#questions += 1;
+    if (this.#questions > MOST_QUESTIONS) throw new ProtocolFlaw("asking for too much at once");
+    const answered = done.finally(() => {
+      this.#questions -= 1;
+    });
+    answered.then(
       (value) =>
         this.#host?.send({
           say: "answer",

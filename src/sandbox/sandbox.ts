@@ -52,6 +52,7 @@ export class Sandbox implements CarrierEvents, RunHost {
   readonly #loading: Timer;
   #onGone: (() => void)[] = [];
   #isOutOfMemory = false;
+  #loadedMemory = 0;
 
   constructor(system: System, owner: SandboxOwner, what: SandboxPlan) {
     this.#system = system;
@@ -80,8 +81,10 @@ export class Sandbox implements CarrierEvents, RunHost {
     return this.#run !== undefined;
   }
 
+  /** Bytes that it takes beyond what Node and the module took when it was loaded. */
   get memory(): number | undefined {
-    return this.#carrier.memory();
+    const memory = this.#carrier.memory();
+    return memory === undefined ? undefined : memory - this.#loadedMemory;
   }
 
   begin(run: Run): void {
@@ -128,6 +131,7 @@ export class Sandbox implements CarrierEvents, RunHost {
     }
     this.#loading.cancel();
     this.#state = "ready";
+    this.#loadedMemory = this.#carrier.memory() ?? 0;
     this.#owner.ready(this);
   }
 

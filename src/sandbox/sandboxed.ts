@@ -13,7 +13,10 @@ export type MemorySize = `${number}mb` | `${number}gb`;
 export interface SandboxOptions {
   /** A child process, which can always be killed, or a worker thread, which cannot inside a native call. Default process. */
   readonly kind?: "process" | "thread";
-  /** The most memory of one sandbox: the limit of its heap, and for processes of all that it takes. Default 512 MB. */
+  /**
+   * The most memory of one sandbox: the limit of its heap, and on Linux of all that a process takes beyond what it took
+   * when its module was loaded. Default 512 MB.
+   */
   readonly memory?: MemorySize;
   /** The most sandboxes at once. Default: the concurrency of the worker. A job that finds none free waits unstarted. */
   readonly size?: number;

@@ -170,6 +170,14 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
     await wait(700);
     return { before, after, isAborted: context.signal.aborted };
   },
+  reportFlood: ({ progress, beat, log }, count: never) => {
+    for (let nth = 1; nth <= (count as number); nth++) {
+      progress(nth / (count as number), nth);
+      beat();
+      log(`line ${nth}`);
+    }
+    return "done";
+  },
   afterTalk: async () => {
     talk?.();
     await wait(50);

@@ -122,6 +122,15 @@ describe("the context inside", () => {
     expect(await stage.lines(row.id)).toEqual([]);
   });
 
+  it.each(KINDS)("a flood of reports from a %s is thinned out, and the last one counts", async (kind) => {
+    const stage = await openStage({ concurrency: 1, kind });
+    const row = await stage.play("reportFlood", 50_000, { timeouts: { attempt: "20s" } });
+    expect(row).toMatchObject({ state: "completed", progress: '{"value":1,"note":50000}' });
+    expect((await stage.lines(row.id)).at(-1)).toBe("line 1000");
+    await stage.told("job.completed", row.id);
+    expect(stage.events.filter(({ name }) => name === "job.progress").length).toBeLessThan(10_000);
+  });
+
   it("middleware sees the payload that the handler sees", async () => {
     const { engine, seen } = await openGreeting("process");
     const job = await engine.enqueue(greet, { at: "2031-05-06T00:00:00Z", times: 5 });
