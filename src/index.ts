@@ -23,6 +23,7 @@ export type { Engine } from "./engine/engine.ts";
 export { JobFailedError, type JobHandle } from "./engine/handle.ts";
 export {
   type AttemptContext,
+  type CleanupHook,
   type Handler,
   type Middleware,
   type Processor,

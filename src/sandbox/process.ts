@@ -151,6 +151,7 @@ export class ProcessCarrier implements Carrier {
     const { captures } = this.#options;
     const { pid } = this.#child;
     if (!captures || pid === undefined) return { because: "its capture is switched off" };
+    if (process.platform === "win32") return { because: "this system has no SIGUSR1" };
     const open = () => {
       this.#debugger ??= this.#openDebugger();
       return this.#debugger;

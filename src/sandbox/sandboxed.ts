@@ -125,8 +125,8 @@ function parseMemory(value: unknown): number {
   return size;
 }
 
-/** Flags that belong to one process: its debugger, its script given as text, its watcher. */
-const OWN_FLAGS = /^--(inspect|watch|test|input-type|max-old-space-size|permission|allow-)/;
+/** Flags that belong to one process: its debugger, its script given as text, its watcher, its limits. */
+const OWN_FLAGS = /^--(inspect|disable-sigusr1|watch|test|input-type|max-old-space-size|permission|allow-)/;
 const OWN_TEXTS = new Set(["-e", "--eval", "-p", "-pe", "--print"]);
 
 /** What makes modules loadable in this process makes them loadable in a child. */
