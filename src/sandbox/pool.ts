@@ -28,6 +28,8 @@ export interface PoolOptions {
   readonly age: number;
   /** Bytes. */
   readonly memory: number;
+  /** Whether what is opened would outlive this process: threads do not. */
+  readonly reaps: boolean;
 }
 
 const MEMORY_EVERY = 250;
@@ -54,7 +56,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#size = options.size ?? host.concurrency;
     this.#gate = new Gate(host.system, () => this.#serve());
     this.#breaker = new Breaker(host.system, () => this.#start());
-    reaper.hold();
+    if (options.reaps) reaper.hold();
     this.#fill();
   }
 
@@ -221,6 +223,6 @@ export class Pool implements SandboxRunner, SandboxOwner {
     await Promise.resolve();
     this.#serve();
     await within(this.#host.system, CLOSE_WITHIN, Promise.all(gone));
-    await reaper.release();
+    if (this.#options.reaps) await reaper.release();
   }
 }

@@ -102,6 +102,7 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
       options.jobs === undefined ? Number.POSITIVE_INFINITY : wholeNumber(options.jobs, "sandbox.jobs", 1),
     age: options.age === undefined ? Number.POSITIVE_INFINITY : parseDuration(options.age, "sandbox.age"),
     memory: memory * MEGABYTE,
+    reaps: kind === "process",
   };
 }
 
