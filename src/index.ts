@@ -24,6 +24,7 @@ export { JobFailedError, type JobHandle } from "./engine/handle.ts";
 export { EnqueueFailedError } from "./engine/intake.ts";
 export {
   type AttemptContext,
+  type CleanupHook,
   type Handler,
   type Middleware,
   type Processor,

@@ -58,6 +58,8 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
   #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isOver = false;
+  /** The hard deadline has passed: the verdict stands, even where its writing waits for a moment. */
+  #isForced = false;
   /** Somebody else's verdict stands: this one would be refused. */
   #isLost = false;
   /** Until when the handler of a cancelled or lost job may hold its slot. */
@@ -123,8 +125,8 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
     const schema = this.processor.definition.payload;
-    // A sandbox parses its payload inside, where a schema can make more of it than JSON.
-    if (!schema || this.processor.sandbox) return undefined;
+    // A sandbox parses its payload inside; here it is parsed only for middleware, which sees what the handler sees.
+    if (!schema || (this.processor.sandbox && this.#host.middleware.length === 0)) return undefined;
     const payload = validate(schema, JSON.parse(this.row.payload), "payload", "invalid_payload");
     if (payload instanceof Promise) return payload.then((value) => scope.setPayload(value));
     scope.setPayload(payload);
@@ -169,7 +171,7 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   #returned(value: unknown): void {
     this.#ended();
-    if (this.#isOver) {
+    if (this.#isOver || this.#isForced) {
       this.#ignored();
       return;
     }
@@ -189,7 +191,7 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   #threw(error: unknown): void {
     this.#ended();
-    if (this.#isOver) this.#ignored();
+    if (this.#isOver || this.#isForced) this.#ignored();
     else this.#fail(error);
   }
 
@@ -285,7 +287,7 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   /** Called when `nextAt` has come. */
   tick(now: Instant): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isForced) return;
     const { softAt, hardAt } = this.row;
     const stallAt = this.#stallAt;
     const isSoftDue = this.#reason === undefined && softAt !== null && now >= softAt;
@@ -314,7 +316,7 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
     const heartbeat = this.row.heartbeat ?? 0;
     this.row = { ...this.row, stallAt };
     this.#reason ??= new TimeoutError("stalled", heartbeat, now - stallAt + heartbeat, null);
-    this.#settle({ type: "stall", ...this.#where() });
+    this.#settle({ type: "stall", ...this.#sandbox?.hung() });
     // The verdict stands; the handler hears of it, so that it does not go on working for nothing.
     this.#abort(this.#reason);
   }
@@ -326,15 +328,11 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   #force(now: Instant): void {
     this.parts.counters.fired(now - (this.row.hardAt as Instant));
-    this.#settle({ type: "expire", forced: true, ...this.#where() });
-  }
-
-  /** Where a sandbox hung, for the error and for the job's log. */
-  #where(): { stack?: string } {
-    const stack = this.#sandbox?.where();
-    if (stack === undefined) return {};
-    this.log(stack, undefined);
-    return { stack };
+    this.#isForced = true;
+    const settle = () =>
+      this.#isOver || this.#settle({ type: "expire", forced: true, ...this.#sandbox?.hung() });
+    if (this.#sandbox) void this.#sandbox.condemn().then(settle);
+    else settle();
   }
 
   /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
@@ -484,7 +482,7 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
     if (this.#reason === undefined && softAt !== null) nextAt = softAt;
     else if (this.#isTimedOut && hardAt !== null) nextAt = hardAt;
     if (stallAt !== null && stallAt < nextAt && !(this.#reason instanceof StopError)) nextAt = stallAt;
-    if (this.#isOver) nextAt = Number.POSITIVE_INFINITY;
+    if (this.#isOver || this.#isForced) nextAt = Number.POSITIVE_INFINITY;
     this.nextAt = nextAt;
     if (nextAt !== Number.POSITIVE_INFINITY) this.#host.watch(this);
   }

@@ -1,6 +1,6 @@
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
-import { type Json, toJsonText } from "../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect, Outcome, Refused } from "../ports/store.ts";
 import type { Writer } from "./writer.ts";
@@ -31,9 +31,6 @@ interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
-
-const MOST_LOG_LINES = 1_000;
-const LONGEST_LOG_LINE = 16_000;
 
 /**
  * Progress, checkpoint and log lines of one attempt on their way into the store. They are gathered until the writer
@@ -73,7 +70,7 @@ export class Draft {
   }
 
   log(at: Instant, message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    if (this.#logLines >= MOST_LOG_LINES) return;
+    if (this.#logLines >= LOG_LINES_LIMIT) return;
     this.#logLines += 1;
     const { id, attempt } = this.#attempt.row;
     const line: LogLine = {
@@ -82,7 +79,7 @@ export class Draft {
       message: String(message).slice(0, 4_000),
       ...(fields && { fields }),
     };
-    const log = JSON.parse(toJsonText(line, "log", LONGEST_LOG_LINE)) as Json;
+    const log = JSON.parse(toJsonText(line, "log", LOG_LINE_LIMIT)) as Json;
     this.#effects ??= [];
     this.#effects.push({ log, job: id });
     this.#queue();

@@ -53,6 +53,12 @@ export type Handler<Payload, Result> = (
   context: AttemptContext<Payload>,
 ) => Returned<Result> | Promise<Returned<Result>>;
 
+/** What the module of a sandbox may export as `onCleanup`: it runs at the signal of each of its attempts. */
+export type CleanupHook<Definition> =
+  Definition extends JobDefinition<unknown, infer Payload, unknown>
+    ? (context: AttemptContext<Payload>) => void | Promise<void>
+    : never;
+
 /** A definition and the function that runs its attempts. */
 export interface Processor {
   readonly definition: AnyDefinition;

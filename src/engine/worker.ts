@@ -52,7 +52,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
   readonly #running = new Map<Attempt, Lane>();
   readonly #stuck: StuckHandlers;
-  readonly #sandboxes: Sandboxes;
+  readonly sandboxes: Sandboxes;
   readonly #watch: Watch;
   readonly #beat: BeatLoop;
   readonly #pulse: Pulse;
@@ -82,7 +82,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       this.#lanes.set(queue, new Lane(this, queue, concurrency));
     this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
     this.#stuck = new StuckHandlers(parts, this.id, checkMaxStuck(options.maxStuck ?? this.#concurrency));
-    this.#sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
+    this.sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
     this.#watch = new Watch(parts, () => this.attempts());
     this.#beat = new BeatLoop(parts, this);
     this.#pulse = new Pulse(
@@ -108,7 +108,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
         ? `${this.#stuck.size} handlers are stuck past their hard deadline`
         : failing
           ? `claims from queue ${failing.queue} are failing`
-          : this.#sandboxes.problem;
+          : this.sandboxes.problem;
     return {
       ready: reason === null,
       reason,
@@ -168,7 +168,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const { clock, random } = this.parts;
     const { row } = held;
     const processor = this.#processors.get(row.type);
-    const refusal = processor && this.#sandboxes.refusal(processor);
+    const refusal = processor && this.sandboxes.refusal(processor);
     if (!processor || refusal) {
       if (refusal) this.#release(row, refusal.delay);
       else this.#releaseUnknown(row);
@@ -356,7 +356,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   runnerOf(processor: Processor): SandboxRunner | undefined {
-    return this.#sandboxes.of(processor);
+    return this.sandboxes.of(processor);
   }
 
   stuck(attempt: Attempt): void {
@@ -451,7 +451,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#giveBackHeld();
     await Promise.all([
       within(system, SHUTDOWN_GRACE, this.writer.flushed()),
-      within(system, 2 * SHUTDOWN_GRACE, this.#sandboxes.close()),
+      within(system, 2 * SHUTDOWN_GRACE, this.sandboxes.close()),
     ]);
     this.writer.abandon();
     await within(system, SHUTDOWN_GRACE, this.#beat.close());

@@ -84,7 +84,7 @@ export interface EnqueueContext {
   readonly wire?: JobOptions["wire"] | undefined;
 }
 
-const KEYS = [
+export const ENQUEUE_KEYS = [
   "id",
   "queue",
   "priority",
@@ -118,7 +118,7 @@ export function prepareStencil<Input>(
 ): Stencil {
   assertDefinition(definition, "definition");
   const said = options ?? {};
-  refuseUnknownKeys(said, "options", KEYS);
+  refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
   }
