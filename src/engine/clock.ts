@@ -71,7 +71,7 @@ export class EngineClock {
   /** The earliest that it may be now: what decides that something is due, so that nothing fires early. */
   now(): Instant {
     const monotonic = this.#system.monotonic();
-    const at = Math.floor(monotonic + this.#widened(monotonic).lower - this.#aheadBy(monotonic));
+    const at = Math.floor(monotonic + this.#lowerAt(monotonic) - this.#aheadBy(monotonic));
     if (at > this.#lastNow) this.#lastNow = at;
     return this.#lastNow;
   }
@@ -82,7 +82,7 @@ export class EngineClock {
     // Monotonic time stands still while the machine sleeps: it is later than it seems by as much.
     const slept = this.#asleep() - this.#sleptAtSample;
     if (slept > WALL_JUMP && !this.#isSampling) this.sample().catch(() => {});
-    const at = Math.ceil(monotonic + this.#widened(monotonic).upper - this.#aheadBy(monotonic) + slept);
+    const at = Math.ceil(monotonic + this.#upperAt(monotonic) - this.#aheadBy(monotonic) + slept);
     return Math.max(at, this.#lastNow);
   }
 
@@ -100,11 +100,11 @@ export class EngineClock {
     const receivedAt = this.#system.monotonic();
     // Stores answer in whole milliseconds, so the true reading may be almost one later than what they said.
     const read: Bounds = { at: sentAt, lower: instant - receivedAt, upper: instant + 1 - sentAt };
-    const known = this.#widened(sentAt);
-    const latest = known.upper + slept - this.#sleptAtSample;
-    const jump = Math.max(0, read.lower - latest) + Math.min(0, read.upper - known.lower);
+    const earliest = this.#lowerAt(sentAt);
+    const latest = this.#upperAt(sentAt) + slept - this.#sleptAtSample;
+    const jump = Math.max(0, read.lower - latest) + Math.min(0, read.upper - earliest);
     if (jump === 0) {
-      const lower = Math.max(read.lower, known.lower);
+      const lower = Math.max(read.lower, earliest);
       this.#bounds = { at: sentAt, lower, upper: Math.min(read.upper, latest) };
     } else {
       this.#bounds = read;
@@ -119,10 +119,17 @@ export class EngineClock {
     return this.#system.monotonic() + this.#asleep();
   }
 
-  #widened(monotonic: number): Bounds {
-    const { at, lower, upper } = this.#bounds;
-    const drift = Math.max(0, monotonic - at) * this.#drift;
-    return { at: monotonic, lower: lower - drift, upper: upper + drift };
+  #lowerAt(monotonic: number): number {
+    return this.#bounds.lower - this.#drifted(monotonic);
+  }
+
+  #upperAt(monotonic: number): number {
+    return this.#bounds.upper + this.#drifted(monotonic);
+  }
+
+  /** How far the clocks may have run apart since the last reading. */
+  #drifted(monotonic: number): number {
+    return Math.max(0, monotonic - this.#bounds.at) * this.#drift;
   }
 
   /** What is left of a jump of the store's clock that this one does not make with it. */

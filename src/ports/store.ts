@@ -198,6 +198,8 @@ export interface JobWrite {
   readonly documents?: JobDocuments;
   /** The fence from now on: an outsider's verdict voids the one that an attempt holds. */
   readonly nextFence?: Fence;
+  /** Its holder shall hear at once that somebody wrote the row, although its fence still holds. */
+  readonly tell?: true;
   /** Delete the job instead of keeping it, and its log with it. */
   readonly drop?: true;
 }
@@ -226,14 +228,15 @@ export type Effect =
  * has moved on. `conflict`: a record guard failed. `gone`: there is no such job. `at` says where the job stands, so that
  * a writer whose reply was lost can recognise its own success; after a `conflict` it may be null.
  */
-export type Outcome =
-  | { readonly ok: true }
-  | {
-      readonly ok: false;
-      readonly because: "lost" | "stale" | "conflict" | "gone";
-      readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
-    };
+export type Outcome = { readonly ok: true } | Refused;
 
+export interface Refused {
+  readonly ok: false;
+  readonly because: "lost" | "stale" | "conflict" | "gone";
+  readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
+}
+
+/** `lost`: the fence of a claimed job was voided, or its row changed under it; whoever holds it asks what is left. */
 export type Hint = { readonly ready: string } | { readonly settled: JobId } | { readonly lost: JobId };
 
 export interface JobFilter {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Discard, LATENESS_BOUNDS, processor, type RungOptions } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createSimSystem, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
 import {
   deaf,
@@ -244,7 +245,7 @@ describe("3.10 one clock", () => {
     const inner = storeOn(system);
     const store = { ...inner, clock: async () => (await inner.clock()) - stepped };
     const { Engine } = await import("../../src/engine/engine.ts");
-    const engine = await Engine.open({ system, store });
+    const engine = await Engine.open({ system, store, logger: silentLogger });
     const seen: number[] = [];
     for (let nth = 0; nth < 200; nth++) {
       if (nth === 50) stepped = 10_000;
@@ -263,7 +264,7 @@ describe("3.10 one clock", () => {
     const inner = storeOn(system);
     const store = { ...inner, clock: async () => (await inner.clock()) + drift };
     const { Engine } = await import("../../src/engine/engine.ts");
-    const engine = await Engine.open({ system, store });
+    const engine = await Engine.open({ system, store, logger: silentLogger });
     drift = 5_000;
     await system.advance(29_999);
     expect(engine.now()).toBe(START + 29_999);

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import { realSystem } from "../../src/engine/system.ts";
 import { type AttemptContext, defineJob, processor } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import type { Store } from "../../src/ports/store.ts";
 import type { MachineClock, System } from "../../src/ports/system.ts";
 import { machineClock } from "../../src/stores/sqlite/machine-clock.ts";
@@ -182,7 +183,7 @@ describe("engines on one file while the wall clock is set", () => {
     let set = 0;
     const machine = machineClock() as MachineClock;
     const system: System = { ...realSystem, wall: () => realSystem.wall() + set, machine };
-    const openEngine = async () => Engine.open({ store: await open(system), system });
+    const openEngine = async () => Engine.open({ store: await open(system), system, logger: silentLogger });
     const definition = defineJob({ type: "waits", timeouts: { attempt: "1s", grace: "0s" } });
     const later = defineJob({ type: "later" });
     const began = performance.now();

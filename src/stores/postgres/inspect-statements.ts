@@ -1,7 +1,5 @@
 import { DONE, LIVE, type Statement } from "./statements.ts";
 
-/** What people ask. These have no names, so that each is planned for the filter it has. */
-
 /**
  * A page of jobs by id. $1 queue, $2 type, $3 state, $4 dead letter, $5 after this id (each may be null), $6 limit.
  * Unnamed, so that each page is planned for the filter it has.

@@ -104,9 +104,10 @@ export function forgetLogs(session: Session, ids: readonly JobId[]): void {
   if (ids.length > 0 && session.get(ANY_LOG)) session.run(FORGET_LOGS, [JSON.stringify(ids)]);
 }
 
-function addHints(hints: HintBatch, place: Place, { id, image, nextFence }: JobWrite): void {
+function addHints(hints: HintBatch, place: Place, { id, image, nextFence, tell }: JobWrite): void {
   const state = image?.state ?? place.state;
-  if (place.state === "active" && (nextFence ?? place.fence) !== place.fence) hints.lost(id);
+  const isVoided = (nextFence ?? place.fence) !== place.fence;
+  if (place.state === "active" && (isVoided || tell)) hints.lost(id);
   if (isTerminal(state) && !isTerminal(place.state)) hints.settled(id);
   if (state === "available" && place.state !== "available") hints.ready(place.queue);
 }
