@@ -110,14 +110,41 @@ export interface Stencil {
   readonly options: JobOptions | null;
 }
 
-/** Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). */
+/** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
+const lastStencils = new WeakMap<
+  object,
+  { readonly queueRung: Rung | undefined; readonly engineRung: Rung | undefined; readonly stencil: Stencil }
+>();
+
+/**
+ * Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). Many jobs of one definition are
+ * enqueued within a millisecond, and those that say nothing more share a stencil: it would come out the same, and
+ * stores write jobs off one stencil together.
+ */
 export function prepareStencil<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   options: EnqueueOptions | undefined,
   context: EnqueueContext,
 ): Stencil {
   assertDefinition(definition, "definition");
-  const said = options ?? {};
+  const { parent, isPending, visibility, wire, engineRung } = context;
+  if (options !== undefined || parent || isPending || visibility !== undefined || wire)
+    return newStencil(definition, options ?? {}, context);
+  const queueRung = context.queueRung?.(definition.queue);
+  const last = lastStencils.get(definition);
+  const isSame =
+    last?.stencil.createdAt === context.now && last.queueRung === queueRung && last.engineRung === engineRung;
+  if (isSame) return last.stencil;
+  const stencil = newStencil(definition, {}, context);
+  lastStencils.set(definition, { queueRung, engineRung, stencil });
+  return stencil;
+}
+
+function newStencil<Input>(
+  definition: JobDefinition<Input, unknown, unknown>,
+  said: EnqueueOptions,
+  context: EnqueueContext,
+): Stencil {
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
