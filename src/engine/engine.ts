@@ -30,7 +30,7 @@ import { EngineClock } from "./clock.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
 import { JobHandle } from "./handle.ts";
-import { Intake } from "./intake.ts";
+import { foundOr, Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { PruneLoop } from "./loops/prune.ts";
 import { SweepLoop } from "./loops/sweep.ts";
@@ -196,8 +196,11 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
-  #store(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, clock } = this.#parts;
+  #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock, random } = this.#parts;
+    const jobs = stamped.every(({ fresh }) => fresh)
+      ? stamped
+      : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
     if (tx === undefined) return this.#intake.enqueue(jobs);
     if (!store.capabilities.tx) {
       throw refuse(

@@ -1,6 +1,7 @@
 import { CurfewError } from "../core/errors.ts";
 import type { NewJob } from "../core/job/envelope.ts";
-import type { JobId } from "../core/job/job.ts";
+import { fenceSalt, type JobId } from "../core/job/job.ts";
+import type { Random } from "../core/random.ts";
 import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import type { Parts } from "./parts.ts";
 
@@ -33,6 +34,11 @@ const BULK = 100;
 const BULK_LANES = 2;
 const TRIES = 4;
 const FIRST_BACKOFF = 25;
+
+/** A job whose id may be known already: it is found, or begins with a fence that no earlier one has had. */
+export function foundOr(job: NewJob, random: Random): NewJob {
+  return { ...job, fresh: false, fence: fenceSalt(random) };
+}
 
 /**
  * Enqueues made while a store call is under way share the next one and its commit; each caller's promise resolves
@@ -133,10 +139,10 @@ export class Intake {
 
   /** A lost reply is asked for again under the same ids, so a retry can find the job but never double it. */
   async #tryStore(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    const { store, clock, system } = this.#parts;
+    const { store, clock, system, random } = this.#parts;
     for (let tries = 1; ; tries++) {
       try {
-        const attempt = tries === 1 ? jobs : jobs.map((job) => ({ ...job, fresh: false }));
+        const attempt = tries === 1 ? jobs : jobs.map((job) => foundOr(job, random));
         const answers = await store.jobs.enqueue(attempt, { now: clock.now() });
         if (tries === 1) return answers;
         return answers.map((answer, index) =>

@@ -12,7 +12,15 @@ import {
 } from "../time.ts";
 import { waitingWake } from "./deadlines.ts";
 import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./definition.ts";
-import { type JobId, type JobImage, type JobOptions, type JobRow, type Rung, rankOf } from "./job.ts";
+import {
+  type Fence,
+  type JobId,
+  type JobImage,
+  type JobOptions,
+  type JobRow,
+  type Rung,
+  rankOf,
+} from "./job.ts";
 import {
   parseRung,
   type RungOptions,
@@ -55,6 +63,11 @@ export interface NewJob {
   readonly id: JobId;
   /** The id was made here, so no store has to look whether it is known. */
   readonly fresh: boolean;
+  /**
+   * The fence it begins with, below the first claim's; 0 if left out. An id that may have been used before begins with
+   * random bits, so that what was decided on a job that is gone never writes the one that came after it.
+   */
+  readonly fence?: Fence;
   readonly queue: string;
   readonly type: string;
   readonly priority: number;
@@ -317,7 +330,7 @@ export function newRow(job: NewJob): JobRow {
     queue: job.queue,
     type: job.type,
     priority: job.priority,
-    fence: 0,
+    fence: job.fence ?? 0,
     rev: 0,
     createdAt: job.createdAt,
     claimedAt: null,

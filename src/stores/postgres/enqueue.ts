@@ -197,6 +197,7 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     numberArray(jobs, ({ image }) => image.hardAt),
     numberArray(jobs, ({ image }) => image.stallAt),
     numberArray(jobs, ({ image }) => image.heartbeat),
+    numberArray(jobs, ({ fence }) => fence ?? 0),
     idArray(given),
   ];
 }

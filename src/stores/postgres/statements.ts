@@ -237,7 +237,7 @@ select s.id, $3::bigint, $4::text, $5::text, $6::smallint, $7::smallint, $8::big
 };
 
 /**
- * Any jobs, as they are given. $1 to $25 the columns; $26 the ids that may be known already. Gives the ids that are
+ * Any jobs, as they are given. $1 to $26 the columns; $27 the ids that may be known already. Gives the ids that are
  * new: a known id, live or finished, and a unique key that a live job holds insert nothing.
  */
 export const INSERT: Statement = {
@@ -245,13 +245,13 @@ export const INSERT: Statement = {
   text: `
 insert into curfew.jobs (id, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
                          state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
-                         started_at, soft_at, hard_at, stall_at, heartbeat)
+                         started_at, soft_at, hard_at, stall_at, heartbeat, fence)
 select s.*
   from unnest($1::uuid[], $2::text[], $3::text[], $4::smallint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
               $9::text[], $10::text[], $11::text[], $12::smallint[], $13::smallint[], $14::bigint[], $15::bigint[],
               $16::int[], $17::int[], $18::int[], $19::bigint[], $20::bigint[],
-              $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[]) as s(id)
- where not s.id = any(array(select d.id from curfew.done d where d.id = any($26::uuid[])))
+              $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[]) as s(id)
+ where not s.id = any(array(select d.id from curfew.done d where d.id = any($27::uuid[])))
 on conflict do nothing
 returning id`,
 };

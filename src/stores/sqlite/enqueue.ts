@@ -131,6 +131,7 @@ function optionsText({ options }: NewJob): string | null {
 function insertValues(job: NewJob): unknown[] {
   return [
     job.id,
+    job.fence ?? 0,
     job.queue,
     job.type,
     job.priority,

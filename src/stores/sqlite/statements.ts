@@ -132,9 +132,9 @@ select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, value ->> 0, value ->> 1 from json_ea
 
 /** Adds a job. Takes the columns as they are named. Inserts nothing if a live job has its id or its unique key. */
 export const INSERT = `
-insert into curfew_jobs (id, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
+insert into curfew_jobs (id, fence, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
                          ${IMAGE_COLUMNS.join(", ")})
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
 on conflict do nothing`;
 
 /** One row if a finished job has this id. */
