@@ -22,6 +22,11 @@ export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job in the shape of a finished one. */
 export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
 
+/** A parameter made by `jsonTexts`, as an array: JSON texts are never empty and hold neither of the two characters. */
+function texts(parameter: number): string {
+  return `string_to_array($${parameter}::text, chr(31), chr(30))`;
+}
+
 /**
  * Takes the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7 lease.
  * Gives the rows in no order. No job is given to two claims; a paused queue gives none. The fence grows by one step
@@ -48,7 +53,7 @@ const WRITES = `unnest(
   $1::uuid[], $2::bigint[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::bigint[],
   $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
   $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::smallint[],
-  $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[]
+  ${[22, 23, 24, 25, 26, 27].map(texts).join(", ")}
 ) as s(id, fence, rev, next_fence, state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
   started_at, soft_at, hard_at, stall_at, heartbeat, finished_at, prune_at, dead_letter,
   options, policy, errors, progress, checkpoint, result)`;
@@ -123,7 +128,7 @@ update curfew.done j set ${SET_IMAGE}, finished_at = s.finished_at, prune_at = s
 
 /** What a set of writes without an image brings. */
 const NOTES = `unnest($1::uuid[], $2::bigint[], $3::int[], $4::bigint[],
-  $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[]
+  ${[5, 6, 7, 8, 9, 10].map(texts).join(", ")}
 ) as s(id, fence, rev, next_fence, options, policy, errors, progress, checkpoint, result)`;
 
 /** Writes documents only; the revision stays. Takes NOTES, gives the ids that matched. */
@@ -233,7 +238,7 @@ insert into curfew.jobs (id, rank, queue, type, state, priority, created_at, wak
                          payload, options)
 select s.id, $3::bigint, $4::text, $5::text, $6::smallint, $7::smallint, $8::bigint, $9::smallint, $10::bigint,
        $11::bigint, $12::bigint, $13::bigint, s.payload, $14::text
-  from unnest($1::uuid[], $2::text[]) as s(id, payload)`,
+  from unnest($1::uuid[], ${texts(2)}) as s(id, payload)`,
 };
 
 /**
@@ -248,7 +253,7 @@ insert into curfew.jobs (id, queue, type, priority, created_at, needs, workflow,
                          started_at, soft_at, hard_at, stall_at, heartbeat, fence)
 select s.*
   from unnest($1::uuid[], $2::text[], $3::text[], $4::smallint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
-              $9::text[], $10::text[], $11::text[], $12::smallint[], $13::smallint[], $14::bigint[], $15::bigint[],
+              $9::text[], ${texts(10)}, ${texts(11)}, $12::smallint[], $13::smallint[], $14::bigint[], $15::bigint[],
               $16::int[], $17::int[], $18::int[], $19::bigint[], $20::bigint[],
               $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[]) as s(id)
  where not s.id = any(array(select d.id from curfew.done d where d.id = any($27::uuid[])))
@@ -393,7 +398,7 @@ export const DELETE_RECORD: Statement = {
 /** $1 at, $2 events in their order. */
 export const ADD_EVENTS: Statement = {
   name: "add_events",
-  text: "insert into curfew.events (at, body) select $1::bigint, body from unnest($2::text[]) as s(body)",
+  text: `insert into curfew.events (at, body) select $1::bigint, body from unnest(${texts(2)}) as s(body)`,
 };
 
 /** Lines of jobs in their order; a line of a job that nobody knows is dropped. $1 jobs, $2 lines. */
@@ -401,7 +406,7 @@ export const ADD_LOGS: Statement = {
   name: "add_logs",
   text: `
 insert into curfew.logs (job, body)
-select s.job, s.body from unnest($1::uuid[], $2::text[]) as s(job, body)
+select s.job, s.body from unnest($1::uuid[], ${texts(2)}) as s(job, body)
  where s.job = any(array(select id from curfew.jobs where id = any($1::uuid[])
                          union all select id from curfew.done where id = any($1::uuid[])))`,
 };
