@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
@@ -13,8 +14,8 @@ import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import { DOCUMENT_LIMIT, type Json } from "../core/schema.ts";
-import { type Duration, parseDuration } from "../core/time.ts";
-import { type Logger, silentLogger } from "../ports/log.ts";
+import type { Duration } from "../core/time.ts";
+import type { Logger } from "../ports/log.ts";
 import {
   BATCH_LIMIT,
   type Enqueued,
@@ -33,18 +34,19 @@ import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { PruneLoop } from "./loops/prune.ts";
 import { SweepLoop } from "./loops/sweep.ts";
-import { type ExtendOptions, operate } from "./operations.ts";
+import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
+import { Service } from "./service.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
-import type { WorkOptions } from "./work-options.ts";
+import { parseDrain, type WorkOptions } from "./work-options.ts";
 import { Worker } from "./worker.ts";
 
 export interface EngineOptions extends RungOptions {
   readonly store: Store;
   readonly system: System;
-  readonly logger?: Logger;
+  readonly logger: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
 }
@@ -69,6 +71,7 @@ export class Engine implements AsyncDisposable {
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
   readonly #workers = new Set<Worker>();
+  #service: Service | undefined;
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
@@ -99,8 +102,7 @@ export class Engine implements AsyncDisposable {
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
-    const { store, system } = options;
-    const logger = options.logger ?? silentLogger;
+    const { store, system, logger } = options;
     const rung = parseRung(options, "");
     const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
     const clock = await EngineClock.open(system, store);
@@ -163,7 +165,10 @@ export class Engine implements AsyncDisposable {
     return this.#handle(job.id, answer as Enqueued);
   }
 
-  /** Adds many jobs of one definition; all payloads are checked before any is stored. */
+  /**
+   * Adds many jobs of one definition; all payloads are checked before any is stored. Up to 1,000 are stored together
+   * or not at all; more are stored in batches of 1,000, and a failing store may have taken some of them.
+   */
   async enqueueMany<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
     payloads: readonly NoInfer<Input>[],
@@ -270,6 +275,19 @@ export class Engine implements AsyncDisposable {
     return worker.start();
   }
 
+  /** The engine for workers and producers that live elsewhere: what a server is built on. */
+  get service(): Service {
+    this.#assertOpen();
+    this.#service ??= new Service(this.#parts, {
+      store: (jobs) => {
+        this.#assertOpen();
+        return this.#intake.enqueue(jobs);
+      },
+      context: () => this.#context(undefined),
+    });
+    return this.#service;
+  }
+
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
   cancel(id: JobId): Promise<JobRow> {
     return this.job(id).cancel();
@@ -281,9 +299,8 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  retry(id: JobId, options: { readonly keepDeadline?: boolean } = {}): Promise<JobRow> {
-    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
-    return operate(this.#parts, id, { type: "retry", ...options });
+  retry(id: JobId, options: RetryByHandOptions = {}): Promise<JobRow> {
+    return this.job(id).retry(options);
   }
 
   /** Makes a pending job available. */
@@ -386,15 +403,15 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Closes the workers (SEMANTICS 5.2), then the loops and the store. Calling it twice is harmless. */
-  close(options: { readonly drain?: Duration } = {}): Promise<void> {
-    if (options.drain !== undefined) parseDuration(options.drain, "close.drain", { zero: true });
+  async close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    parseDrain(options);
     this.#closing ??= this.#close(options);
-    return this.#closing;
+    await this.#closing;
   }
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
     const { system, clock, store } = this.#parts;
-    await Promise.all([...this.#workers].map((worker) => worker.close(options)));
+    await Promise.all([this.#service?.close(), ...[...this.#workers].map((worker) => worker.close(options))]);
     const stopped = Promise.all([
       this.#intake.flushed(),
       this.#sweep.loop.stop(),

@@ -1,5 +1,6 @@
 import { CurfewError } from "../core/errors.ts";
 import type { NewJob } from "../core/job/envelope.ts";
+import type { JobId } from "../core/job/job.ts";
 import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import type { Parts } from "./parts.ts";
 
@@ -7,6 +8,24 @@ interface Entry {
   readonly jobs: readonly NewJob[];
   readonly resolve: (answers: Enqueued[]) => void;
   readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The store did not confirm an enqueue, so the jobs may be there or not. Enqueueing them again under these ids is
+ * safe: whatever is there already is found as a duplicate.
+ */
+export class EnqueueFailedError extends CurfewError {
+  override readonly name = "EnqueueFailedError";
+  readonly ids: readonly JobId[];
+
+  constructor(jobs: readonly NewJob[], cause: unknown) {
+    const ids = jobs.map(({ id }) => id);
+    const which = ids.length === 1 ? `job ${ids[0]}` : `${ids.length} jobs from ${ids[0]} on`;
+    super("store_failed", `enqueue: the store did not confirm ${which}; enqueue again with the same id`, {
+      cause,
+    });
+    this.ids = ids;
+  }
 }
 
 /** Batches from here on travel alone: they are worth a statement of their own. */
@@ -101,12 +120,7 @@ export class Intake {
     try {
       answers = await this.#tryStore(jobs);
     } catch (error) {
-      const failure = new CurfewError(
-        "store_failed",
-        "enqueue: the store did not take the job; enqueue it again with the same id",
-        { cause: error },
-      );
-      for (const entry of entries) entry.reject(failure);
+      for (const entry of entries) entry.reject(new EnqueueFailedError(entry.jobs, error));
       return;
     }
     this.#notice(jobs, answers);
@@ -140,17 +154,15 @@ export class Intake {
 
   #notice(jobs: readonly NewJob[], answers: readonly Enqueued[]): void {
     const { bus, counters, wakeSweepAt } = this.#parts;
-    let created = 0;
     let wakeAt = Number.POSITIVE_INFINITY;
     const wants = bus.wants("job.enqueued") || bus.wants("job.scheduled");
     for (let index = 0; index < jobs.length; index++) {
       if (answers[index] !== "created") continue;
       const job = jobs[index] as NewJob;
-      created += 1;
+      counters.enqueued(job.type, job.queue);
       if (job.image.wakeAt !== null && job.image.wakeAt < wakeAt) wakeAt = job.image.wakeAt;
       if (wants) this.#announce(job);
     }
-    counters.add("enqueued", created);
     if (wakeAt !== Number.POSITIVE_INFINITY) wakeSweepAt(wakeAt);
   }
 

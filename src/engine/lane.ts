@@ -39,7 +39,7 @@ const CLAIM_BATCH = 200;
 /** Only what will start within this time is claimed ahead. */
 const AHEAD = 100;
 const MOST_AHEAD = 2 * CLAIM_BATCH;
-/** A claim is entered only if it was confirmed within this time; see STORE-PORT, trap 8. */
+/** A claim is entered only if it was confirmed within this time: what was cancelled before that is never entered. */
 const CONFIRMED_WITHIN = 250;
 const HELD_AT_MOST = 1_000;
 const POLL = 1_000;

@@ -7,7 +7,10 @@ import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
 
-/** What a handler gets. Every property is made when it is read, so a handler pays only for what it uses. */
+/**
+ * What a handler gets. Every property is made when it is read, so a handler pays only for what it uses; take it apart
+ * (`({ payload, signal }) => …`) or hand it on whole: a spread copy of it is empty.
+ */
 export interface AttemptContext<Payload = unknown> {
   /** The job's id: the idempotency key for the outside world. */
   readonly id: JobId;

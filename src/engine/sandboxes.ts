@@ -1,6 +1,6 @@
 import type { JobRow } from "../core/job/job.ts";
 import type { SandboxRefusal, SandboxRunner } from "../ports/sandbox.ts";
-import type { Parts } from "./parts.ts";
+import type { AttemptParts } from "./parts.ts";
 import type { Processor } from "./processor.ts";
 import { runKey } from "./sandboxed-run.ts";
 
@@ -8,10 +8,10 @@ import { runKey } from "./sandboxed-run.ts";
 export class Sandboxes {
   /** By the type of their jobs. */
   readonly #runners = new Map<string, SandboxRunner>();
-  readonly #parts: Parts;
+  readonly #parts: AttemptParts;
   readonly #worker: string;
 
-  constructor(parts: Parts, worker: string, processors: Iterable<Processor>, concurrency: number) {
+  constructor(parts: AttemptParts, worker: string, processors: Iterable<Processor>, concurrency: number) {
     this.#parts = parts;
     this.#worker = worker;
     const { system, logger } = parts;

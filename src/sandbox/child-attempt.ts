@@ -1,6 +1,7 @@
 import { type AnyDefinition, assertDefinition } from "../core/job/definition.ts";
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
 import { portableDefinition, portableOptions } from "../core/job/portable.ts";
+import { progressFraction } from "../core/job/progress.ts";
 import { type AbortReason, Snooze } from "../core/job/reasons.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText, validate } from "../core/schema.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
@@ -157,7 +158,7 @@ export class ChildAttempt {
   }
 
   #progress(fraction: number, note: Json | undefined): void {
-    const value = Number.isFinite(fraction) ? fraction : 0;
+    const value = progressFraction(fraction);
     if (note !== undefined) toJsonText(note, "progress", this.#limit);
     const { progress } = this.#latest;
     progress.say({ say: "progress", key: this.key, fraction: value, ...(note !== undefined && { note }) });

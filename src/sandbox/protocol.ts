@@ -177,6 +177,7 @@ export class ProtocolFlaw extends Error {
 type Check = (value: unknown) => boolean;
 const text: Check = (value) => typeof value === "string";
 const number: Check = (value) => typeof value === "number";
+const fraction: Check = (value) => typeof value === "number" && value >= 0 && value <= 1;
 const maybe =
   (check: Check): Check =>
   (value) =>
@@ -198,7 +199,7 @@ const REPORTS: { readonly [Say in Report["say"]]: { readonly [field: string]: Ch
   alive: { key: text },
   heard: { key: text, resources: Array.isArray },
   beat: { key: text },
-  progress: { key: text, fraction: number, note: anything },
+  progress: { key: text, fraction, note: anything },
   checkpoint: { key: text, number, state: present },
   log: { key: text, message: text, fields: maybe(object) },
   enqueue: { key: text, number, definition: object, payload: text, options: object },

@@ -82,7 +82,8 @@ describe("3.2 properties of the instants", () => {
 describe("silence", () => {
   it("4.3 the shorter of heartbeat and visibility timeout ends the attempt, and says as what", () => {
     const by = (heartbeat: number | null, visibility?: number) => {
-      const policy = { ...policyOf(), heartbeat, ...(visibility !== undefined && { visibility }) };
+      const named = policyOf({ timeouts: { heartbeat: "1s" } });
+      const policy = { ...named, heartbeat, ...(visibility !== undefined && { visibility }) };
       return [longestSilence(policy), isVisibilityTimeout(policy)];
     };
     expect(by(10, 20)).toEqual([10, false]);
@@ -91,6 +92,11 @@ describe("silence", () => {
     expect(by(null, 10)).toEqual([10, true]);
     expect(by(10)).toEqual([10, false]);
     expect(by(null)).toEqual([null, false]);
+  });
+
+  it("4.3 a heartbeat that nobody named does not cut short a visibility timeout that somebody did", () => {
+    const policy = policyOf({}, { remote: true, hears: false, visibility: 300_000 });
+    expect([longestSilence(policy), isVisibilityTimeout(policy)]).toEqual([300_000, true]);
   });
 
   it("3.6 beats move stallAt only: the worker's last one counts, the start at first", () => {

@@ -28,16 +28,20 @@ export function attemptLimits(startedAt: Instant, policy: Policy, totalAt: Insta
   };
 }
 
-/** The shorter of `heartbeat` and a named visibility timeout: whichever runs out first ends the attempt. */
+/**
+ * The shorter of `heartbeat` and a named visibility timeout: whichever runs out first ends the attempt. A heartbeat that
+ * nobody named does not cut short a visibility timeout that somebody did.
+ */
 export function longestSilence(policy: Policy): number | null {
-  return earlier(policy.heartbeat, policy.visibility ?? null);
+  if (policy.visibility === undefined) return policy.heartbeat;
+  return policy.rungs.heartbeat === "built-in"
+    ? policy.visibility
+    : earlier(policy.heartbeat, policy.visibility);
 }
 
 /** Whether the silence that ran out was a visibility timeout, which answers differently (SEMANTICS 4.3). */
 export function isVisibilityTimeout(policy: Policy): boolean {
-  return (
-    policy.visibility !== undefined && (policy.heartbeat === null || policy.visibility <= policy.heartbeat)
-  );
+  return policy.visibility !== undefined && longestSilence(policy) === policy.visibility;
 }
 
 /** Which budget the soft signal stands for; where both end at one instant, total goes before execution (SEMANTICS 3.3). */

@@ -213,6 +213,8 @@ function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random)
   return settleFailure(job, record, now, random, {
     discard: event.discard ?? false,
     final: event.final ?? false,
+    deadLetter: event.deadLetter ?? false,
+    insist: event.insist ?? false,
   });
 }
 

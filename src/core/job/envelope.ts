@@ -12,7 +12,7 @@ import {
 } from "../time.ts";
 import { waitingWake } from "./deadlines.ts";
 import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./definition.ts";
-import { type JobId, type JobImage, type JobOptions, type Rung, rankOf } from "./job.ts";
+import { type JobId, type JobImage, type JobOptions, type JobRow, type Rung, rankOf } from "./job.ts";
 import {
   parseRung,
   type RungOptions,
@@ -78,6 +78,10 @@ export interface EnqueueContext {
   readonly engineRung?: Rung | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
   readonly documentLimit?: number;
+  /** What only a wire protocol says: the job waits to be activated, its visibility timeout, and fields to give back. */
+  readonly isPending?: boolean | undefined;
+  readonly visibility?: number | undefined;
+  readonly wire?: JobOptions["wire"] | undefined;
 }
 
 export const ENQUEUE_KEYS = [
@@ -132,7 +136,7 @@ export function prepareStencil<Input>(
   const dueAt = startOf(said, now);
   const budgets = fixBudgets(said, rungs, now, dueAt, context.parent);
   const isScheduled = dueAt > now;
-  const state = isScheduled ? "scheduled" : "available";
+  const state = context.isPending ? "pending" : isScheduled ? "scheduled" : "available";
   const rank = rankOf(priority, dueAt);
   const heartbeat = resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value;
   const { waitAt, totalAt } = budgets;
@@ -160,7 +164,7 @@ export function prepareStencil<Input>(
       pruneAt: null,
       deadLetter: false,
     },
-    options: keptOptions(said, enqueueRung, rungs, budgets.kept),
+    options: keptOptions(said, enqueueRung, rungs, budgets.kept, context),
   };
 }
 
@@ -233,6 +237,7 @@ function keptOptions(
   enqueue: Rung,
   rungs: Rungs,
   budgets: KeptBudgets,
+  { visibility, wire }: EnqueueContext,
 ): JobOptions | null {
   const { onExhausted, retention } = resolveFields(rungs);
   const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
@@ -250,6 +255,8 @@ function keptOptions(
       },
     }),
     ...(said.meta !== undefined && { meta: copyMeta(said.meta) }),
+    ...(visibility !== undefined && { visibility }),
+    ...(wire !== undefined && { wire }),
   };
   return Object.keys(kept).length > 0 ? kept : null;
 }
@@ -273,6 +280,32 @@ export function preparePayload<Input>(
   const checked = validate(definition.payload, value, "payload", "invalid_payload");
   if (checked instanceof Promise) return checked.then(() => toJsonText(value, "payload", limit));
   return toJsonText(value, "payload", limit);
+}
+
+/** A job as it stands right after it was stored, without reading it back. */
+export function newRow(job: NewJob): JobRow {
+  return {
+    ...job.image,
+    id: job.id,
+    queue: job.queue,
+    type: job.type,
+    priority: job.priority,
+    fence: 0,
+    rev: 0,
+    createdAt: job.createdAt,
+    claimedAt: null,
+    worker: null,
+    needs: job.needs ?? 0,
+    workflow: job.workflow ?? null,
+    gate: job.gate ?? null,
+    payload: job.payload,
+    options: job.options,
+    policy: null,
+    errors: null,
+    progress: null,
+    checkpoint: null,
+    result: null,
+  };
 }
 
 /** One job off a stencil. */

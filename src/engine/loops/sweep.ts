@@ -99,7 +99,7 @@ export class SweepLoop {
   #announce(row: JobRow, decision: Decided, now: Instant): void {
     const { counters, bus, waiters } = this.#parts;
     if (decision.events.length > 0 && row.wakeAt !== null) counters.fired(Math.max(0, now - row.wakeAt));
-    counters.record(row, decision.events);
+    counters.record(row, decision.events, now);
     bus.announce(row, decision.events, now);
     waiters.hint(row.id);
     if (decision.image.state === "available") this.#onReady(row.queue);

@@ -3,7 +3,7 @@ import { JOB_STATES, type JobState } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Inspector } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkLimit } from "../sql/limits.ts";
+import { checkLimit } from "../limits.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Runner } from "./connection.ts";
 import { DEPTH, LIST_JOBS, READ_EVENTS, READ_LOGS } from "./statements.ts";

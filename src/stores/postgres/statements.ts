@@ -282,8 +282,8 @@ export const BEAT: Statement = {
   name: "beat",
   text: `
 with seen as (
-  insert into curfew.records as r (kind, key, version, wake_at, body) values ('worker', $1::text, 1, $3::bigint, $2::text)
-  on conflict (kind, key) do update set version = r.version + 1, wake_at = excluded.wake_at, body = excluded.body),
+  insert into curfew.records (kind, key, wake_at, body) values ('worker', $1::text, $3::bigint, $2::text)
+  on conflict (kind, key) do update set version = default, wake_at = excluded.wake_at, body = excluded.body),
 moved as (
   update curfew.jobs j set stall_at = s.stall_at
     from unnest($4::uuid[], $5::bigint[], $6::bigint[]) as s(id, fence, stall_at)
@@ -365,20 +365,22 @@ export const HOLD_RECORD: Statement = {
   text: "select version from curfew.records where kind = $1::text and key = $2::text for update",
 };
 
-/** Writes a record, whatever is there. $1 kind, $2 key, $3 wake_at, $4 body. */
+/**
+ * Writes a record, whatever is there. $1 kind, $2 key, $3 wake_at, $4 body. Its version is the next of a sequence, drawn
+ * while the row is locked: so it only grows, and never comes back.
+ */
 export const PUT_RECORD: Statement = {
   name: "put_record",
   text: `
-insert into curfew.records as r (kind, key, version, wake_at, body)
-values ($1::text, $2::text, 1, $3::bigint, $4::text)
-on conflict (kind, key) do update set version = r.version + 1, wake_at = excluded.wake_at, body = excluded.body`,
+insert into curfew.records (kind, key, wake_at, body) values ($1::text, $2::text, $3::bigint, $4::text)
+on conflict (kind, key) do update set version = default, wake_at = excluded.wake_at, body = excluded.body`,
 };
 
 /** Writes a record that must not exist. Takes what PUT_RECORD does; gives one row, or none if somebody was first. */
 export const CREATE_RECORD: Statement = {
   name: "create_record",
   text: `
-insert into curfew.records (kind, key, version, wake_at, body) values ($1::text, $2::text, 1, $3::bigint, $4::text)
+insert into curfew.records (kind, key, wake_at, body) values ($1::text, $2::text, $3::bigint, $4::text)
 on conflict do nothing returning version`,
 };
 

@@ -95,7 +95,7 @@ function byId(a: JobWrite, b: JobWrite): number {
 
 /** A fence that moved may have voided a running attempt; whoever holds it wants to know. */
 function addHints(hints: HintBatch, write: JobWrite, queue: string | undefined): void {
-  if (write.nextFence !== undefined) hints.lost.push(write.id);
+  if (write.nextFence !== undefined || write.tell) hints.lost.push(write.id);
   if (write.drop || (write.image && isTerminal(write.image.state))) hints.settled.push(write.id);
   else if (write.image?.state === "available" && queue !== undefined) hints.ready.add(queue);
 }

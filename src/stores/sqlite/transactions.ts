@@ -23,13 +23,21 @@ export class Transactions {
   /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns. */
   async run<Item, Answer>(
     items: readonly Item[],
+    textOf: (item: Item) => number,
     tx: unknown,
     work: (session: Session, items: readonly Item[], hints: HintBatch) => Answer[],
   ): Promise<Answer[]> {
     this.#connection.assertOpen();
-    if (tx !== undefined) return this.#within(tx, (session, hints) => work(session, items, hints));
+    if (tx !== undefined) {
+      return this.#within(tx, (session, hints) => {
+        const answers: Answer[] = [];
+        while (answers.length < items.length)
+          answers.push(...work(session, items.slice(answers.length), hints));
+        return answers;
+      });
+    }
     if (items.length === 0) return [];
-    const answers = await this.#connection.inBatches(items, (batch) =>
+    const answers = await this.#connection.inBatches(items, textOf, (batch) =>
       this.commit((session, hints) => work(session, batch, hints)),
     );
     await this.#connection.synced();

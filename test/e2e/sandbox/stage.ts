@@ -13,6 +13,7 @@ import {
   sandboxed,
   type Worker,
 } from "../../../src/index.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
 import { act } from "./jobs.ts";
 
 export const ACT = new URL("./act.ts", import.meta.url);
@@ -47,7 +48,7 @@ export async function openStage({
 }: StageOptions = {}): Promise<Stage> {
   const mark = randomUUID();
   process.env.CURFEW_TEST_MARK = mark;
-  const engine = await openEngine({ store: "memory:" });
+  const engine = await openEngine({ store: "memory:", logger: silentLogger });
   const events: EngineEvent[] = [];
   const watchers = new Set<() => void>();
   void (async () => {

@@ -1,0 +1,68 @@
+import { applied } from "../../core/job/decide.ts";
+import type { JobDocuments, JobRow } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Effect, Outcome, Unit } from "../../ports/store.ts";
+import type { Parts } from "../parts.ts";
+import type { Decided } from "../verdict-write.ts";
+import { Writer } from "../writer.ts";
+
+/** What the reports of remote workers write: each waits for its own commit, and reports at the same time share one. */
+export class Commits {
+  readonly #parts: Parts;
+  readonly #writer: Writer;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#writer = new Writer(parts, () => {});
+  }
+
+  /** Commits a decision under the fence it was made on; what follows from it is told only then. */
+  async decision(row: JobRow, decision: Decided, at: Instant): Promise<Outcome> {
+    const { image, documents, fence, drop } = decision;
+    // A success that is kept needs no revision: nothing an outsider may change about a running job would spoil it.
+    const isPlain = image.state === "completed" && drop === undefined;
+    const outcome = await this.#commit({
+      job: {
+        id: row.id,
+        fence: row.fence,
+        ...(!isPlain && { rev: row.rev }),
+        image,
+        ...(documents && { documents }),
+        ...(fence !== undefined && { nextFence: fence }),
+        ...(drop && { drop }),
+      },
+    });
+    if (outcome.ok) this.#announce(row, decision, at);
+    return outcome;
+  }
+
+  documents(row: JobRow, documents: JobDocuments, effects?: readonly Effect[]): Promise<Outcome> {
+    const job = { id: row.id, fence: row.fence, documents };
+    return this.#commit(effects ? { job, effects } : { job });
+  }
+
+  #commit(unit: Unit): Promise<Outcome> {
+    const id = unit.job?.id as string;
+    return new Promise((done) => this.#writer.push({ id, unit: () => unit, done }));
+  }
+
+  #announce(row: JobRow, decision: Decided, at: Instant): void {
+    const { counters, bus, waiters, wakeSweepAt } = this.#parts;
+    const { image, events } = decision;
+    // A start is told of the attempt that began, everything else of the one that it ended.
+    const told = image.state === "active" ? applied(row, decision) : row;
+    counters.record(told, events, at);
+    bus.announce(told, events, at);
+    if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
+    if (waiters.has(row.id) && isTerminal(image.state)) waiters.settled(applied(row, decision));
+  }
+
+  flushed(): Promise<void> {
+    return this.#writer.flushed();
+  }
+
+  abandon(): void {
+    this.#writer.abandon();
+  }
+}

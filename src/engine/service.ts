@@ -1,0 +1,264 @@
+import { CurfewError } from "../core/errors.ts";
+import { applied, decide } from "../core/job/decide.ts";
+import type { JobDefinition } from "../core/job/definition.ts";
+import {
+  type EnqueueContext,
+  type EnqueueOptions,
+  type NewJob,
+  newRow,
+  prepareStencil,
+  stamp,
+} from "../core/job/envelope.ts";
+import type { JobEvent } from "../core/job/events.ts";
+import { ANONYMOUS, isHolder, isTooLate, type Sender } from "../core/job/holder.ts";
+import type { JobId, JobRow, Policy } from "../core/job/job.ts";
+import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
+import type { Instant } from "../core/time.ts";
+import type { Enqueued } from "../ports/store.ts";
+import type { System } from "../ports/system.ts";
+import type { Parts } from "./parts.ts";
+import { type BeatReport, type JobBeat, RemoteBeats } from "./remote/beats.ts";
+import { Claims } from "./remote/claims.ts";
+import { Commits } from "./remote/commits.ts";
+import { EventJournal } from "./remote/event-journal.ts";
+import { HeldRows } from "./remote/held-rows.ts";
+import { RemoteNotes } from "./remote/notes.ts";
+import { type RemoteWorker, RemoteWorkers } from "./remote/remote-workers.ts";
+import type { Reported } from "./remote/reported.ts";
+import type { Decided } from "./verdict-write.ts";
+import { within } from "./within.ts";
+
+/** A job from a producer that has no definition: its payload is JSON text already. */
+export interface RemoteJob {
+  readonly definition: JobDefinition<unknown, unknown, unknown>;
+  readonly payload: string;
+  readonly options: EnqueueOptions;
+  readonly isPending?: boolean | undefined;
+  readonly visibility?: number | undefined;
+  readonly wire?: EnqueueContext["wire"];
+}
+
+export interface RemoteFetch {
+  readonly queues: readonly string[];
+  readonly count: number;
+  readonly worker?: string | undefined;
+  /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
+  readonly hears: boolean;
+  readonly visibility?: number | undefined;
+}
+
+/** What the service needs of its engine. */
+interface ServiceHost {
+  store(jobs: readonly NewJob[]): Promise<Enqueued[]>;
+  context(): EnqueueContext;
+}
+
+const TRIES = 10;
+const CLOSE_LIMIT = 5_000;
+
+/**
+ * The engine for workers that live elsewhere. Nothing about them is kept in this process that the row does not say:
+ * an attempt is started in the store before the worker hears of it, and whatever it reports is decided on the row.
+ */
+export class Service {
+  readonly id: string;
+  readonly workers: RemoteWorkers;
+  readonly notes: RemoteNotes;
+  readonly #parts: Parts;
+  readonly #host: ServiceHost;
+  readonly #claims: Claims;
+  readonly #commits: Commits;
+  readonly #held = new HeldRows();
+  readonly #beats: RemoteBeats;
+  readonly #policies = new Map<string, Policy>();
+  #policyEpoch = -1;
+  #isClosing = false;
+  #journal: EventJournal | undefined;
+  #underWay = 0;
+  #onIdle: (() => void)[] = [];
+
+  constructor(parts: Parts, host: ServiceHost) {
+    this.id = parts.nextId();
+    this.#parts = parts;
+    this.#host = host;
+    this.#claims = new Claims(parts, this.id);
+    this.#commits = new Commits(parts);
+    this.workers = new RemoteWorkers(parts);
+    this.#beats = new RemoteBeats(parts, this.#held, this.workers);
+    this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
+  }
+
+  /** Adds jobs; all are checked before any is stored. The answers are the rows, with the word whether the id was known. */
+  async enqueue(jobs: readonly RemoteJob[]): Promise<{ row: JobRow; duplicate: boolean }[]> {
+    const base = this.#host.context();
+    const made = jobs.map(({ definition, payload, options, isPending, visibility, wire }) => {
+      const context = { ...base, isPending, visibility, wire };
+      return stamp(prepareStencil(definition, options, context), payload, this.#parts.nextId);
+    });
+    const answers = await this.#host.store(made);
+    return made.map((job, index) => ({ row: newRow(job), duplicate: answers[index] !== "created" }));
+  }
+
+  /** Claims jobs for a remote worker and starts them: what is answered has its start committed (SEMANTICS 4.3). */
+  async fetch(request: RemoteFetch): Promise<JobRow[]> {
+    if (this.#isClosing) return [];
+    this.#underWay += 1;
+    try {
+      if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
+      const started: JobRow[] = [];
+      for (const queue of request.queues) {
+        const wanted = request.count - started.length;
+        if (wanted <= 0) break;
+        const rows = await this.#claims.claim(queue, wanted);
+        const outcomes = await Promise.all(rows.map((row) => this.#start(row, request)));
+        for (const row of outcomes) if (row) started.push(row);
+      }
+      return started;
+    } finally {
+      this.#underWay -= 1;
+      if (this.#underWay === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    }
+  }
+
+  /** The started row, or null if the job was not to be entered: it has ended, or it was given back. */
+  async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | null> {
+    const { clock, random, store } = this.#parts;
+    let row = claimed;
+    for (let tries = 0; tries < TRIES; tries++) {
+      const visibility = row.options?.visibility ?? request.visibility;
+      const kind: WorkerKind = {
+        remote: true,
+        hears: request.hears,
+        worker: request.worker ?? ANONYMOUS,
+        ...(visibility !== undefined && { visibility }),
+      };
+      const now = clock.now();
+      const policy = row.policy ?? this.#policyOf(row, kind);
+      const decision = decide(row, { type: "start", policy, kind, upper: clock.upper() }, now, random);
+      if (!decision.ok) return this.#giveBack(row);
+      const outcome = await this.#commits.decision(row, decision, now);
+      if (outcome.ok) return decision.image.state === "active" ? this.#handOut(row, decision) : null;
+      if (outcome.because !== "stale") return null;
+      const [again] = await store.jobs.load([row.id]);
+      if (!again || again.fence !== row.fence) return null;
+      row = again;
+    }
+    return null;
+  }
+
+  /** The commit may have taken its time: nobody is handed a job whose time is up (SEMANTICS 3.1). */
+  #handOut(row: JobRow, decision: Decided): JobRow | Promise<null> {
+    const started = applied(row, decision);
+    const { softAt, stallAt } = started;
+    const upper = this.#parts.clock.upper();
+    if ((softAt !== null && upper >= softAt) || (stallAt !== null && upper >= stallAt))
+      return this.#giveBack(started);
+    this.#held.set(started);
+    return started;
+  }
+
+  async #giveBack(row: JobRow): Promise<null> {
+    const { clock, random } = this.#parts;
+    const now = clock.now();
+    const decision = decide(row, { type: "release" }, now, random);
+    if (decision.ok) await this.#commits.decision(row, decision, now);
+    return null;
+  }
+
+  /** Most jobs of a queue share their policy, so it is resolved once until a setting changes. */
+  #policyOf(row: JobRow, kind: WorkerKind): Policy {
+    const { queues, rung: engine } = this.#parts;
+    const queue = queues.rungOf(row.queue);
+    const enqueue = row.options?.rung;
+    if (enqueue) return resolvePolicy({ enqueue, queue, engine }, kind);
+    if (this.#policyEpoch !== queues.epoch || this.#policies.size > TRIES * 100) {
+      this.#policies.clear();
+      this.#policyEpoch = queues.epoch;
+    }
+    const { worker = ANONYMOUS, ...rest } = kind;
+    const key = `${row.queue} ${kind.hears} ${kind.visibility}`;
+    const policy = this.#policies.get(key) ?? resolvePolicy({ queue, engine }, rest);
+    this.#policies.set(key, policy);
+    return { ...policy, worker };
+  }
+
+  /**
+   * Decides what a remote worker reports. `event` is asked with the row and the time, since what a report means may
+   * depend on both. The sender must hold the attempt (SEMANTICS 3.8); one that comes too late is refused, even where
+   * its coming was what brought the verdict that was due.
+   */
+  async report(id: JobId, sender: Sender, event: (row: JobRow, now: Instant) => JobEvent): Promise<Reported> {
+    const { clock, random } = this.#parts;
+    let row: JobRow | null = this.#held.get(id) ?? (await this.#load(id));
+    for (let tries = 0; tries < TRIES; tries++) {
+      if (row === null) return { ok: false, because: "gone", row };
+      const now = clock.now();
+      if (isHolder(row, sender)) {
+        const decision = decide(row, event(row, now), now, random);
+        if (!decision.ok) return this.#refused(row);
+        const outcome = await this.#commits.decision(row, decision, now);
+        if (outcome.ok) {
+          this.#held.delete(id);
+          const settled = applied(row, decision);
+          return isTooLate(row, now) ? this.#refused(settled) : { ok: true, row: settled };
+        }
+      } else if (this.#held.get(id) !== row) return this.#refused(row);
+      // What was remembered may be old: the row in the store decides.
+      this.#held.delete(id);
+      row = await this.#load(id);
+    }
+    throw new CurfewError(
+      "invalid_state",
+      `job ${id} changed ${TRIES} times while a report was being decided`,
+    );
+  }
+
+  #refused(row: JobRow): Reported {
+    this.#held.delete(row.id);
+    this.#parts.counters.add("lost");
+    return { ok: false, because: "lost", row };
+  }
+
+  async #load(id: JobId): Promise<JobRow | null> {
+    const [row] = await this.#parts.store.jobs.load([id]);
+    return row ?? null;
+  }
+
+  /** A beat of a remote worker: renews what it still holds, and tells what became of the rest. */
+  beat(worker: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
+    return this.#beats.beat(worker, jobs, visibility);
+  }
+
+  /** Deletes a finished job; false if it has changed meanwhile. */
+  async remove({ id, fence, rev }: JobRow): Promise<boolean> {
+    const { store, clock } = this.#parts;
+    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true } }], { now: clock.now() });
+    return outcome?.ok ?? false;
+  }
+
+  /** Keeps the events of this engine in its store from the first call on, and reads them. */
+  get events(): EventJournal {
+    this.#journal ??= new EventJournal(this.#parts);
+    return this.#journal;
+  }
+
+  get system(): System {
+    return this.#parts.system;
+  }
+
+  /** Stops handing out jobs and waits for what is being written. Jobs that workers hold stay theirs. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    const { system } = this.#parts;
+    const idle =
+      this.#underWay === 0
+        ? Promise.resolve()
+        : new Promise<void>((resolve) => {
+            this.#onIdle.push(resolve);
+          });
+    await within(system, CLOSE_LIMIT, idle);
+    await within(system, CLOSE_LIMIT, this.#commits.flushed());
+    await within(system, CLOSE_LIMIT, this.#journal?.close() ?? Promise.resolve());
+    this.#commits.abandon();
+  }
+}

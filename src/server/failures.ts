@@ -1,0 +1,101 @@
+import { ZodError } from "zod";
+import { CurfewError, type ErrorCode, show } from "../core/errors.ts";
+import type { JobRow } from "../core/job/job.ts";
+import { HttpError } from "./errors.ts";
+
+const DOCS = "https://openjobspec.org/spec/http-binding";
+
+/** There is no such thing. */
+export function notFound(kind: string, id: string): HttpError {
+  return new HttpError(404, "not_found", `There is no ${kind} ${show(id)}`, {
+    hint: `Check the id; a finished ${kind} is deleted when its retention is over`,
+    details: { resource_type: kind, resource_id: id.slice(0, 128) },
+  });
+}
+
+/** The state of a job does not allow what was asked, or the sender no longer holds it. */
+export function conflict(row: JobRow | null, what: string): HttpError {
+  const state = row?.state ?? "gone";
+  return new HttpError(409, "conflict", `${what}: the job is ${state}`, {
+    details: { job_id: row?.id ?? null, state, current_state: state },
+  });
+}
+
+/** Refusals of the core by what they mean to a client; everything else is our own fault. */
+const STATUS: Partial<Record<ErrorCode, readonly [status: number, code: string]>> = {
+  not_found: [404, "not_found"],
+  invalid_state: [409, "conflict"],
+  invalid_retry: [422, "schema_validation"],
+  invalid_duration: [400, "invalid_request"],
+  invalid_instant: [400, "invalid_request"],
+  invalid_timeout: [400, "invalid_request"],
+  timeouts_contradict: [400, "invalid_request"],
+  never_runs: [400, "invalid_request"],
+  invalid_name: [400, "invalid_request"],
+  invalid_option: [400, "invalid_request"],
+  invalid_priority: [400, "invalid_request"],
+  invalid_limit: [400, "invalid_request"],
+  not_json: [400, "invalid_payload"],
+  too_large: [413, "payload_too_large"],
+  closed: [503, "backend_error"],
+  store_failed: [503, "backend_error"],
+};
+
+/** The core names fields in its own words; the client must find its own. */
+const WIRE_NAMES: readonly (readonly [RegExp, string])[] = [
+  [/\b(options\.)?timeouts\.wait\b/g, "enqueue_ttl"],
+  [/\b(options\.)?timeouts\.attempt\b/g, "timeout"],
+  [/\b(options\.)?timeouts\.total\b/g, "total_timeout"],
+  [/\b(options\.)?timeouts\.grace\b/g, "grace_period"],
+  [/\b(options\.)?timeouts\.heartbeat\b/g, "heartbeat_timeout"],
+  [/\boptions\.delay\/at\b/g, "scheduled_at"],
+  [/\b(options\.)?expiresAt\b/g, "expires_at"],
+];
+
+/** Whatever was thrown while a request was served, as the refusal that the client gets. */
+export function asHttpError(thrown: unknown): HttpError {
+  if (thrown instanceof HttpError) return thrown;
+  if (thrown instanceof ZodError) return fromIssues(thrown);
+  if (thrown instanceof CurfewError) {
+    const [status, code] = STATUS[thrown.code] ?? [];
+    if (status !== undefined && code !== undefined) {
+      const message = WIRE_NAMES.reduce((text, [from, to]) => text.replace(from, to), thrown.message);
+      return new HttpError(status, code, message, {
+        retryable: status === 503,
+        ...(status === 422 && { type: "validation_error" }),
+      });
+    }
+  }
+  return new HttpError(500, "internal_error", "The server failed; its log has this request by its id");
+}
+
+/** What is wrong with a body. A retry policy that cannot be kept is told apart, as the specification has it. */
+function fromIssues(error: ZodError): HttpError {
+  const [issue] = error.issues;
+  const path = (issue?.path ?? []).map(String);
+  const field = path.join(".") || "body";
+  const isRetry = path.includes("retry");
+  const more = error.issues.length > 1 ? ` (and ${error.issues.length - 1} more)` : "";
+  const message = `${field}: ${issue?.message ?? "it is invalid"}${more}`;
+  return new HttpError(isRetry ? 422 : 400, isRetry ? "schema_validation" : "invalid_request", message, {
+    type: "validation_error",
+    details: { field },
+  });
+}
+
+/** The body of an error reply. Nothing of ours is in it that the client could not know anyway. */
+export function errorText(error: HttpError, requestId: string): string {
+  const { details, hint, type, retryable } = error.more;
+  return JSON.stringify({
+    error: {
+      code: error.code,
+      type: type ?? error.code,
+      message: error.message,
+      retryable: retryable ?? error.status >= 500,
+      ...(details !== undefined && { details }),
+      ...(hint !== undefined && { hint }),
+      ...(error.status === 404 && { hint: hint ?? "Check the path", docs_url: DOCS }),
+      request_id: requestId,
+    },
+  });
+}

@@ -1,0 +1,39 @@
+import type { ErrorRecord } from "../../core/job/job.ts";
+import type { KeptEvent } from "../../engine/remote/event-journal.ts";
+import { instantText } from "./durations.ts";
+import { errorFields } from "./job.ts";
+
+/** An event of the engine in the envelope of the specification. */
+export function eventFields(event: KeptEvent): Record<string, unknown> {
+  const error = event.error as unknown as ErrorRecord | undefined;
+  return {
+    specversion: "1.0",
+    id: event.id,
+    type: event.name,
+    source: "ojs://curfew",
+    time: instantText(event.at),
+    subject: event.job,
+    data: {
+      job_id: event.job,
+      job_type: event.type,
+      queue: event.queue,
+      attempt: event.attempt,
+      ...(event.elapsed !== undefined && { duration_ms: event.elapsed }),
+      ...(event.late === true && { late: true }),
+      ...(event.progress !== undefined && { progress: event.progress }),
+      ...(error && dataOfError(event.name, error)),
+      ...(event.name === "job.discarded" && { total_attempts: event.attempt }),
+      ...(event.deadLetter === true && { dead_letter: true }),
+      ...(typeof event.dueAt === "number" && { next_retry_at: instantText(event.dueAt) }),
+    },
+  };
+}
+
+function dataOfError(name: string, error: ErrorRecord): Record<string, unknown> {
+  const fields = errorFields(error);
+  const { timeout_kind, limit_seconds, elapsed_seconds } = fields;
+  return {
+    [name === "job.discarded" ? "last_error" : "error"]: fields,
+    ...(timeout_kind !== undefined && { timeout_kind, limit_seconds, elapsed_seconds }),
+  };
+}

@@ -1,0 +1,269 @@
+import { z } from "zod";
+import { UUID_V7 } from "../../core/ids.ts";
+import { isInstantText, readIsoDuration } from "./durations.ts";
+
+/** The request bodies of the HTTP interface. Validation and the OpenAPI document are both made from these. */
+
+const MOST_SECONDS = 315_360_000;
+const MOST_MS = MOST_SECONDS * 1_000;
+
+const seconds = z.int().min(1).max(MOST_SECONDS);
+const ms = z.int().min(1).max(MOST_MS);
+const none = z.literal("none");
+const iso = z.string().refine((text) => readIsoDuration(text) !== undefined, {
+  error: 'use an ISO 8601 duration such as "PT30S", at most 10 years',
+});
+const instant = z.string().max(64).refine(isInstantText, {
+  error: 'use RFC 3339 with a zone such as "2030-01-31T12:00:00Z", or "+PT30S" for an instant from now',
+});
+
+export const jobId = z
+  .string()
+  .regex(UUID_V7, { error: "use a lower-case UUIDv7" })
+  .meta({ description: "A UUIDv7 in lower case." });
+/** Ids in paths and reports may be anything; what is no id of ours is simply not found. */
+const anyId = z.string().min(1).max(128);
+
+export const queueName = z
+  .string()
+  .max(128)
+  .regex(/^[a-z0-9][a-z0-9.-]*$/, {
+    error: 'use lower-case letters, digits, "-" and ".", beginning with a letter or digit',
+  });
+
+const jobType = z
+  .string()
+  .max(255)
+  .regex(/^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/, {
+    error: 'use lower-case words joined by dots, such as "card.charge"',
+  });
+
+const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
+
+/** The five timeouts in both spellings, and what goes with them (SEMANTICS 1). */
+const timeoutFields = {
+  timeout: optional(z.union([seconds, none])).meta({
+    description: "Seconds from the start of each attempt to its soft signal.",
+  }),
+  timeout_ms: optional(z.union([ms, none])),
+  total_timeout: optional(z.union([seconds, none])).meta({
+    description: "Seconds from creation through queue time, attempts and backoff.",
+  }),
+  total_timeout_ms: optional(z.union([ms, none])),
+  enqueue_ttl: optional(z.union([seconds, none])).meta({
+    description: "Seconds from creation until the first start.",
+  }),
+  enqueue_ttl_ms: optional(z.union([ms, none])),
+  grace_period: optional(z.union([z.int().min(0).max(MOST_SECONDS), z.literal("unbounded")])).meta({
+    description: "Seconds from the soft signal until the attempt is ended by force.",
+  }),
+  grace_period_ms: optional(z.union([z.int().min(0).max(MOST_MS), z.literal("unbounded")])),
+  heartbeat_timeout: optional(z.union([seconds, none])).meta({
+    description: "The longest silence of a running attempt, in seconds.",
+  }),
+  heartbeat_timeout_ms: optional(z.union([ms, none])),
+  visibility_timeout: optional(z.union([seconds, iso])),
+  visibility_timeout_ms: optional(ms),
+  timeout_mode: optional(z.enum(["fail", "discard"])),
+  retry_fit: optional(z.enum(["full", "any"])),
+};
+
+export const retrySchema = z
+  .looseObject({
+    max_attempts: optional(z.int().min(0).max(1_000)),
+    initial_interval: optional(iso),
+    initial_interval_ms: optional(z.int().min(0).max(MOST_MS)),
+    initial_delay_ms: optional(z.int().min(0).max(MOST_MS)),
+    backoff_coefficient: optional(z.number().min(1).max(100)),
+    backoff_strategy: optional(z.enum(["none", "constant", "linear", "exponential", "polynomial"])),
+    strategy: optional(z.enum(["none", "constant", "linear", "exponential", "polynomial"])),
+    max_interval: optional(iso),
+    max_interval_ms: optional(ms),
+    jitter: optional(z.boolean()),
+    non_retryable_errors: optional(z.array(z.string().min(1).max(255)).max(100)),
+    on_exhaustion: optional(z.enum(["discard", "dead_letter"])),
+    on_stall: optional(z.enum(["retry", "discard"])),
+  })
+  .meta({ id: "RetryPolicy" });
+
+const optionFields = {
+  queue: optional(queueName),
+  priority: optional(z.int().min(-100).max(100)),
+  scheduled_at: optional(instant),
+  delay_until: optional(instant),
+  expires_at: optional(instant),
+  pending: optional(z.boolean()),
+  ...timeoutFields,
+  retry: optional(retrySchema),
+  tags: optional(z.array(z.string().max(255)).max(100)),
+};
+
+const metaObject = z.record(z.string(), z.json());
+
+export const enqueueSchema = z
+  .looseObject({
+    type: jobType,
+    args: z
+      .array(z.any())
+      .meta({ description: "What the job is given. Any JSON, handed through untouched." }),
+    id: optional(jobId),
+    meta: optional(z.record(z.string(), z.any())),
+    options: optional(
+      z.looseObject({ ...optionFields, metadata: optional(z.record(z.string(), z.any())) }).meta({
+        description: "The same fields may stand at the top level; these go first.",
+      }),
+    ),
+    ...optionFields,
+  })
+  .meta({
+    id: "EnqueueRequest",
+    description: "A job. Fields that are not named here are kept and given back.",
+  });
+
+export const batchSchema = z
+  .looseObject({ jobs: z.array(enqueueSchema).min(1).max(1_000) })
+  .meta({ id: "EnqueueBatchRequest", description: "All jobs are stored, or none is." });
+
+const workerId = z.string().min(1).max(255);
+
+export const fetchSchema = z
+  .looseObject({
+    queues: z.array(queueName).min(1).max(100),
+    count: optional(z.int().min(1).max(200)),
+    worker_id: optional(workerId),
+    visibility_timeout_ms: optional(ms),
+    visibility_timeout: optional(z.union([seconds, iso])),
+    soft_timeout: optional(z.boolean()).meta({
+      description:
+        "The worker hears soft signals: it obeys `deadlines.soft_at` and the directives of its beats.",
+    }),
+  })
+  .meta({ id: "FetchRequest" });
+
+/** Who sends a report: the fence decides, else the worker's name, else any report on an active job counts. */
+const senderFields = {
+  fence: optional(z.int().min(0)).meta({
+    description: "The fence of the fetched job. It decides whether the report counts.",
+  }),
+  worker_id: optional(workerId),
+};
+
+const reportFields = {
+  ...senderFields,
+  signalled: optional(z.boolean()).meta({
+    description:
+      "Whether the handler had heard its soft signal. Counts only from a worker that fetched with soft_timeout.",
+  }),
+};
+
+export const succeedBody = { result: z.any().optional(), ...reportFields };
+export const succeedSchema = z.looseObject({ job_id: anyId, ...succeedBody }).meta({ id: "AckRequest" });
+export const succeedByPathSchema = z.looseObject(succeedBody).nullish();
+
+const errorInput = z
+  .looseObject({
+    code: optional(z.string().max(255)),
+    type: optional(z.string().max(255)),
+    message: optional(z.string().max(100_000)),
+    retryable: optional(z.boolean()),
+    details: z.json().optional(),
+    backtrace: optional(z.union([z.string(), z.array(z.string())])),
+    stack: optional(z.string()),
+  })
+  .meta({ id: "ReportedError" });
+
+const nsucceedBody = {
+  error: optional(errorInput),
+  requeue: optional(z.boolean()).meta({ description: "Give the job back without spending the attempt." }),
+  delay_ms: optional(z.int().min(0).max(MOST_MS)).meta({
+    description: "With requeue: not before so many milliseconds.",
+  }),
+  snooze_until: optional(instant).meta({ description: "Call me again then; no attempt is spent." }),
+  discard: optional(z.boolean()).meta({ description: "End the job: no retry, no dead letter." }),
+  ...reportFields,
+};
+export const failSchema = z.looseObject({ job_id: anyId, ...nsucceedBody }).meta({ id: "NackRequest" });
+export const failByPathSchema = z.looseObject(nsucceedBody);
+
+const activeJob = z.union([anyId, z.looseObject({ id: anyId, fence: optional(z.int().min(0)) })]);
+
+export const beatSchema = z
+  .looseObject({
+    worker_id: workerId,
+    active_jobs: optional(z.union([z.array(activeJob).max(1_000), z.int().min(0)])),
+    active_job_ids: optional(z.array(anyId).max(1_000)),
+    state: optional(z.string().max(64)),
+    visibility_timeout_ms: optional(ms),
+    shutdown: optional(z.boolean()),
+    hostname: optional(z.string().max(255)),
+    pid: optional(z.int()),
+    queues: optional(z.array(z.string().max(128)).max(100)),
+    concurrency: optional(z.int().min(0)),
+    labels: optional(z.union([z.array(z.string().max(255)).max(100), metaObject])),
+  })
+  .meta({ id: "BeatRequest" });
+
+const note = { message: optional(z.string().max(10_000)), data: z.json().optional() };
+export const progressSchema = z
+  .looseObject({ progress: z.number(), checkpoint: z.json().optional(), ...note, ...senderFields })
+  .meta({ id: "ProgressRequest", description: "A fraction; what lies outside of 0 to 1 is cut." });
+export const workerProgressSchema = z
+  .looseObject({ job_id: anyId, percentage: z.number(), ...note, ...senderFields })
+  .meta({ id: "WorkerProgressRequest" });
+
+export const checkpointSchema = z
+  .looseObject({ state: z.json(), ...senderFields })
+  .meta({ id: "CheckpointRequest" });
+
+export const logsSchema = z
+  .looseObject({
+    lines: z
+      .array(
+        z.looseObject({
+          message: z.string().max(4_000),
+          fields: optional(metaObject),
+          at: optional(instant),
+        }),
+      )
+      .min(1)
+      .max(1_000),
+    ...senderFields,
+  })
+  .meta({ id: "LogRequest" });
+
+const duration = z.union([ms, none]);
+export const extendSchema = z
+  .looseObject({
+    timeout_ms: optional(duration),
+    total_timeout_ms: optional(duration),
+    heartbeat_timeout_ms: optional(duration),
+  })
+  .meta({ id: "ExtendRequest", description: "New limits for a waiting or running job." });
+
+export const retryJobSchema = z.looseObject({ keep_deadline: optional(z.boolean()) }).nullish();
+export const emptySchema = z.looseObject({}).nullish();
+
+const limit = z.coerce.number().int().min(1).max(200).optional();
+export const pageQuery = z.looseObject({ limit, cursor: z.string().max(128).optional() });
+export const jobsQuery = z.looseObject({
+  limit,
+  cursor: z.string().max(128).optional(),
+  queue: queueName.optional(),
+  type: jobType.optional(),
+  state: z
+    .enum(["scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded"])
+    .optional(),
+});
+export const eventsQuery = z.looseObject({
+  limit: z.coerce.number().int().min(1).max(1_000).optional(),
+  types: z.string().max(2_000).optional(),
+  queues: z.string().max(10_000).optional(),
+  job_id: z.string().max(128).optional(),
+  after: z.string().max(128).optional(),
+  cursor: z.string().max(128).optional(),
+});
+
+export type EnqueueBody = z.infer<typeof enqueueSchema>;
+export type RetryBody = z.infer<typeof retrySchema>;
+export type FailBody = z.infer<typeof failByPathSchema>;
+export type BeatBody = z.infer<typeof beatSchema>;
