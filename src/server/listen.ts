@@ -1,4 +1,9 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server } from "node:http";
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
@@ -10,6 +15,8 @@ import type { System } from "../ports/system.ts";
 /** What can be listened for: `createServer` makes one. */
 export interface Listener {
   fetch(request: Request, env: HttpBindings): Response | Promise<Response>;
+  /** Serves a request straight from Node where it can; false sends it through `fetch`. */
+  handle?(incoming: IncomingMessage, outgoing: ServerResponse): boolean;
   /** Whether everybody may do everything. */
   readonly isOpen: boolean;
   close(): Promise<void>;
@@ -113,15 +120,22 @@ function shownHost(host: string): string {
 }
 
 function createHttp(server: Listener, logger: Logger): Server {
-  const fetch = server.isOpen ? onlyToThisMachine(server) : server.fetch.bind(server);
-  const handle = getRequestListener((request, env) => fetch(request, env as HttpBindings), {
+  const isForUs = server.isOpen ? ownNamesOnly() : () => true;
+  const serve = (request: Request, env: HttpBindings) =>
+    isForUs(env.incoming)
+      ? server.fetch(request, env)
+      : errorReply(421, "forbidden", "A server without keys serves only names of its own machine");
+  const handle = getRequestListener((request, env) => serve(request, env as HttpBindings), {
     // Only a request that cannot be read as one comes here: routes answer for their own failures.
     errorHandler: (error) => {
       logger.debug({ error }, "a request could not be read");
       return errorReply(400, "invalid_request", "The request line or the Host header is not valid");
     },
   });
-  const http = createHttpServer(HTTP_LIMITS, (incoming, outgoing) => void handle(incoming, outgoing));
+  const http = createHttpServer(HTTP_LIMITS, (incoming, outgoing) => {
+    if (server.handle && isForUs(incoming) && server.handle(incoming, outgoing)) return;
+    void handle(incoming, outgoing);
+  });
   http.maxHeadersCount = MOST_HEADERS;
   http.timeout = SILENCE;
   http.on("clientError", answerClientError);
@@ -132,17 +146,14 @@ function createHttp(server: Listener, logger: Logger): Server {
  * A page may make a browser on this machine believe that its own name is ours, and then talk to us as if it were at
  * home. It cannot change the Host header it sends, so a server without keys serves this machine's own names only.
  */
-function onlyToThisMachine(server: Listener): Listener["fetch"] {
+function ownNamesOnly(): (incoming: IncomingMessage) => boolean {
   let known = "";
-  return (request, env) => {
-    const host = (env.incoming as IncomingMessage).headers.host ?? "";
+  return ({ headers: { host = "" } }) => {
     if (host !== known) {
-      if (!isLoopback(nameOf(host))) {
-        return errorReply(421, "forbidden", "A server without keys serves only names of its own machine");
-      }
+      if (!isLoopback(nameOf(host))) return false;
       known = host;
     }
-    return server.fetch(request, env);
+    return true;
   };
 }
 

@@ -37,7 +37,8 @@ function retryDelayOf(row: JobRow): number | undefined {
 function timeFields(row: JobRow): Fields {
   const { state, createdAt, startedAt, finishedAt } = row;
   const dueAt = dueAtOf(row.rank);
-  const fields: Fields = { created_at: instantText(createdAt), enqueued_at: instantText(createdAt) };
+  const created = instantText(createdAt);
+  const fields: Fields = { created_at: created, enqueued_at: created };
   if ((state === "scheduled" || state === "pending") && dueAt > createdAt)
     fields.scheduled_at = instantText(dueAt);
   if (state === "retryable") fields.next_attempt_at = instantText(dueAt);
