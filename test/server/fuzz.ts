@@ -1,0 +1,32 @@
+/**
+ * `npm run fuzz`: strange requests against the server, without end or `--requests 1000000`, from `--seed 1`. What is
+ * found is printed with the request that did it.
+ */
+import { parseArgs } from "node:util";
+import { fuzz } from "./fuzz/run.ts";
+import { fuzzSocket } from "./fuzz/socket.ts";
+
+const { values } = parseArgs({
+  options: { requests: { type: "string", default: "1000000" }, seed: { type: "string", default: "1" } },
+});
+const requests = Number(values.requests);
+const seed = Number(values.seed);
+const shown = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+
+const overSocket = Math.round(requests / 10);
+const report = await fuzz({
+  seed,
+  requests: requests - overSocket,
+  onEpoch: (sent, heap) => console.log(`${String(sent).padStart(9)} sent, live heap ${shown(heap)}`),
+});
+const socket = await fuzzSocket({ seed, requests: overSocket });
+const findings = [...report.findings, ...socket.findings];
+for (const finding of findings) console.log(finding);
+console.log(
+  `in process: ${report.sent} sent, by status ${JSON.stringify(Object.fromEntries(report.statuses))}`,
+);
+console.log(
+  `over a socket: ${socket.sent} sent, by status ${JSON.stringify(Object.fromEntries(socket.statuses))}`,
+);
+console.log(`${findings.length} findings`);
+process.exit(findings.length === 0 ? 0 : 1);

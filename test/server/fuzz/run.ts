@@ -1,0 +1,177 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { type Random, seededRandom } from "../../../src/core/random.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
+import { createServer } from "../../../src/server/app.ts";
+import { openTestEngine, type TestEngine } from "../../../src/testing/index.ts";
+import { Known, type StrangeRequest, strangeRequest } from "./requests.ts";
+
+/** What is put to the test. */
+export interface Target {
+  fetch(request: Request): Response | Promise<Response>;
+  close(): Promise<void>;
+}
+
+export interface FuzzOptions {
+  readonly seed: number;
+  readonly requests: number;
+  /** Makes the server; another one shows that its faults are found. */
+  readonly make?: (engine: Engine) => Target;
+  readonly onEpoch?: (sent: number, heap: number) => void;
+}
+
+export interface FuzzReport {
+  readonly sent: number;
+  /** How many got which status. */
+  readonly statuses: ReadonlyMap<number, number>;
+  /** Bytes of live heap after each epoch, with the store emptied. */
+  readonly heaps: readonly number[];
+  readonly findings: readonly string[];
+}
+
+const BATCH = 50;
+const EPOCH = 5_000;
+const MOST_FINDINGS = 20;
+/** A request that is not answered after so many turns of virtual time hangs. */
+const PATIENCE = 2_000;
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/**
+ * Sends strange requests to a server on virtual time, many at once, and lets time pass, so that deadlines fire in
+ * between. Every request must be answered, in JSON, and never with a failure of ours; and when the store is emptied,
+ * nothing of all that may be left.
+ */
+export async function fuzz({
+  seed,
+  requests,
+  onEpoch,
+  make = createServer,
+}: FuzzOptions): Promise<FuzzReport> {
+  const random = seededRandom(seed);
+  await using test = await openTestEngine({
+    seed,
+    retention: { completed: "60s", discarded: "60s", cancelled: "60s" },
+  });
+  const server = make(test.engine);
+  const run = new Run(test, server, random);
+  const heaps: number[] = [];
+  while (run.sent < requests && run.findings.length < MOST_FINDINGS) {
+    await run.batch(Math.min(BATCH, requests - run.sent));
+    if (run.sent % EPOCH !== 0 && run.sent < requests) continue;
+    await run.empty();
+    collect();
+    heaps.push(process.memoryUsage().heapUsed);
+    onEpoch?.(run.sent, heaps.at(-1) as number);
+  }
+  await server.close();
+  return { sent: run.sent, statuses: run.statuses, heaps, findings: run.findings };
+}
+
+class Run {
+  sent = 0;
+  readonly statuses = new Map<number, number>();
+  readonly findings: string[] = [];
+  readonly #test: TestEngine;
+  readonly #server: Target;
+  readonly #random: Random;
+  readonly #known = new Known();
+
+  constructor(test: TestEngine, server: Target, random: Random) {
+    this.#test = test;
+    this.#server = server;
+    this.#random = random;
+  }
+
+  async batch(size: number): Promise<void> {
+    const open = new Set<StrangeRequest>();
+    for (let index = 0; index < size; index++) {
+      const made = strangeRequest(this.#random, this.#known);
+      this.sent += 1;
+      open.add(made);
+      void this.#send(made).finally(() => open.delete(made));
+    }
+    for (let turn = 0; open.size > 0 && turn < PATIENCE; turn++) await this.#test.system.advance(5);
+    for (const made of open) this.#find(made, "was not answered");
+  }
+
+  async #send(made: StrangeRequest): Promise<void> {
+    let request: Request;
+    try {
+      request = new Request(`http://localhost${made.path}`, {
+        method: made.method,
+        headers: made.headers,
+        body: made.body as string | null,
+      });
+    } catch {
+      // What the web's own Request refuses is sent over a socket elsewhere.
+      return;
+    }
+    try {
+      const response = await this.#server.fetch(request);
+      this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
+      this.#look(made, response, await response.text());
+    } catch (error) {
+      this.#find(made, `threw ${String((error as Error).stack)}`);
+    }
+  }
+
+  #look(made: StrangeRequest, response: Response, text: string): void {
+    const { status, headers } = response;
+    const maySayUnready = /\/(ready|health)/.test(made.path);
+    if (status >= 500 && !(status === 503 && maySayUnready)) this.#find(made, `${status} ${text}`);
+    if (headers.get("x-request-id") === null) this.#find(made, "a reply without a request id");
+    if (/\n\s+at |node:internal|\/src\//.test(text)) this.#find(made, `tells of our insides: ${text}`);
+    if (text === "" || headers.get("content-type") !== "application/openjobspec+json") return;
+    try {
+      this.#learn(JSON.parse(text));
+    } catch {
+      this.#find(made, `not JSON: ${text.slice(0, 200)}`);
+    }
+  }
+
+  /** Real jobs make the next requests more interesting. */
+  #learn(reply: { job?: { id?: string }; jobs?: { id?: string; fence?: number }[] }): void {
+    for (const job of [reply?.job, ...(Array.isArray(reply?.jobs) ? reply.jobs : [])]) {
+      if (typeof job?.id === "string") this.#known.add(job.id, (job as { fence?: number }).fence);
+    }
+  }
+
+  /** Ends every job and lets the time of its keeping pass. */
+  async empty(): Promise<void> {
+    const { engine, system } = this.#test;
+    for (;;) {
+      const rows = await engine.jobs({}, { limit: 1_000 });
+      if (rows.length === 0) break;
+      const live = rows.filter(({ state }) => !["completed", "cancelled", "discarded"].includes(state));
+      await Promise.all(live.map(({ id }) => engine.cancel(id).catch(() => {})));
+      for (const { id, deadLetter } of rows) {
+        if (deadLetter)
+          await this.#within(
+            this.#server.fetch(
+              new Request(`http://localhost/ojs/v1/dead-letter/${id}`, { method: "DELETE" }),
+            ),
+          );
+      }
+      await system.advance(400_000);
+      await this.#within(engine.pruneOnce());
+    }
+    this.#known.clear();
+  }
+
+  async #within<Value>(work: Value | Promise<Value>): Promise<Value> {
+    let isDone = false;
+    const done = Promise.resolve(work).finally(() => (isDone = true));
+    while (!isDone) await this.#test.system.advance(5);
+    return done;
+  }
+
+  #find(made: StrangeRequest, what: string): void {
+    const body =
+      typeof made.body === "string"
+        ? made.body.slice(0, 1_000)
+        : made.body && Buffer.from(made.body).toString("hex");
+    this.findings.push(`${made.method} ${made.path} ${JSON.stringify(made.headers)} ${body}\n  -> ${what}`);
+  }
+}
