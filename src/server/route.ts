@@ -45,6 +45,8 @@ export interface Route {
   readonly tag: string;
   readonly body?: z.ZodType;
   readonly query?: z.ZodType;
+  /** The body of a reply that is no refusal. */
+  readonly reply?: z.ZodType;
   /** Statuses that it answers with, beside what every route may answer. */
   readonly replies: Readonly<Record<number, string>>;
   readonly run: (call: RouteCall<never, never>, context: RouteContext) => Reply | Promise<Reply>;

@@ -2,6 +2,7 @@ import { isEventCursor, type KeptEvent } from "../../engine/remote/event-journal
 import { HttpError } from "../errors.ts";
 import { json, type Route, route } from "../route.ts";
 import { eventFields } from "../wire/event.ts";
+import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
 
 function listOf(text: string | undefined): ReadonlySet<string> | null {
@@ -15,6 +16,7 @@ const list = route({
   right: "read",
   tag: "events",
   summary: "Read what happened, after a cursor",
+  reply: eventsReplySchema,
   query: eventsQuery,
   replies: { 200: "Events in their order, and the cursor to go on from" },
   async run({ query }, { service }) {

@@ -7,6 +7,7 @@ import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { readJob } from "../wire/enqueue.ts";
 import { jobText } from "../wire/job.ts";
+import { batchReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import {
   batchSchema,
   type EnqueueBody,
@@ -60,6 +61,7 @@ const enqueue = route({
   right: "enqueue",
   tag: TAG,
   summary: "Enqueue a job",
+  reply: jobReplySchema,
   body: enqueueSchema,
   replies: { 201: "The job is durable", 409: "The id is known", 422: "The retry policy cannot be kept" },
   async run({ body }, context) {
@@ -76,6 +78,7 @@ const enqueueBatch = route({
   right: "enqueue",
   tag: TAG,
   summary: "Enqueue many jobs: all or none",
+  reply: batchReplySchema,
   body: batchSchema,
   replies: { 201: "All jobs are durable", 409: "An id is known, and nothing was stored" },
   async run({ body }, context) {
@@ -109,6 +112,7 @@ const get = route({
   right: "read",
   tag: TAG,
   summary: "Look at a job",
+  reply: jobReplySchema,
   replies: { 200: "The job", 404: "There is no such job" },
   run: async ({ params }, context) => jobReply(200, await loadJob(params.id ?? "", context)),
 });
@@ -119,6 +123,7 @@ const list = route({
   right: "read",
   tag: TAG,
   summary: "List jobs in the order of their ids",
+  reply: jobsReplySchema,
   query: jobsQuery,
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine }) {
@@ -163,6 +168,7 @@ const cancelBy = (method: "DELETE" | "POST", path: string) =>
     right: "cancel",
     tag: TAG,
     summary: "End a waiting or running job at once",
+    reply: jobReplySchema,
     ...(method === "POST" && { body: emptySchema }),
     replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
     run: async ({ params }, { engine }) => jobReply(200, await engine.cancel(jobId(params))),
@@ -174,6 +180,7 @@ const activate = route({
   right: "operate",
   tag: TAG,
   summary: "Make a pending job available",
+  reply: jobReplySchema,
   body: emptySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not pending" },
   run: async ({ params }, { engine }) => jobReply(200, await engine.activate(jobId(params))),
@@ -185,6 +192,7 @@ const retry = route({
   right: "operate",
   tag: TAG,
   summary: "Run a discarded job again: attempts start anew",
+  reply: jobReplySchema,
   body: retryJobSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
   run: async ({ params, body }, { engine }) =>
@@ -200,6 +208,7 @@ const extend = route({
   right: "operate",
   tag: TAG,
   summary: "Change the limits of a waiting or running job",
+  reply: jobReplySchema,
   body: extendSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "Its time is already up" },
   async run({ params, body }, { engine }) {

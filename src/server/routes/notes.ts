@@ -4,6 +4,7 @@ import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { instantText, readInstant } from "../wire/durations.ts";
+import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
 import { jobId, loadJob } from "./jobs.ts";
@@ -58,6 +59,7 @@ const putProgress = route({
   right: "work",
   tag: TAG,
   summary: "Report how far an attempt is; counts as a beat",
+  reply: progressReplySchema,
   body: progressSchema,
   replies: { 200: "What stands now", ...REPORT },
   async run({ params, body }, context) {
@@ -76,6 +78,7 @@ const workerProgress = route({
   right: "work",
   tag: TAG,
   summary: "Report how far an attempt is, in percent",
+  reply: progressReplySchema,
   body: workerProgressSchema,
   replies: { 200: "What stands now", ...REPORT },
   run: ({ body }, context) => setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, context),
@@ -87,6 +90,7 @@ const getProgress = route({
   right: "read",
   tag: TAG,
   summary: "How far a job is",
+  reply: progressReplySchema,
   replies: { 200: "Its progress; null where none was reported", 404: "There is no such job" },
   run: async ({ params }, context) => {
     const row = await loadJob(params.id ?? "", context);
@@ -108,6 +112,7 @@ const saveBy = (method: "PUT" | "POST") =>
     right: "work",
     tag: TAG,
     summary: "Save a state that the next attempt begins with; counts as a beat",
+    reply: checkpointReplySchema,
     body: checkpointSchema,
     replies: { 200: "It is durable", ...REPORT },
     async run({ params, body }, { service }) {
@@ -123,6 +128,7 @@ const getCheckpoint = route({
   right: "read",
   tag: TAG,
   summary: "The state that was saved last",
+  reply: checkpointReplySchema,
   replies: { 200: "The state", 404: "There is no such job, or nothing was saved" },
   run: async ({ params }, context) => checkpointReply(await loadJob(params.id ?? "", context)),
 });
@@ -168,6 +174,7 @@ const getLogs = route({
   right: "read",
   tag: TAG,
   summary: "The log of a job",
+  reply: logsReplySchema,
   replies: { 200: "Its lines", 404: "There is no such job" },
   async run({ params }, context) {
     const { id } = await loadJob(params.id ?? "", context);

@@ -6,6 +6,7 @@ import { json, type Reply, type Route, type RouteContext, reply, route } from ".
 import { instantText } from "../wire/durations.ts";
 import { visibilityOf } from "../wire/enqueue.ts";
 import { deadlineFields, fetchedText, settledText } from "../wire/job.ts";
+import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
 import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
 import {
   type BeatBody,
@@ -27,6 +28,7 @@ const fetchBy = (path: string) =>
     right: "work",
     tag: TAG,
     summary: "Take jobs: their attempts start with this reply",
+    reply: fetchReplySchema,
     body: fetchSchema,
     replies: { 200: "The jobs, each with its fence and deadlines; none if nothing is there to do" },
     async run({ body }, { service, engine }) {
@@ -76,6 +78,7 @@ const ackJob = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job succeeded",
+  reply: settledReplySchema,
   body: succeedSchema,
   replies: { 200: "The job is completed", ...REPORT },
   run: ({ body }, context) => ack(jobId({ id: body.job_id }), body, context),
@@ -87,6 +90,7 @@ const ackByPath = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job succeeded",
+  reply: settledReplySchema,
   body: succeedByPathSchema,
   replies: { 200: "The job is completed", ...REPORT },
   run: ({ body, params }, context) => ack(jobId(params), body ?? {}, context),
@@ -98,6 +102,7 @@ const nackJob = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job failed, or give it back",
+  reply: settledReplySchema,
   body: failSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
   run: ({ body }, context) => nack(jobId({ id: body.job_id }), body, context),
@@ -109,6 +114,7 @@ const nackByPath = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job failed, or give it back",
+  reply: settledReplySchema,
   body: failByPathSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
   run: ({ body, params }, context) => nack(jobId(params), body, context),
@@ -178,6 +184,7 @@ const beatBy = (path: string) =>
     right: "work",
     tag: TAG,
     summary: "Give a sign of life, for the worker and for each job it names",
+    reply: beatReplySchema,
     body: beatSchema,
     replies: { 200: "What is wanted of the worker, and of each job that was named" },
     run: ({ body }, context) => beat(body, context),

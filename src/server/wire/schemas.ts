@@ -98,7 +98,9 @@ const optionFields = {
   tags: optional(z.array(z.string().max(255)).max(100)),
 };
 
-const metaObject = z.record(z.string(), z.json());
+/** The body was read as JSON, so whatever is in it is JSON. */
+const anyJson = z.any().meta({ description: "Any JSON." });
+const metaObject = z.record(z.string(), z.any());
 
 export const enqueueSchema = z
   .looseObject({
@@ -156,7 +158,7 @@ const reportFields = {
   }),
 };
 
-export const succeedBody = { result: z.any().optional(), ...reportFields };
+export const succeedBody = { result: anyJson.optional(), ...reportFields };
 export const succeedSchema = z.looseObject({ job_id: anyId, ...succeedBody }).meta({ id: "AckRequest" });
 export const succeedByPathSchema = z.looseObject(succeedBody).nullish();
 
@@ -166,7 +168,7 @@ const errorInput = z
     type: optional(z.string().max(255)),
     message: optional(z.string().max(100_000)),
     retryable: optional(z.boolean()),
-    details: z.json().optional(),
+    details: anyJson.optional(),
     backtrace: optional(z.union([z.string(), z.array(z.string())])),
     stack: optional(z.string()),
   })
@@ -203,16 +205,16 @@ export const beatSchema = z
   })
   .meta({ id: "BeatRequest" });
 
-const note = { message: optional(z.string().max(10_000)), data: z.json().optional() };
+const note = { message: optional(z.string().max(10_000)), data: anyJson.optional() };
 export const progressSchema = z
-  .looseObject({ progress: z.number(), checkpoint: z.json().optional(), ...note, ...senderFields })
+  .looseObject({ progress: z.number(), checkpoint: anyJson.optional(), ...note, ...senderFields })
   .meta({ id: "ProgressRequest", description: "A fraction; what lies outside of 0 to 1 is cut." });
 export const workerProgressSchema = z
   .looseObject({ job_id: anyId, percentage: z.number(), ...note, ...senderFields })
   .meta({ id: "WorkerProgressRequest" });
 
 export const checkpointSchema = z
-  .looseObject({ state: z.json(), ...senderFields })
+  .looseObject({ state: anyJson, ...senderFields })
   .meta({ id: "CheckpointRequest" });
 
 export const logsSchema = z
