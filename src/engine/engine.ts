@@ -388,6 +388,7 @@ export class Engine implements AsyncDisposable {
     const first = Math.floor(this.#parts.random() * workers.length);
     for (let offset = 0; offset < workers.length; offset++)
       workers[(first + offset) % workers.length]?.notify(queue);
+    this.#service?.notify(queue);
   }
 
   #hear(hint: Hint): void {

@@ -11,7 +11,8 @@ import {
 } from "../core/job/envelope.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import { ANONYMOUS, isHolder, isTooLate, type Sender } from "../core/job/holder.ts";
-import type { JobId, JobRow, Policy } from "../core/job/job.ts";
+import type { JobId, JobRow, Policy, Rung } from "../core/job/job.ts";
+import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
 import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
@@ -23,7 +24,9 @@ import { Commits } from "./remote/commits.ts";
 import { EventJournal } from "./remote/event-journal.ts";
 import { HeldRows } from "./remote/held-rows.ts";
 import { RemoteNotes } from "./remote/notes.ts";
+import { ReadyWaits } from "./remote/ready-waits.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote/remote-workers.ts";
+import { Repeats } from "./remote/repeats.ts";
 import type { Reported } from "./remote/reported.ts";
 import type { Decided } from "./verdict-write.ts";
 import { within } from "./within.ts";
@@ -36,6 +39,8 @@ export interface RemoteJob {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: EnqueueContext["wire"];
+  /** The running job that enqueues this one, and hands on what is left of its total (SEMANTICS 4.7). */
+  readonly parent?: JobId | undefined;
 }
 
 export interface RemoteFetch {
@@ -45,6 +50,12 @@ export interface RemoteFetch {
   /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
   readonly hears: boolean;
   readonly visibility?: number | undefined;
+  /** What the worker's definitions say, by job type: the definition rung of SEMANTICS 2. */
+  readonly definitions?: ReadonlyMap<string, Rung> | undefined;
+  /** How many milliseconds to wait for a job where there is none. */
+  readonly wait?: number | undefined;
+  /** The worker's name for this fetch: asked again under it, it gets the same jobs again. */
+  readonly key?: string | undefined;
 }
 
 /** What the service needs of its engine. */
@@ -55,6 +66,8 @@ interface ServiceHost {
 
 const TRIES = 10;
 const CLOSE_LIMIT = 5_000;
+const LOOK_AGAIN = 1_000;
+const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 
 /**
  * The engine for workers that live elsewhere. Nothing about them is kept in this process that the row does not say:
@@ -70,6 +83,8 @@ export class Service {
   readonly #commits: Commits;
   readonly #held = new HeldRows();
   readonly #beats: RemoteBeats;
+  readonly #ready: ReadyWaits;
+  readonly #repeats: Repeats;
   readonly #policies = new Map<string, Policy>();
   #policyEpoch = -1;
   #isClosing = false;
@@ -83,6 +98,8 @@ export class Service {
     this.#host = host;
     this.#claims = new Claims(parts, this.id);
     this.#commits = new Commits(parts);
+    this.#ready = new ReadyWaits(parts);
+    this.#repeats = new Repeats(parts.system);
     this.workers = new RemoteWorkers(parts);
     this.#beats = new RemoteBeats(parts, this.#held, this.workers);
     this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
@@ -91,17 +108,57 @@ export class Service {
   /** Adds jobs; all are checked before any is stored. The answers are the rows, with the word whether the id was known. */
   async enqueue(jobs: readonly RemoteJob[]): Promise<{ row: JobRow; duplicate: boolean }[]> {
     const base = this.#host.context();
-    const made = jobs.map(({ definition, payload, options, isPending, visibility, wire }) => {
-      const context = { ...base, isPending, visibility, wire };
+    const parents = await this.#parentsOf(jobs);
+    const made = jobs.map(({ definition, payload, options, isPending, visibility, wire, parent }) => {
+      const running = parent === undefined ? undefined : parents.get(parent);
+      const context = { ...base, isPending, visibility, wire, parent: running };
       return stamp(prepareStencil(definition, options, context), payload, this.#parts.nextId);
     });
     const answers = await this.#host.store(made);
     return made.map((job, index) => ({ row: newRow(job), duplicate: answers[index] !== "created" }));
   }
 
+  /** Jobs that enqueue others; one that is not running hands nothing on. */
+  async #parentsOf(jobs: readonly RemoteJob[]): Promise<ReadonlyMap<JobId, JobRow>> {
+    const ids = new Set<JobId>();
+    for (const { parent } of jobs) if (parent !== undefined) ids.add(parent);
+    if (ids.size === 0) return NO_ROWS;
+    const rows = await this.#parts.store.jobs.load([...ids]);
+    return new Map(rows.flatMap((row) => (row?.state === "active" ? [[row.id, row] as const] : [])));
+  }
+
   /** Claims jobs for a remote worker and starts them: what is answered has its start committed (SEMANTICS 4.3). */
   async fetch(request: RemoteFetch): Promise<JobRow[]> {
-    if (this.#isClosing) return [];
+    const { key, worker } = request;
+    if (key === undefined || worker === undefined) return this.#fetch(request);
+    const name = `${worker} ${key}`;
+    const repeated = await this.#repeats.find(name);
+    // What was reported on or lost meanwhile is not handed out a second time.
+    if (repeated) return repeated.filter(({ id, fence }) => this.#held.get(id)?.fence === fence);
+    const rows = this.#fetch(request);
+    this.#repeats.keep(name, rows);
+    return rows;
+  }
+
+  async #fetch(request: RemoteFetch): Promise<JobRow[]> {
+    const { elapsed } = this.#timer();
+    const { queues, wait = 0 } = request;
+    for (;;) {
+      if (this.#isClosing) return [];
+      const rows = await this.#fetchNow(request);
+      const left = wait - elapsed();
+      if (rows.length > 0 || left <= 0) return rows;
+      await this.#ready.wait(queues, left);
+    }
+  }
+
+  #timer(): { elapsed: () => number } {
+    const { system } = this.#parts;
+    const startedAt = system.monotonic();
+    return { elapsed: () => system.monotonic() - startedAt };
+  }
+
+  async #fetchNow(request: RemoteFetch): Promise<JobRow[]> {
     this.#underWay += 1;
     try {
       if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
@@ -133,7 +190,7 @@ export class Service {
         ...(visibility !== undefined && { visibility }),
       };
       const now = clock.now();
-      const policy = row.policy ?? this.#policyOf(row, kind);
+      const policy = row.policy ?? this.#policyOf(row, kind, request.definitions?.get(row.type));
       const decision = decide(row, { type: "start", policy, kind, upper: clock.upper() }, now, random);
       if (!decision.ok) return this.#giveBack(row);
       const outcome = await this.#commits.decision(row, decision, now);
@@ -166,11 +223,11 @@ export class Service {
   }
 
   /** Most jobs of a queue share their policy, so it is resolved once until a setting changes. */
-  #policyOf(row: JobRow, kind: WorkerKind): Policy {
+  #policyOf(row: JobRow, kind: WorkerKind, definition: Rung | undefined): Policy {
     const { queues, rung: engine } = this.#parts;
     const queue = queues.rungOf(row.queue);
     const enqueue = row.options?.rung;
-    if (enqueue) return resolvePolicy({ enqueue, queue, engine }, kind);
+    if (enqueue || definition) return resolvePolicy({ enqueue, definition, queue, engine }, kind);
     if (this.#policyEpoch !== queues.epoch || this.#policies.size > TRIES * 100) {
       this.#policies.clear();
       this.#policyEpoch = queues.epoch;
@@ -185,7 +242,7 @@ export class Service {
   /**
    * Decides what a remote worker reports. `event` is asked with the row and the time, since what a report means may
    * depend on both. The sender must hold the attempt (SEMANTICS 3.8); one that comes too late is refused, even where
-   * its coming was what brought the verdict that was due.
+   * its coming was what brought the verdict that was due. A worker that gives that very verdict is not late.
    */
   async report(id: JobId, sender: Sender, event: (row: JobRow, now: Instant) => JobEvent): Promise<Reported> {
     const { clock, random } = this.#parts;
@@ -194,13 +251,15 @@ export class Service {
       if (row === null) return { ok: false, because: "gone", row };
       const now = clock.now();
       if (isHolder(row, sender)) {
-        const decision = decide(row, event(row, now), now, random);
+        const said = event(row, now);
+        const decision = decide(row, said, now, random);
         if (!decision.ok) return this.#refused(row);
         const outcome = await this.#commits.decision(row, decision, now);
         if (outcome.ok) {
           this.#held.delete(id);
           const settled = applied(row, decision);
-          return isTooLate(row, now) ? this.#refused(settled) : { ok: true, row: settled };
+          const isVerdictDue = said.type === "expire" || said.type === "stall";
+          return isTooLate(row, now) && !isVerdictDue ? this.#refused(settled) : { ok: true, row: settled };
         }
       } else if (this.#held.get(id) !== row) return this.#refused(row);
       // What was remembered may be old: the row in the store decides.
@@ -246,9 +305,35 @@ export class Service {
     return this.#parts.system;
   }
 
+  /** A queue may have something to claim. */
+  notify(queue: string): void {
+    this.#ready.notify(queue);
+  }
+
+  /** The job once it has ended, or as it stands after so many milliseconds. */
+  async whenEnded(id: JobId, wait: number): Promise<JobRow | null> {
+    const { elapsed } = this.#timer();
+    const { system, waiters } = this.#parts;
+    for (;;) {
+      const row = await this.#load(id);
+      const left = wait - elapsed();
+      if (row === null || isTerminal(row.state) || left <= 0 || this.#isClosing) return row;
+      await new Promise<void>((resolve) => {
+        const wake = () => {
+          timer.cancel();
+          off();
+          resolve();
+        };
+        const timer = system.after(Math.min(left, LOOK_AGAIN), wake, { keepAlive: true });
+        const off = waiters.add(id, wake);
+      });
+    }
+  }
+
   /** Stops handing out jobs and waits for what is being written. Jobs that workers hold stay theirs. */
   async close(): Promise<void> {
     this.#isClosing = true;
+    this.#ready.close();
     const { system } = this.#parts;
     const idle =
       this.#underWay === 0

@@ -17,7 +17,7 @@ export function notFound(kind: string, id: string): HttpError {
 export function conflict(row: JobRow | null, what: string): HttpError {
   const state = row?.state ?? "gone";
   return new HttpError(409, "conflict", `${what}: the job is ${state}`, {
-    details: { job_id: row?.id ?? null, state, current_state: state },
+    details: { job_id: row?.id ?? null, state, current_state: state, fence: row?.fence ?? null },
   });
 }
 

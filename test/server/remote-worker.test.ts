@@ -270,7 +270,7 @@ describe("3.4 reports around the deadlines", () => {
     expect([told.directive, told.kind]).toEqual(["soft_timeout", "execution"]);
     expect(Date.parse(told.deadline) - Date.parse(told.deadlines.server_time)).toBe(3_000);
     await stage.advance("4s");
-    expect(await beat()).toEqual({ id, directive: "lost" });
+    expect(await beat()).toEqual({ id, fence, directive: "lost" });
   });
 
   it("5.1 a beat tells of a cancel, and nothing the worker reports counts", async () => {

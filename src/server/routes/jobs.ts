@@ -14,6 +14,7 @@ import {
   emptySchema,
   enqueueSchema,
   extendSchema,
+  jobQuery,
   jobsQuery,
   retryJobSchema,
 } from "../wire/schemas.ts";
@@ -113,8 +114,16 @@ const get = route({
   tag: TAG,
   summary: "Look at a job",
   reply: jobReplySchema,
+  query: jobQuery,
   replies: { 200: "The job", 404: "There is no such job" },
-  run: async ({ params }, context) => jobReply(200, await loadJob(params.id ?? "", context)),
+  async run({ params, query }, context) {
+    const { wait_ms } = query;
+    if (wait_ms === undefined) return jobReply(200, await loadJob(params.id ?? "", context));
+    const id = jobId(params);
+    const row = await context.service.whenEnded(id, wait_ms);
+    if (!row) throw notFound("job", id);
+    return jobReply(200, row);
+  },
 });
 
 const list = route({

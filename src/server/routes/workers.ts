@@ -4,7 +4,7 @@ import type { Reported } from "../../engine/remote/reported.ts";
 import { conflict, notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { instantText } from "../wire/durations.ts";
-import { visibilityOf } from "../wire/enqueue.ts";
+import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
 import { deadlineFields, fetchedText, settledText } from "../wire/job.ts";
 import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
 import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
@@ -38,6 +38,9 @@ const fetchBy = (path: string) =>
         worker: body.worker_id ?? undefined,
         hears: body.soft_timeout === true,
         visibility: visibilityOf(body.visibility_timeout_ms, body.visibility_timeout),
+        definitions: readDefinitions(body.definitions),
+        wait: body.wait_ms ?? undefined,
+        key: body.fetch_id ?? undefined,
       });
       const now = engine.now();
       return reply(200, `{"jobs":[${rows.map((row) => fetchedText(row, now)).join(",")}]}`);
@@ -125,10 +128,13 @@ function namedJobs(body: BeatBody): JobBeat[] {
   const listed = Array.isArray(body.active_jobs) ? body.active_jobs : [];
   const worker = body.worker_id;
   const named = new Map<string, JobBeat>();
-  for (const entry of [...listed, ...(body.active_job_ids ?? [])]) {
+  const add = (entry: (typeof listed)[number], isWatched: boolean) => {
     const { id, fence } = typeof entry === "string" ? { id: entry, fence: undefined } : entry;
-    if (!named.has(id)) named.set(id, { id, sender: { worker, fence: fence ?? undefined } });
-  }
+    const key = `${id} ${fence ?? ""}`;
+    if (!named.has(key)) named.set(key, { id, sender: { worker, fence: fence ?? undefined }, isWatched });
+  };
+  for (const entry of [...listed, ...(body.active_job_ids ?? [])]) add(entry, false);
+  for (const entry of body.watched_jobs ?? []) add(entry, true);
   return [...named.values()];
 }
 
@@ -159,10 +165,12 @@ async function beat(body: BeatBody, context: RouteContext): Promise<Reply> {
     acknowledged: true,
     state,
     directive: state,
-    jobs_extended: report.jobs.filter(({ directive }) => directive === "continue").length,
+    jobs_extended: report.jobs.filter(({ directive, beat }) => directive === "continue" && !beat.isWatched)
+      .length,
     server_time: instantText(report.now),
-    jobs: report.jobs.map(({ id, directive, row }) => ({
+    jobs: report.jobs.map(({ beat: { id, sender }, directive, row }) => ({
       id,
+      ...(sender.fence !== undefined && { fence: sender.fence }),
       directive,
       ...(row &&
         (directive === "continue" || directive === "soft_timeout") && {

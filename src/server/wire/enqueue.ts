@@ -1,13 +1,14 @@
 import { defineJob, type JobDefinition } from "../../core/job/definition.ts";
 import type { EnqueueOptions } from "../../core/job/envelope.ts";
-import type { Backoff, JobOptions } from "../../core/job/job.ts";
+import type { Backoff, JobOptions, Rung } from "../../core/job/job.ts";
+import { parseRung, type RetentionOptions } from "../../core/job/policy.ts";
 import type { RetryOptions } from "../../core/job/retry.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Duration, Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { readInstant, readIsoDuration } from "./durations.ts";
-import type { EnqueueBody, RetryBody } from "./schemas.ts";
+import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
 
 /** Fields that the server itself manages: what a client writes there is not kept. */
 const MANAGED = new Set([
@@ -62,6 +63,7 @@ const READ = new Set([
   "scheduled_at",
   "delay_until",
   "expires_at",
+  "parent_id",
 ]);
 
 type Fields = { readonly [name: string]: unknown };
@@ -97,6 +99,7 @@ export function readJob(body: EnqueueBody, now: Instant, documentLimit?: number)
     isPending: field(body, "pending") === true,
     visibility,
     wire: keptFields(body, isSpread),
+    parent: body.parent_id ?? undefined,
   };
 }
 
@@ -117,6 +120,8 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (timeouts) options.timeouts = timeouts;
   const retry = readRetry(field(body, "retry") as RetryBody | undefined, field(body, "retry_fit"));
   if (retry) options.retry = retry;
+  const retention = readRetention(field(body, "retention_ms"));
+  if (retention) options.retention = retention;
   const metadata = (body.options as Fields | null | undefined)?.metadata ?? (body as Fields).metadata;
   if (body.meta || metadata)
     options.meta = { ...(metadata as object | undefined), ...body.meta } as Record<string, Json>;
@@ -190,6 +195,43 @@ function readRetry(retry: RetryBody | undefined, retryFit: unknown): RetryOption
   };
 }
 
+function readRetention(said: unknown): RetentionOptions | undefined {
+  if (said === undefined || said === null) return undefined;
+  if (typeof said === "number") return durationOf(said);
+  const named = TERMINALS.flatMap((state) => {
+    const kept = (said as Fields)[state];
+    return typeof kept === "number" ? [[state, durationOf(kept)] as const] : [];
+  });
+  return named.length === 0 ? undefined : Object.fromEntries(named);
+}
+
+const TERMINALS = ["completed", "discarded", "cancelled"] as const;
+
+/** What a worker's definitions say, in the words of the core: the definition rung of its jobs. */
+export function readDefinitions(
+  said: { readonly [type: string]: DefinitionBody } | null | undefined,
+): ReadonlyMap<string, Rung> | undefined {
+  if (!said) return undefined;
+  const types = Object.entries(said);
+  if (types.length > MOST_NAMED) {
+    throw new HttpError(400, "invalid_request", `definitions: name at most ${MOST_NAMED} job types`);
+  }
+  return new Map(
+    types.map(([type, body]) => {
+      const timeouts = readTimeouts(body as EnqueueBody);
+      const retry = readRetry(body.retry ?? undefined, body.retry_fit ?? undefined);
+      const retention = readRetention(body.retention_ms);
+      const rung = {
+        ...(timeouts && { timeouts }),
+        ...(retry && { retry }),
+        ...(retention && { retention }),
+      };
+      return [type, parseRung(rung, `definitions.${type}`)] as const;
+    }),
+  );
+}
+
+const MOST_NAMED = 200;
 const FIRST = 1_000;
 const MAX = 300_000;
 
@@ -199,6 +241,10 @@ function readBackoff(retry: RetryBody): Backoff | undefined {
   const most = retry.max_interval_ms ?? readIsoDuration(retry.max_interval ?? "");
   const kind = retry.backoff_strategy ?? retry.strategy ?? undefined;
   const factor = retry.backoff_coefficient ?? undefined;
+  if (kind === "delays" && retry.delays_ms) {
+    const delays = retry.delays_ms;
+    return { kind, delays, max: most ?? Math.max(...delays), jitter: retry.jitter ?? false };
+  }
   const isNamed = [first, most, kind, factor, retry.jitter ?? undefined].some((part) => part !== undefined);
   if (!isNamed) return undefined;
   const common = { first: first ?? FIRST, max: most ?? MAX, jitter: retry.jitter ?? true };

@@ -132,13 +132,16 @@ export function deadlineFields(row: JobRow, now: Instant): Fields {
     hard_at: text(row.hardAt),
     total_at: text(row.totalAt),
     stall_at: text(row.stallAt),
+    silence_ms: row.heartbeat,
     server_time: instantText(now),
   };
 }
 
 /** A job as it is handed to the worker that fetched it. */
 export function fetchedText(row: JobRow, now: Instant): string {
-  return jobText(row, { fence: row.fence, deadlines: deadlineFields(row, now) });
+  // Where a rung named the heartbeat, only the handler's own signs of life count (SEMANTICS 3.6).
+  const beats = row.policy?.rungs.heartbeat === "built-in" ? "worker" : "handler";
+  return jobText(row, { fence: row.fence, beats, deadlines: deadlineFields(row, now) });
 }
 
 /** The answer to ACK and NACK, in one shape that every known client can read. */

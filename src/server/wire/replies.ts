@@ -29,6 +29,7 @@ const deadlines = z
     hard_at: instant.nullable(),
     total_at: instant.nullable(),
     stall_at: instant.nullable(),
+    silence_ms: z.int().nullable(),
     server_time: instant,
   })
   .meta({
@@ -75,7 +76,7 @@ const jobFields = {
 
 const job = z.looseObject(jobFields).meta({ id: "Job" });
 const fetchedJob = z
-  .looseObject({ ...jobFields, fence: z.int(), deadlines })
+  .looseObject({ ...jobFields, fence: z.int(), beats: z.enum(["worker", "handler"]), deadlines })
   .meta({
     id: "FetchedJob",
     description: "A job whose attempt has begun; the fence belongs into every report on it.",
@@ -115,6 +116,7 @@ export const beatReplySchema = z
     jobs: z.array(
       z.looseObject({
         id: z.string(),
+        fence: z.int().optional(),
         directive: z.enum(["continue", "cancel", "soft_timeout", "lost"]),
         deadlines: deadlines.optional(),
         deadline: instant.nullable().optional(),

@@ -68,6 +68,8 @@ const timeoutFields = {
   retry_fit: optional(z.enum(["full", "any"])),
 };
 
+const strategy = z.enum(["none", "constant", "linear", "exponential", "polynomial", "delays"]);
+
 export const retrySchema = z
   .looseObject({
     max_attempts: optional(z.int().min(0).max(1_000)),
@@ -75,8 +77,11 @@ export const retrySchema = z
     initial_interval_ms: optional(z.int().min(0).max(MOST_MS)),
     initial_delay_ms: optional(z.int().min(0).max(MOST_MS)),
     backoff_coefficient: optional(z.number().min(1).max(100)),
-    backoff_strategy: optional(z.enum(["none", "constant", "linear", "exponential", "polynomial"])),
-    strategy: optional(z.enum(["none", "constant", "linear", "exponential", "polynomial"])),
+    backoff_strategy: optional(strategy),
+    strategy: optional(strategy),
+    delays_ms: optional(z.array(z.int().min(0).max(MOST_MS)).min(1).max(100)).meta({
+      description: 'With backoff_strategy "delays": exactly these, the last one for all further retries.',
+    }),
     max_interval: optional(iso),
     max_interval_ms: optional(ms),
     jitter: optional(z.boolean()),
@@ -85,6 +90,12 @@ export const retrySchema = z
     on_stall: optional(z.enum(["retry", "discard"])),
   })
   .meta({ id: "RetryPolicy" });
+
+const kept = z.int().min(0).max(MOST_MS);
+const retention = z.union([
+  kept,
+  z.looseObject({ completed: optional(kept), discarded: optional(kept), cancelled: optional(kept) }),
+]);
 
 const optionFields = {
   queue: optional(queueName),
@@ -95,6 +106,7 @@ const optionFields = {
   pending: optional(z.boolean()),
   ...timeoutFields,
   retry: optional(retrySchema),
+  retention_ms: optional(retention).meta({ description: "How long the job is kept once it has ended." }),
   tags: optional(z.array(z.string().max(255)).max(100)),
 };
 
@@ -109,6 +121,9 @@ export const enqueueSchema = z
       .array(z.any())
       .meta({ description: "What the job is given. Any JSON, handed through untouched." }),
     id: optional(jobId),
+    parent_id: optional(anyId).meta({
+      description: "The running job that enqueues this one: what is left of its total is an upper bound.",
+    }),
     meta: optional(z.record(z.string(), z.any())),
     options: optional(
       z.looseObject({ ...optionFields, metadata: optional(z.record(z.string(), z.any())) }).meta({
@@ -128,6 +143,10 @@ export const batchSchema = z
 
 const workerId = z.string().min(1).max(255);
 
+const definitionSchema = z
+  .looseObject({ ...timeoutFields, retry: optional(retrySchema), retention_ms: optional(retention) })
+  .meta({ id: "DefinitionRung" });
+
 export const fetchSchema = z
   .looseObject({
     queues: z.array(queueName).min(1).max(100),
@@ -135,6 +154,15 @@ export const fetchSchema = z
     worker_id: optional(workerId),
     visibility_timeout_ms: optional(ms),
     visibility_timeout: optional(z.union([seconds, iso])),
+    wait_ms: optional(z.int().min(0).max(2_000)).meta({
+      description: "Hold the reply so long while there is nothing to do.",
+    }),
+    fetch_id: optional(z.string().min(1).max(128)).meta({
+      description: "Asked again under the same id within 30 s, the worker gets the same jobs again.",
+    }),
+    definitions: optional(z.record(z.string().max(255), definitionSchema)).meta({
+      description: "What the worker's definitions say, by job type, for jobs whose producer had none.",
+    }),
     soft_timeout: optional(z.boolean()).meta({
       description:
         "The worker hears soft signals: it obeys `deadlines.soft_at` and the directives of its beats.",
@@ -171,6 +199,14 @@ const errorInput = z
     details: anyJson.optional(),
     backtrace: optional(z.union([z.string(), z.array(z.string())])),
     stack: optional(z.string()),
+    cause: optional(
+      z.looseObject({
+        type: optional(z.string().max(255)),
+        code: optional(z.string().max(255)),
+        message: optional(z.string().max(100_000)),
+        stack: optional(z.string()),
+      }),
+    ),
   })
   .meta({ id: "ReportedError" });
 
@@ -181,6 +217,13 @@ const nsucceedBody = {
     description: "With requeue: not before so many milliseconds.",
   }),
   snooze_until: optional(instant).meta({ description: "Call me again then; no attempt is spent." }),
+  forced: optional(z.boolean()).meta({
+    description: "The worker ended the attempt at its hard deadline; counts only with the fence.",
+  }),
+  stalled: optional(z.boolean()).meta({
+    description:
+      "The worker saw no sign of life of the handler for its heartbeat timeout; counts only with the fence.",
+  }),
   discard: optional(z.boolean()).meta({ description: "End the job: no retry, no dead letter." }),
   ...reportFields,
 };
@@ -194,6 +237,9 @@ export const beatSchema = z
     worker_id: workerId,
     active_jobs: optional(z.union([z.array(activeJob).max(1_000), z.int().min(0)])),
     active_job_ids: optional(z.array(anyId).max(1_000)),
+    watched_jobs: optional(z.array(activeJob).max(1_000)).meta({
+      description: "Jobs that are only asked about: their silence goes on.",
+    }),
     state: optional(z.string().max(64)),
     visibility_timeout_ms: optional(ms),
     shutdown: optional(z.boolean()),
@@ -247,6 +293,7 @@ export const emptySchema = z.looseObject({}).nullish();
 
 const limit = z.coerce.number().int().min(1).max(200).optional();
 export const pageQuery = z.looseObject({ limit, cursor: z.string().max(128).optional() });
+export const jobQuery = z.looseObject({ wait_ms: z.coerce.number().int().min(0).max(2_000).optional() });
 export const jobsQuery = z.looseObject({
   limit,
   cursor: z.string().max(128).optional(),
@@ -267,5 +314,6 @@ export const eventsQuery = z.looseObject({
 
 export type EnqueueBody = z.infer<typeof enqueueSchema>;
 export type RetryBody = z.infer<typeof retrySchema>;
+export type DefinitionBody = z.infer<typeof definitionSchema>;
 export type FailBody = z.infer<typeof failByPathSchema>;
 export type BeatBody = z.infer<typeof beatSchema>;
