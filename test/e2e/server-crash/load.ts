@@ -10,7 +10,7 @@ import { RunningCommand } from "../../server/command.ts";
 export interface LoadOptions {
   readonly store: string;
   readonly clients: number;
-  readonly seconds: number;
+  readonly kills: number;
   readonly seed: number;
 }
 
@@ -26,7 +26,9 @@ export interface LoadReport {
 }
 
 const QUEUE = "crash";
-const SETTLE_WITHIN = 60_000;
+/** So many enqueues are acknowledged before each kill, however slow the machine is. */
+const AT_LEAST = 50;
+const SETTLE_WITHIN = 90_000;
 /** Longer than the lease of a claim that a server took and could not hand out any more. */
 const QUIET = 12_000;
 
@@ -79,8 +81,7 @@ class Load {
 
   async run(): Promise<LoadReport> {
     await this.#start();
-    const endsAt = performance.now() + this.#options.seconds * 1_000;
-    const isOver = () => performance.now() >= endsAt;
+    const isOver = () => this.#kills >= this.#options.kills;
     const clients = Array.from({ length: this.#options.clients }, (_, index) =>
       this.#client(`c${index}`, isOver),
     );
@@ -110,8 +111,10 @@ class Load {
 
   async #killAgainAndAgain(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
-      // Real pauses: the point is that a process dies at any moment.
-      await wait(500 + this.#random() * 1_500);
+      const before = this.#acknowledged.size;
+      while (this.#acknowledged.size < before + AT_LEAST) await wait(10);
+      // A real pause: the point is that a process dies at any moment.
+      await wait(this.#random() * 1_000);
       await this.kill();
       this.#kills += 1;
       await this.#start();
@@ -122,7 +125,11 @@ class Load {
   async #client(worker: string, isOver: () => boolean): Promise<void> {
     while (!isOver()) {
       await this.#enqueue();
-      for (const job of await this.#fetch(worker, 2)) await this.#report(worker, job);
+      for (const job of await this.#fetch(worker, 2)) {
+        // Now and then a client sleeps past its claim; by then the job may be somebody else's.
+        if (this.#random() < 0.05) await wait(2_000);
+        await this.#report(worker, job);
+      }
       await wait(this.#random() * 20);
     }
   }
