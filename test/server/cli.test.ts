@@ -148,6 +148,28 @@ describe("curfew serve", () => {
   });
 });
 
+describe("the first screen of the README", () => {
+  const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
+
+  it("is true: npm start serves, and the request it shows is accepted", async () => {
+    expect(readme).toContain("npm ci && npm start ");
+    const root = join(import.meta.dirname, "../..");
+    const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const [program, main, ...flags] = manifest.scripts.start.split(" ");
+    expect([program, main]).toEqual(["node", "src/cli/main.ts"]);
+    const running = command([...flags, "--port", "0"], { cwd: folder });
+    const [url] = await running.said(/http:\/\/[^\s"]+:\d+/);
+    const [, path, body] = /curl http:\/\/127\.0\.0\.1:8080(\S+) [^\n]*\n\s+-d '([^']+)'/.exec(
+      readme,
+    ) as RegExpExecArray;
+    const response = await send(url, path as string, JSON.parse(body as string));
+    expect(response.status).toBe(201);
+    expect(await response.json()).toMatchObject({
+      job: { type: "card.charge", state: "available", timeout_ms: 30_000 },
+    });
+  });
+});
+
 describe("what goes wrong at the start is said in one line", () => {
   it.each([
     [
