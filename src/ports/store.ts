@@ -195,5 +195,7 @@ export interface Inspector {
     after: string | null,
     limit: number,
   ): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
+  /** The newest events, in the order of their commits; `cursor` continues after the last of them. */
+  latestEvents(limit: number): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
   logs(id: JobId): Promise<Json[]>;
 }

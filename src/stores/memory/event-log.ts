@@ -28,6 +28,11 @@ export class EventLog {
     return { events: page.map(({ body }) => body), cursor: page.at(-1)?.seq.toString() ?? after };
   }
 
+  readLatest(limit: number): { events: Json[]; cursor: string | null } {
+    const page = this.#events.slice(-limit);
+    return { events: page.map(({ body }) => body), cursor: page.at(-1)?.seq.toString() ?? null };
+  }
+
   /** Callers' clocks differ a little, so events are not strictly in the order of `at`, and each is looked at. */
   prune(before: Instant, limit: number): number {
     let pruned = 0;
