@@ -1,11 +1,12 @@
-import type { JobBeat } from "../../engine/remote/beats.ts";
+import { softKind } from "../../core/job/deadlines.ts";
+import type { BeatReport, JobBeat } from "../../engine/remote/beats.ts";
 import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";
 import type { Reported } from "../../engine/remote/reported.ts";
 import { conflict, notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { instantText } from "../wire/durations.ts";
 import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
-import { deadlineFields, fetchedText, settledText } from "../wire/job.ts";
+import { deadlinesText, fetchedText, settledText } from "../wire/job.ts";
 import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
 import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
 import {
@@ -161,28 +162,27 @@ async function beat(body: BeatBody, context: RouteContext): Promise<Reply> {
   const hook = isConformance ? report.jobs.map(({ row }) => row?.options?.meta?.test_directive) : [];
   const wanted = hook.find((directive) => directive === "quiet" || directive === "terminate");
   const state = wanted ?? report.directive ?? "running";
-  return json(200, {
-    acknowledged: true,
-    state,
-    directive: state,
-    jobs_extended: report.jobs.filter(({ directive, beat }) => directive === "continue" && !beat.isWatched)
-      .length,
-    server_time: instantText(report.now),
-    jobs: report.jobs.map(({ beat: { id, sender }, directive, row }) => ({
-      id,
-      ...(sender.fence !== undefined && { fence: sender.fence }),
-      directive,
-      ...(row &&
-        (directive === "continue" || directive === "soft_timeout") && {
-          deadlines: deadlineFields(row, report.now),
-        }),
-      ...(row &&
-        directive === "soft_timeout" && {
-          deadline: row.hardAt === null ? null : instantText(row.hardAt),
-          kind: row.softAt === row.totalAt ? "total" : "execution",
-        }),
-    })),
-  });
+  const extended = report.jobs.filter(({ directive, beat }) => directive === "continue" && !beat.isWatched);
+  const told = report.jobs.map((job) => directiveText(job, report.now)).join(",");
+  return reply(
+    200,
+    `{"acknowledged":true,"state":"${state}","directive":"${state}","jobs_extended":${extended.length}` +
+      `,"server_time":"${instantText(report.now)}","jobs":[${told}]}`,
+  );
+}
+
+/** What one job that a beat named is told. */
+function directiveText(
+  { beat: { id, sender }, directive, row }: BeatReport["jobs"][number],
+  now: number,
+): string {
+  const fence = sender.fence === undefined ? "" : `,"fence":${sender.fence}`;
+  const head = `{"id":${JSON.stringify(id)}${fence},"directive":"${directive}"`;
+  if (row === null || directive === "cancel" || directive === "lost") return `${head}}`;
+  const deadlines = `,"deadlines":${deadlinesText(row, now)}`;
+  if (directive === "continue") return `${head}${deadlines}}`;
+  const hardAt = row.hardAt === null ? "null" : `"${instantText(row.hardAt)}"`;
+  return `${head}${deadlines},"deadline":${hardAt},"kind":"${softKind(row)}"}`;
 }
 
 const beatBy = (path: string) =>

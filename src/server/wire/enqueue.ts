@@ -33,6 +33,8 @@ const MANAGED = new Set([
   "fence",
   "deadlines",
   "worker_id",
+  "beats",
+  "dead_letter",
 ]);
 
 /** Fields that have a place of their own in the engine; all others are kept as they came and given back. */
