@@ -11,6 +11,7 @@ const { values } = parseArgs({
 });
 const requests = Number(values.requests);
 const seed = Number(values.seed);
+const MOST_GROWTH = 32_000_000;
 const shown = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
 const overSocket = Math.round(requests / 10);
@@ -21,6 +22,10 @@ const report = await fuzz({
 });
 const socket = await fuzzSocket({ seed, requests: overSocket });
 const findings = [...report.findings, ...socket.findings];
+// Caches fill at first; what still grows after a quarter of the run would grow for ever.
+const settled = report.heaps.slice(Math.floor(report.heaps.length / 4));
+const growth = (settled.at(-1) ?? 0) - (settled[0] ?? 0);
+if (growth > MOST_GROWTH) findings.push(`the live heap grew by ${shown(growth)}`);
 for (const finding of findings) console.log(finding);
 console.log(
   `in process: ${report.sent} sent, by status ${JSON.stringify(Object.fromEntries(report.statuses))}`,
