@@ -105,9 +105,12 @@ export class Service {
     this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
   }
 
-  /** Adds jobs; all are checked before any is stored. The answers are the rows, with the word whether the id was known. */
-  async enqueue(jobs: readonly RemoteJob[]): Promise<{ row: JobRow; duplicate: boolean }[]> {
-    const base = this.#host.context();
+  /**
+   * Adds jobs; all are checked before any is stored. `now` is the instant from which their relative times were counted.
+   * The answers are the rows, with the word whether the id was known.
+   */
+  async enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<{ row: JobRow; duplicate: boolean }[]> {
+    const base = { ...this.#host.context(), now };
     const parents = await this.#parentsOf(jobs);
     const made = jobs.map(({ definition, payload, options, isPending, visibility, wire, parent }) => {
       const running = parent === undefined ? undefined : parents.get(parent);

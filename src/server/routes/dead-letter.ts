@@ -1,16 +1,17 @@
+import { UUID } from "../../core/ids.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { conflict, notFound } from "../failures.ts";
 import { json, type Route, type RouteContext, route } from "../route.ts";
 import { deletedReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
-import { checkCursor, jobReply, loadJob, pageReply } from "./jobs.ts";
+import { checkCursor, jobReply, pageReply } from "./jobs.ts";
 
 const TAG = "dead letters";
 
 /** A dead letter by its id; a job that is none is treated as if it were not there. */
 async function loadLetter(id: string, context: RouteContext): Promise<JobRow> {
-  const row = await loadJob(id, context);
-  if (!row.deadLetter) throw notFound("dead letter", id);
+  const row = UUID.test(id) ? await context.engine.load(id) : null;
+  if (!row?.deadLetter) throw notFound("dead letter", id);
   return row;
 }
 

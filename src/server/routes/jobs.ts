@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { UUID } from "../../core/ids.ts";
 import type { JobRow, JobState } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
@@ -45,9 +46,9 @@ function refuseForSuite(body: EnqueueBody): void {
   throw new HttpError(422, "schema_validation", "args: the validating middleware refused an empty list");
 }
 
-function prepare(body: EnqueueBody, { engine, isConformance }: RouteContext): RemoteJob {
+function prepare(body: EnqueueBody, now: Instant, { isConformance }: RouteContext): RemoteJob {
   if (isConformance) refuseForSuite(body);
-  return readJob(body, engine.now());
+  return readJob(body, now);
 }
 
 function duplicate(id: string): HttpError {
@@ -66,7 +67,8 @@ const enqueue = route({
   body: enqueueSchema,
   replies: { 201: "The job is durable", 409: "The id is known", 422: "The retry policy cannot be kept" },
   async run({ body }, context) {
-    const [made] = await context.service.enqueue([prepare(body, context)]);
+    const now = context.engine.now();
+    const [made] = await context.service.enqueue([prepare(body, now, context)], now);
     const { row, duplicate: isKnown } = made as { row: JobRow; duplicate: boolean };
     if (isKnown) throw duplicate(row.id);
     return reply(201, `{"job":${jobText(row)}}`, { Location: `/ojs/v1/jobs/${row.id}` });
@@ -83,10 +85,11 @@ const enqueueBatch = route({
   body: batchSchema,
   replies: { 201: "All jobs are durable", 409: "An id is known, and nothing was stored" },
   async run({ body }, context) {
-    const jobs = body.jobs.map((job) => prepare(job, context));
+    const now = context.engine.now();
+    const jobs = body.jobs.map((job) => prepare(job, now, context));
     const ids = body.jobs.flatMap(({ id }) => (id ? [id] : []));
     await refuseKnown(ids, context);
-    const made = await context.service.enqueue(jobs);
+    const made = await context.service.enqueue(jobs, now);
     const known = made.find((job) => job.duplicate);
     if (known) throw duplicate(known.row.id);
     const texts = made.map(({ row }) => jobText(row));
