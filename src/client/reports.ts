@@ -2,7 +2,7 @@ import type { JobRow } from "../core/job/job.ts";
 import type { Logger } from "../ports/log.ts";
 import type { AttemptNotes } from "./attempt-notes.ts";
 import { reportRequest, type Verdict } from "./report-wire.ts";
-import { type Reply, saidBy, type Transport } from "./transport.ts";
+import { type Reply, refusalOf, saidBy, type Transport } from "./transport.ts";
 
 /** A verdict on its way. */
 interface Report {
@@ -83,10 +83,11 @@ export class Reports {
     else await this.#sendRefusal(report, reply);
   }
 
-  /** After a try without an answer it may have been our own verdict that was found there: then nothing was lost. */
+  /** After a try without an answer it may be our own verdict that is found there: under our fence, nothing was lost. */
   #refused(report: Report, reply: Reply): void {
     const { row, verdict } = report;
-    if (!reply.isRepeated) this.#host.lost(row);
+    const details = refusalOf(reply).details as { readonly fence?: unknown } | undefined;
+    if (!reply.isRepeated || details?.fence !== row.fence) this.#host.lost(row);
     else
       this.#host.logger.info(
         { job: row.id, verdict: verdict.type },

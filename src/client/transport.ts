@@ -56,9 +56,25 @@ const LONGEST_RETRY_AFTER = 30_000;
 /** Statuses of a server or proxy that cannot answer now; the same request may succeed later. */
 const LATER: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
 
-/** No answer came, or none that can be read. Whether the request had an effect is not known. */
+/** Codes that mean that the request was not even sent, so that it can have had no effect. */
+const UNSENT: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** No answer came, or none that can be read. Unless it was not even sent, its effect is not known. */
 class NoAnswer extends Error {
   override readonly name = "NoAnswer";
+  readonly isUnsent: boolean;
+
+  constructor(message: string, options: { readonly cause?: unknown; readonly isUnsent?: boolean } = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.isUnsent = options.isUnsent ?? false;
+  }
 }
 
 /** The reply was longer than it may be, so it was not read to its end; asking again would not help. */
@@ -103,7 +119,7 @@ export class Transport {
       } catch (error) {
         if (!(error instanceof NoAnswer)) throw error;
         failure = error;
-        isRepeated = true;
+        isRepeated ||= !error.isUnsent;
       }
       if (reply && !LATER.has(reply.status)) return reply;
       if (tries >= this.#options.tries || this.isClosed) throw this.#failed(request, reply, failure);
@@ -127,8 +143,8 @@ export class Transport {
         if (!LATER.has(reply.status) && reply.status !== 401 && reply.status !== 403) return reply;
         isRepeated ||= reply.status >= 500;
       } catch (error) {
-        isRepeated = true;
-        if (error instanceof ReplyTooLarge) throw error;
+        if (!(error instanceof NoAnswer)) throw error;
+        isRepeated ||= !error.isUnsent;
       }
       if (this.isClosed || !isWanted()) return null;
       if (tries === 1)
@@ -155,15 +171,6 @@ export class Transport {
       if (signal.aborted) end();
       else signal.addEventListener("abort", end);
     });
-  }
-
-  /** Whether it makes sense to send the same request again. */
-  static isLater(reply: Reply): boolean {
-    return LATER.has(reply.status);
-  }
-
-  static isUnanswered(error: unknown): boolean {
-    return error instanceof NoAnswer;
   }
 
   /** One try. */
@@ -201,7 +208,8 @@ export class Transport {
       return { ...this.#parse(response, text), sentAt, receivedAt, isRepeated };
     } catch (error) {
       if (error instanceof NoAnswer || error instanceof ReplyTooLarge) throw error;
-      throw new NoAnswer(describe(error), { cause: error });
+      const code = codeOf(error);
+      throw new NoAnswer(describe(error, code), { cause: error, isUnsent: UNSENT.has(code) });
     } finally {
       timer.cancel();
       this.#closed.signal.removeEventListener("abort", abort);
@@ -235,7 +243,7 @@ export class Transport {
       return { status, body: JSON.parse(text), retryAfter };
     } catch {
       // A proxy in between answers in its own words; its status still says whether to come again.
-      if (status >= 400) return { status, body: undefined, retryAfter };
+      if (status >= 300) return { status, body: undefined, retryAfter };
       throw new NoAnswer(`the reply is not JSON: ${show(text.slice(0, 80))}`);
     }
   }
@@ -250,16 +258,19 @@ export class Transport {
   }
 }
 
-/** What an error of the network is about; a refused connection hides it in its cause. */
-function describe(error: unknown): string {
+/** The code of an error of the network; a refused connection hides it in its cause. */
+function codeOf(error: unknown): string | undefined {
   let at = error;
-  for (let depth = 0; depth < 3 && at instanceof Error; depth++) {
-    if ("code" in at && typeof at.code === "string" && at.code !== "")
-      return `the server cannot be reached (${at.code})`;
-    if (at.cause === undefined) break;
+  for (let depth = 0; depth < 4 && at instanceof Error; depth++) {
+    if ("code" in at && typeof at.code === "string" && at.code !== "") return at.code;
     at = at.cause;
   }
-  return `the server cannot be reached (${at instanceof Error ? at.message.slice(0, 200) : show(at)})`;
+  return undefined;
+}
+
+function describe(error: unknown, code: string | undefined): string {
+  const because = code ?? (error instanceof Error ? error.message.slice(0, 200) : show(error));
+  return `the server cannot be reached (${because})`;
 }
 
 interface Refusal {
