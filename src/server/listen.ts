@@ -11,6 +11,8 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import { realSystem } from "../engine/system.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
+import { HttpError } from "./errors.ts";
+import { errorText } from "./failures.ts";
 
 /** What can be listened for: `createServer` makes one. */
 export interface Listener {
@@ -162,15 +164,15 @@ function nameOf(host: string): string {
   return inBrackets ? (inBrackets[1] as string) : host.replace(/:\d+$/, "");
 }
 
-function errorBody(code: string, message: string): string {
-  return JSON.stringify({ error: { code, message, retryable: false } });
+const ERROR_HEADERS = { "Content-Type": "application/openjobspec+json", "X-Content-Type-Options": "nosniff" };
+
+/** What is refused before there is a request to speak of has no id either. */
+function errorBody(status: number, code: string, message: string): string {
+  return errorText(new HttpError(status, code, message), "none");
 }
 
 function errorReply(status: number, code: string, message: string): Response {
-  return new Response(errorBody(code, message), {
-    status,
-    headers: { "Content-Type": "application/openjobspec+json", "X-Content-Type-Options": "nosniff" },
-  });
+  return new Response(errorBody(status, code, message), { status, headers: ERROR_HEADERS });
 }
 
 const CLIENT_ERRORS: Readonly<Record<string, readonly [status: string, message: string]>> = {
@@ -186,7 +188,7 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     return;
   }
   const [status, message] = CLIENT_ERRORS[error.code ?? ""] ?? ["400 Bad Request", "This is not valid HTTP"];
-  const body = errorBody("invalid_request", message);
+  const body = errorBody(Number.parseInt(status, 10), "invalid_request", message);
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/openjobspec+json\r\nContent-Length: ${body.length}\r\n` +
       `Connection: close\r\n\r\n${body}`,

@@ -30,6 +30,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const stopped = onStop(output);
   const keys = options.keys === undefined ? undefined : await readKeyFile(options.keys);
   const engine = await openEngine({ store: options.store, logger: output.logger });
+  let listening: Listening | undefined;
   try {
     logEvents(engine, output.logger, options.logLevel === "debug");
     const keyring = keys && new Keyring(keys, { now: () => engine.now() });
@@ -41,13 +42,13 @@ export async function serve(options: ServeOptions): Promise<void> {
       ...(options.rate !== undefined && { limits: { rate: options.rate } }),
       ...(options.conformance && { conformance: true }),
     });
-    const listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
+    listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
     if (work) engine.work(work);
     if (keyring && options.keys !== undefined) rereadOnHangUp(keyring, options.keys, output);
     greet(output, options, listening, work);
     await stopped;
-    await listening.close();
   } finally {
+    await listening?.close();
     await engine.close({ drain: options.drain as Duration });
   }
   output.say("Stopped.", {}, "stopped");
