@@ -394,7 +394,10 @@ export class Engine implements AsyncDisposable {
   #hear(hint: Hint): void {
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
-    else this.#parts.changed(hint.lost);
+    else {
+      this.#parts.changed(hint.lost);
+      this.#service?.forget(hint.lost);
+    }
   }
 
   #assertOpen(): void {

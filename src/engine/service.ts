@@ -313,6 +313,11 @@ export class Service {
     this.#ready.notify(queue);
   }
 
+  /** Somebody voided the fence of this job: what is remembered of it is of no use. */
+  forget(id: JobId): void {
+    this.#held.delete(id);
+  }
+
   /** The job once it has ended, or as it stands after so many milliseconds. */
   async whenEnded(id: JobId, wait: number): Promise<JobRow | null> {
     const { elapsed } = this.#timer();
