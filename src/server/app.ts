@@ -82,10 +82,13 @@ function createApp(door: Door): Hono<ServerEnv> {
     app.on(route.method, route.path, async (c) => respond(await door.answer(route, askedBy(c))));
   }
   app.get("/", (c) => respond(door.page(c.req.raw, LANDING_PAGE)));
-  const paths = ROUTES.map(({ path }) => new RegExp(`^${path.replaceAll(/:\w+/g, "[^/]+")}$`));
+  const served = [{ method: "GET", path: "/" }, ...ROUTES].map(({ method, path }) => ({
+    methods: method === "GET" ? ["GET", "HEAD"] : [method],
+    path: new RegExp(`^${path.replaceAll(/:\w+/g, "[^/]+")}$`),
+  }));
   app.notFound((c) => {
-    const isKnownPath = paths.some((path) => path.test(c.req.path));
-    const answer = door.unknown(c.req.raw, c.req.path, isKnownPath);
+    const methods = served.flatMap(({ path, methods }) => (path.test(c.req.path) ? methods : []));
+    const answer = door.unknown(c.req.raw, c.req.path, methods);
     return answer instanceof Response ? answer : respond(answer);
   });
   app.onError((error, c) => respond(door.broken(error, c.req.raw)));

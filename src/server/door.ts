@@ -1,5 +1,6 @@
 import type { Logger } from "../ports/log.ts";
 import { silentLogger } from "../ports/log.ts";
+import { checked } from "./checked.ts";
 import { HttpError, type PlainHeaders } from "./errors.ts";
 import { asHttpError, errorText } from "./failures.ts";
 import type { Gate, RequestHead } from "./gate.ts";
@@ -52,8 +53,8 @@ export class Door {
       caller = identity.name;
       const made = {
         params: route.path.includes(":") ? params() : NO_PARAMS,
-        body: route.body?.parse(await this.#gate.body(request, incoming)),
-        query: route.query?.parse(query()),
+        body: route.body && checked(route.body, await this.#gate.body(request, incoming)),
+        query: route.query && checked(route.query, query()),
         identity,
         requestId: call.requestId,
       };
@@ -96,15 +97,17 @@ export class Door {
     else logger.debug(fields, "request");
   }
 
-  /** The answer to a request that no route takes: a browser's question, a wrong method, or a wrong path. */
-  unknown(request: RequestHead, path: string, isKnownPath: boolean): Answer | Response {
+  /** The answer to a request that no route takes: a question, a wrong method, or a path that serves no method at all. */
+  unknown(request: RequestHead, path: string, methods: readonly string[]): Answer | Response {
     const call = this.#gate.open(request);
     const preflight = this.#gate.preflight(request, call);
     if (preflight) return preflight;
-    const error = isKnownPath
-      ? new HttpError(405, "invalid_request", `${request.method.slice(0, 20)} is not served at this path`)
-      : new HttpError(404, "not_found", `Nothing is served at ${path.slice(0, 200)}`);
-    return refused(error, call);
+    if (methods.length === 0)
+      return refused(new HttpError(404, "not_found", `Nothing is served at ${path.slice(0, 200)}`), call);
+    const headers = { Allow: ["OPTIONS", ...methods].join(", ") };
+    if (request.method === "OPTIONS") return ready(204, null, call.headers, headers);
+    const message = `${request.method.slice(0, 20)} is not served at this path; use ${methods.join(" or ")}`;
+    return refused(new HttpError(405, "invalid_request", message, { headers }), call);
   }
 
   /** What a route could not answer for itself; nothing of ours goes out with it. */

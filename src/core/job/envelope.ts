@@ -226,7 +226,8 @@ function refuseNeverRuns(endsAt: Instant | null, dueAt: Instant, now: Instant, f
   throw refuse(
     "never_runs",
     field,
-    formatDuration(Math.max(0, endsAt - now)),
+    // An instant is named as one: a past one has no length that anybody wrote.
+    field === "expiresAt" ? new Date(endsAt).toISOString() : formatDuration(endsAt - now),
     `${start}: lengthen ${field} or start it earlier`,
   );
 }

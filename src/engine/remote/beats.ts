@@ -97,7 +97,7 @@ export class RemoteBeats {
   async #send(
     worker: RemoteWorker,
     jobs: readonly JobBeat[],
-    rows: readonly (JobRow | null)[],
+    rows: (JobRow | null)[],
     visibility: number | undefined,
   ): Promise<(BeatAnswer | null)[]> {
     const { store, clock } = this.#parts;
@@ -130,8 +130,11 @@ export class RemoteBeats {
     for (const [at, { indexes, row, stallAt }] of entries.entries()) {
       const answer = answers[at] as BeatAnswer;
       for (const index of indexes) all[index] = answer;
-      if (answer === "ok" && stallAt !== null && this.#held.get(row.id) === row)
-        this.#held.set({ ...row, stallAt });
+      if (answer !== "ok" || stallAt === null) continue;
+      // What is answered is the silence that is allowed from now on, not the one before this beat.
+      const moved = { ...row, stallAt };
+      for (const index of indexes) rows[index] = moved;
+      if (this.#held.get(row.id) === row) this.#held.set(moved);
     }
     return all;
   }

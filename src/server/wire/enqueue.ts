@@ -114,8 +114,7 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (body.id) options.id = body.id;
   if (queue !== undefined) options.queue = queue as string;
   if (priority !== undefined) options.priority = priority as number;
-  if (startAt !== undefined)
-    options.at = { epochMilliseconds: readInstant(startAt as string, now, "scheduled_at") };
+  if (startAt !== undefined) Object.assign(options, readStart(startAt as string, now));
   if (expiresAt !== undefined)
     options.expiresAt = { epochMilliseconds: readInstant(expiresAt as string, now, "expires_at") };
   const timeouts = readTimeouts(body);
@@ -128,6 +127,13 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (body.meta || metadata)
     options.meta = { ...(metadata as object | undefined), ...body.meta } as Record<string, Json>;
   return options;
+}
+
+/** A start from now counts from the job's own creation, to the millisecond, like the limits that it is compared with. */
+function readStart(text: string, now: Instant): Pick<EnqueueOptions, "at" | "delay"> {
+  const delay = text.startsWith("+") ? readIsoDuration(text.slice(1)) : undefined;
+  if (delay !== undefined) return { delay: durationOf(delay) };
+  return { at: { epochMilliseconds: readInstant(text, now, "scheduled_at") } };
 }
 
 const LIMITS = [
@@ -156,14 +162,14 @@ function oneSpelling(body: EnqueueBody, wire: string): number | string | undefin
   const inMs = field(body, `${wire}_ms`) as number | string | undefined;
   const fromSeconds = typeof inSeconds === "number" ? inSeconds * 1_000 : inSeconds;
   if (inMs !== undefined && fromSeconds !== undefined && inMs !== fromSeconds) {
-    throw new HttpError(
-      400,
-      "invalid_request",
-      `${wire}_ms: ${inMs} contradicts ${wire}: ${inSeconds}; send one of them`,
-      { details: { field: `${wire}_ms` } },
-    );
+    throw contradiction(wire, inMs, inSeconds);
   }
   return inMs ?? fromSeconds;
+}
+
+function contradiction(wire: string, inMs: unknown, other: unknown): HttpError {
+  const message = `${wire}_ms: ${inMs} contradicts ${wire}: ${other}; send one of them`;
+  return new HttpError(400, "invalid_request", message, { details: { field: `${wire}_ms` } });
 }
 
 function durationOf(ms: number): Duration {
@@ -176,9 +182,16 @@ function readVisibility(body: EnqueueBody): number | undefined {
 
 /** The visibility timeout in any of its spellings. */
 export function visibilityOf(inMs: unknown, other: unknown): number | undefined {
-  if (typeof inMs === "number") return inMs;
-  if (typeof other === "number") return other * 1_000;
-  return typeof other === "string" ? readIsoDuration(other) : undefined;
+  const exact = typeof inMs === "number" ? inMs : undefined;
+  const fromOther =
+    typeof other === "number"
+      ? other * 1_000
+      : typeof other === "string"
+        ? readIsoDuration(other)
+        : undefined;
+  if (exact !== undefined && fromOther !== undefined && exact !== fromOther)
+    throw contradiction("visibility_timeout", inMs, other);
+  return exact ?? fromOther;
 }
 
 /** Merged field by field with the defaults of the specification. */
@@ -259,10 +272,11 @@ function readBackoff(retry: RetryBody): Backoff | undefined {
 /** What the engine has no place for, to be given back as it came. Options are flattened, as the specification has it. */
 function keptFields(body: EnqueueBody, isSpread: boolean): JobOptions["wire"] {
   const kept: Record<string, Json> = {};
+  // A client may name its fields like things that every object has, so only what was kept before counts as known.
   for (const part of [body.options, body] as (Fields | null | undefined)[]) {
     for (const name in part) {
-      if (READ.has(name) || MANAGED.has(name) || part[name] == null) continue;
-      kept[name] ??= part[name] as Json;
+      if (READ.has(name) || MANAGED.has(name) || part[name] === undefined) continue;
+      if (!Object.hasOwn(kept, name)) kept[name] = part[name] as Json;
     }
   }
   // Instants are echoed exactly as they were written; a relative one has become an instant by now.

@@ -13,6 +13,9 @@ const none = z.literal("none");
 const iso = z.string().refine((text) => readIsoDuration(text) !== undefined, {
   error: 'use an ISO 8601 duration such as "PT30S", at most 10 years',
 });
+const someTime = iso.refine((text) => readIsoDuration(text) !== 0, {
+  error: "use a duration of one millisecond at least",
+});
 const instant = z.string().max(64).refine(isInstantText, {
   error: 'use RFC 3339 with a zone such as "2030-01-31T12:00:00Z", or "+PT30S" for an instant from now',
 });
@@ -62,7 +65,7 @@ const timeoutFields = {
     description: "The longest silence of a running attempt, in seconds.",
   }),
   heartbeat_timeout_ms: optional(z.union([ms, none])),
-  visibility_timeout: optional(z.union([seconds, iso])),
+  visibility_timeout: optional(z.union([seconds, someTime])),
   visibility_timeout_ms: optional(ms),
   timeout_mode: optional(z.enum(["fail", "discard"])),
   retry_fit: optional(z.enum(["full", "any"])),
@@ -153,7 +156,7 @@ export const fetchSchema = z
     count: optional(z.int().min(1).max(200)),
     worker_id: optional(workerId),
     visibility_timeout_ms: optional(ms),
-    visibility_timeout: optional(z.union([seconds, iso])),
+    visibility_timeout: optional(z.union([seconds, someTime])),
     wait_ms: optional(z.int().min(0).max(2_000)).meta({
       description: "Hold the reply so long while there is nothing to do.",
     }),
@@ -260,7 +263,10 @@ export const workerProgressSchema = z
   .meta({ id: "WorkerProgressRequest" });
 
 export const checkpointSchema = z
-  .looseObject({ state: anyJson, ...senderFields })
+  .looseObject({
+    state: anyJson.refine((state) => state !== null, { error: "send a value; DELETE forgets the saved one" }),
+    ...senderFields,
+  })
   .meta({ id: "CheckpointRequest" });
 
 export const logsSchema = z
