@@ -30,7 +30,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const stopped = onStop(output);
   const keys = options.keys === undefined ? undefined : await readKeyFile(options.keys);
   const engine = await openEngine({ store: options.store, logger: output.logger });
+  const drain = options.drain as Duration;
   let listening: Listening | undefined;
+  let worker: ReturnType<typeof engine.work> | undefined;
   try {
     logEvents(engine, output.logger, options.logLevel === "debug");
     const keyring = keys && new Keyring(keys, { now: () => engine.now() });
@@ -43,13 +45,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       ...(options.conformance && { conformance: true }),
     });
     listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
-    if (work) engine.work(work);
+    worker = work && engine.work(work);
     if (keyring && options.keys !== undefined) rereadOnHangUp(keyring, options.keys, output);
     greet(output, options, listening, work);
     await stopped;
   } finally {
-    await listening?.close();
-    await engine.close({ drain: options.drain as Duration });
+    // No job is claimed any more while requests under way get their answers.
+    await Promise.all([listening?.close(), worker?.close({ drain })]);
+    await engine.close({ drain });
   }
   output.say("Stopped.", {}, "stopped");
 }
