@@ -185,8 +185,11 @@ export class RemoteBeat {
 
   #pace(): number {
     let pace = IDLE_EVERY;
-    for (const { row } of this.#host.attempts())
-      pace = Math.min(pace, BUSY_EVERY, Math.max(SHORTEST, (row.heartbeat ?? IDLE_EVERY) / 4));
+    for (const { row, policy } of this.#host.attempts()) {
+      // A handler that beats for itself hurries the beat whenever it does.
+      const every = policy.beats === "worker" ? (row.heartbeat ?? IDLE_EVERY) / 4 : BUSY_EVERY;
+      pace = Math.min(pace, BUSY_EVERY, Math.max(SHORTEST, every));
+    }
     for (const _row of this.#host.others()) return Math.min(pace, BUSY_EVERY);
     return pace;
   }

@@ -362,6 +362,8 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     // A fetch under way is not cut off: its reply may carry jobs, and they are given back when it comes.
     const stopped = Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
     this.#giveBackHeld();
+    // The server hears of it at once, so that a fetch which waits there is answered.
+    this.#beat.loop.wake();
     if (!(await this.#idleWithin(drain))) {
       const running = [...this.attempts()];
       const graceOf = ({ policy }: RemoteAttempt) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
