@@ -66,10 +66,14 @@ export function asHttpError(thrown: unknown): HttpError {
   if (thrown instanceof CurfewError) {
     const [status, code] = STATUS[thrown.code] ?? [];
     if (status !== undefined && code !== undefined) {
-      const message = WIRE_NAMES.reduce((text, [from, to]) => text.replace(from, to), thrown.message);
+      // What a store says may name hosts and tables; the log has it, by the id of the request.
+      const said =
+        thrown.code === "store_failed" ? "The store does not answer; try again later" : thrown.message;
+      const message = WIRE_NAMES.reduce((text, [from, to]) => text.replace(from, to), said);
       return new HttpError(status, code, message, {
         retryable: status === 503,
         ...(status === 422 && { type: "validation_error" }),
+        ...(status === 503 && { headers: { "Retry-After": "1" } }),
       });
     }
   }

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { CurfewError } from "../../src/core/errors.ts";
 import { openStage } from "./stage.ts";
 
 const job = { type: "test.job", args: [] };
@@ -64,10 +65,22 @@ it.each([
     /^expires_at: "2020-01-01T00:00:00\.000Z" ends at or before/,
   ],
   [
-    "a cursor of somebody else",
+    "a limit that is no number",
     "/jobs?limit=none",
     undefined,
     'limit: "none" cannot be taken; send a number',
+  ],
+  [
+    "a name that not every store can keep",
+    "/workers/fetch",
+    { queues: ["q"], worker_id: "a\0" },
+    'worker_id: "a\\u0000" cannot be taken; use a name without control characters',
+  ],
+  [
+    "a cursor beyond what every store counts to",
+    "/events?after=9999999999999999999~0",
+    undefined,
+    "after: it is no cursor of ours; leave it out to begin anew",
   ],
 ])("%s is refused with the field, the value and the fix", async (_what, path, body, message) => {
   await using stage = await openStage();
@@ -152,4 +165,17 @@ it("a beat answers with the silence that is allowed after it", async () => {
   const { body } = await stage.post("/workers/heartbeat", { worker_id: "w", active_jobs: [id] });
   const { stall_at, server_time } = body.jobs[0].deadlines;
   expect(Date.parse(stall_at) - Date.parse(server_time)).toBe(60_000);
+});
+
+it("a store that fails is 503 with a time to come back, and without a word of the store's own", async () => {
+  await using stage = await openStage();
+  const { load } = stage.engine;
+  stage.engine.load = () =>
+    Promise.reject(new CurfewError("store_failed", "PostgreSQL: no route to db-7.internal:5432"));
+  const { status, headers, body } = await stage.get("/jobs/01a1e230-7865-7003-8005-c45d5220a9ee");
+  stage.engine.load = load;
+  expect(status).toBe(503);
+  expect(headers.get("retry-after")).toBe("1");
+  expect(body.error).toMatchObject({ code: "backend_error", retryable: true });
+  expect(JSON.stringify(body)).not.toMatch(/PostgreSQL|internal:/);
 });

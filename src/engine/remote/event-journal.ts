@@ -160,7 +160,8 @@ function joinCursor(row: string | null, skip: number): string | null {
 
 /** Whether a text can be a cursor of ours: a store is never asked with anything else. */
 export function isEventCursor(text: string): boolean {
-  return /^(\d{1,20}(\.\d{1,20})?)?~\d{1,6}$/.test(text);
+  // As many digits as every store can count to.
+  return /^(\d{1,18}(\.\d{1,18})?)?~\d{1,6}$/.test(text);
 }
 
 function splitCursor(cursor: string | null): { row: string | null; skip: number } {

@@ -17,6 +17,7 @@ import {
   fetchSchema,
   succeedByPathSchema,
   succeedSchema,
+  workerId,
 } from "../wire/schemas.ts";
 import { jobId } from "./jobs.ts";
 
@@ -209,7 +210,7 @@ const health = route({
   replies: { 200: "It works", 404: "Nobody of that name was heard of lately", 503: "It is stopping" },
   async run({ params }, { service }) {
     const id = params.id ?? "";
-    const worker = await service.workers.load(id.slice(0, 255));
+    const worker = workerId.safeParse(id).success ? await service.workers.load(id) : null;
     if (!worker) throw notFound("worker", id);
     return json(STOPPING.has(worker.state) ? 503 : 200, {
       worker_id: id,

@@ -144,7 +144,12 @@ export const batchSchema = z
   .looseObject({ jobs: z.array(enqueueSchema).min(1).max(1_000) })
   .meta({ id: "EnqueueBatchRequest", description: "All jobs are stored, or none is." });
 
-const workerId = z.string().min(1).max(255);
+/** Names of workers are keys in every store, and not every store takes all characters in a key. */
+export const workerId = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, { error: "use a name without control characters" });
 
 const definitionSchema = z
   .looseObject({ ...timeoutFields, retry: optional(retrySchema), retention_ms: optional(retention) })
