@@ -13,7 +13,8 @@ export type Role = "producer" | "worker" | "admin" | "read-only";
 /** Who may do what. This table is the only place that says so; every route names the right it needs. */
 export const ROLES: Readonly<Record<Role, readonly Right[]>> = {
   producer: ["open", "read", "enqueue", "cancel"],
-  worker: ["open", "read", "work"],
+  // Handlers enqueue what follows from their work.
+  worker: ["open", "read", "enqueue", "work"],
   "read-only": ["open", "read"],
   admin: ["open", "read", "enqueue", "cancel", "work", "operate"],
 };

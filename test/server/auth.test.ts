@@ -98,7 +98,7 @@ describe("roles", () => {
   const rights: readonly Right[] = ["open", "read", "enqueue", "cancel", "work", "operate"];
   const expected = {
     producer: ["open", "read", "enqueue", "cancel"],
-    worker: ["open", "read", "work"],
+    worker: ["open", "read", "enqueue", "work"],
     "read-only": ["open", "read"],
     admin: rights,
   } as const;
