@@ -67,6 +67,7 @@ interface ServiceHost {
 const TRIES = 10;
 const CLOSE_LIMIT = 5_000;
 const LOOK_AGAIN = 1_000;
+const MOST_POLICIES = 2_000;
 const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 
 /**
@@ -81,6 +82,8 @@ export class Service {
   readonly #host: ServiceHost;
   readonly #claims: Claims;
   readonly #commits: Commits;
+  /** Starts do not wait behind verdicts: a fetch is answered only after its own. */
+  readonly #starts: Commits;
   readonly #held = new HeldRows();
   readonly #beats: RemoteBeats;
   readonly #ready: ReadyWaits;
@@ -98,6 +101,7 @@ export class Service {
     this.#host = host;
     this.#claims = new Claims(parts, this.id);
     this.#commits = new Commits(parts);
+    this.#starts = new Commits(parts);
     this.#ready = new ReadyWaits(parts);
     this.#repeats = new Repeats(parts.system);
     this.workers = new RemoteWorkers(parts);
@@ -196,7 +200,7 @@ export class Service {
       const policy = row.policy ?? this.#policyOf(row, kind, request.definitions?.get(row.type));
       const decision = decide(row, { type: "start", policy, kind, upper: clock.upper() }, now, random);
       if (!decision.ok) return this.#giveBack(row);
-      const outcome = await this.#commits.decision(row, decision, now);
+      const outcome = await this.#starts.decision(row, decision, now);
       if (outcome.ok) return decision.image.state === "active" ? this.#handOut(row, decision) : null;
       if (outcome.because !== "stale") return null;
       const [again] = await store.jobs.load([row.id]);
@@ -231,15 +235,17 @@ export class Service {
     const queue = queues.rungOf(row.queue);
     const enqueue = row.options?.rung;
     if (enqueue || definition) return resolvePolicy({ enqueue, definition, queue, engine }, kind);
-    if (this.#policyEpoch !== queues.epoch || this.#policies.size > TRIES * 100) {
+    if (this.#policyEpoch !== queues.epoch || this.#policies.size >= MOST_POLICIES) {
       this.#policies.clear();
       this.#policyEpoch = queues.epoch;
     }
-    const { worker = ANONYMOUS, ...rest } = kind;
-    const key = `${row.queue} ${kind.hears} ${kind.visibility}`;
-    const policy = this.#policies.get(key) ?? resolvePolicy({ queue, engine }, rest);
+    // By worker too: the same object again is one that a store has put into text before.
+    const key = `${row.queue} ${kind.hears} ${kind.visibility} ${kind.worker}`;
+    const known = this.#policies.get(key);
+    if (known) return known;
+    const policy = resolvePolicy({ queue, engine }, kind);
     this.#policies.set(key, policy);
-    return { ...policy, worker };
+    return policy;
   }
 
   /**
@@ -350,8 +356,9 @@ export class Service {
             this.#onIdle.push(resolve);
           });
     await within(system, CLOSE_LIMIT, idle);
-    await within(system, CLOSE_LIMIT, this.#commits.flushed());
+    await within(system, CLOSE_LIMIT, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
     await within(system, CLOSE_LIMIT, this.#journal?.close() ?? Promise.resolve());
+    this.#starts.abandon();
     this.#commits.abandon();
   }
 }

@@ -2,7 +2,7 @@ import { applied } from "../../core/job/decide.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Outcome, Unit } from "../../ports/store.ts";
+import type { Effect, JobWrite, Outcome, Unit } from "../../ports/store.ts";
 import type { Parts } from "../parts.ts";
 import type { Decided } from "../verdict-write.ts";
 import { Writer } from "../writer.ts";
@@ -22,17 +22,16 @@ export class Commits {
     const { image, documents, fence, drop } = decision;
     // A success that is kept needs no revision: nothing an outsider may change about a running job would spoil it.
     const isPlain = image.state === "completed" && drop === undefined;
-    const outcome = await this.#commit({
-      job: {
-        id: row.id,
-        fence: row.fence,
-        ...(!isPlain && { rev: row.rev }),
-        image,
-        ...(documents && { documents }),
-        ...(fence !== undefined && { nextFence: fence }),
-        ...(drop && { drop }),
-      },
-    });
+    const job: { -readonly [name in keyof JobWrite]: JobWrite[name] } = {
+      id: row.id,
+      fence: row.fence,
+      image,
+    };
+    if (!isPlain) job.rev = row.rev;
+    if (documents) job.documents = documents;
+    if (fence !== undefined) job.nextFence = fence;
+    if (drop) job.drop = drop;
+    const outcome = await this.#commit({ job });
     if (outcome.ok) this.#announce(row, decision, at);
     return outcome;
   }
