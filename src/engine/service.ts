@@ -54,6 +54,8 @@ export interface RemoteFetch {
   readonly definitions?: ReadonlyMap<string, Rung> | undefined;
   /** How many milliseconds to wait for a job where there is none. */
   readonly wait?: number | undefined;
+  /** Whether the worker has hung up meanwhile: then nobody would work on what it is given. */
+  readonly isGone?: (() => boolean) | undefined;
   /** The worker's name for this fetch: asked again under it, it gets the same jobs again. */
   readonly key?: string | undefined;
 }
@@ -151,8 +153,12 @@ export class Service {
     const { elapsed } = this.#timer();
     const { queues, wait = 0 } = request;
     for (;;) {
-      if (this.#isClosing) return [];
+      if (this.#isClosing || request.isGone?.()) return [];
       const rows = await this.#fetchNow(request);
+      if (rows.length > 0 && request.isGone?.()) {
+        await Promise.all(rows.map((row) => this.#giveBack(row)));
+        return [];
+      }
       const left = wait - elapsed();
       if (rows.length > 0 || left <= 0) return rows;
       await this.#ready.wait(queues, left);
@@ -224,6 +230,7 @@ export class Service {
   async #giveBack(row: JobRow): Promise<null> {
     const { clock, random } = this.#parts;
     const now = clock.now();
+    this.#held.delete(row.id);
     const decision = decide(row, { type: "release" }, now, random);
     if (decision.ok) await this.#commits.decision(row, decision, now);
     return null;

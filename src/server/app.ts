@@ -102,6 +102,7 @@ function askedBy(c: Context<ServerEnv>) {
     incoming: bindings?.incoming,
     params: () => c.req.param(),
     query: () => c.req.query(),
+    isGone: () => bindings?.outgoing?.destroyed ?? c.req.raw.signal.aborted,
   };
 }
 

@@ -14,6 +14,7 @@ export interface Asked {
   readonly incoming: Incoming | undefined;
   readonly params: () => Record<string, string>;
   readonly query: () => Record<string, string>;
+  readonly isGone: () => boolean;
 }
 
 /** A reply that is ready to be written, whoever writes it. */
@@ -41,7 +42,7 @@ export class Door {
     for (const route of routes) this.#meters.set(route, metrics.route(route.method, route.path));
   }
 
-  async answer(route: Route, { request, incoming, params, query }: Asked): Promise<Answer> {
+  async answer(route: Route, { request, incoming, params, query, isGone }: Asked): Promise<Answer> {
     const { system } = this.#context.service;
     const startedAt = system.monotonic();
     const call = this.#gate.open(request);
@@ -57,6 +58,7 @@ export class Door {
         query: route.query && checked(route.query, query()),
         identity,
         requestId: call.requestId,
+        isGone,
       };
       const reply = await route.run(made as never, this.#context);
       status = reply.status;

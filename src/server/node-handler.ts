@@ -40,7 +40,8 @@ export function nodeHandler(
     const route = fixed.get(`${incoming.method} ${incoming.url}`);
     if (!route) return false;
     const request = new NodeHead(incoming);
-    const asked = { request, incoming, params: NONE, query: NONE };
+    const isGone = () => outgoing.destroyed;
+    const asked = { request, incoming, params: NONE, query: NONE, isGone };
     void door.answer(route, asked).then((answer) => write(answer, incoming, outgoing));
     return true;
   };

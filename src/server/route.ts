@@ -24,6 +24,8 @@ export interface RouteCall<Body = unknown, Query = unknown> {
   readonly query: Query;
   readonly identity: Identity;
   readonly requestId: string;
+  /** Whether whoever asked has hung up: nobody will read the reply. */
+  readonly isGone: () => boolean;
 }
 
 /** A reply. The text is JSON unless it says otherwise; null is no body at all. */

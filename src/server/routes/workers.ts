@@ -33,8 +33,9 @@ const fetchBy = (path: string) =>
     reply: fetchReplySchema,
     body: fetchSchema,
     replies: { 200: "The jobs, each with its fence and deadlines; none if nothing is there to do" },
-    async run({ body }, { service, engine }) {
+    async run({ body, isGone }, { service, engine }) {
       const rows = await service.fetch({
+        isGone,
         queues: body.queues,
         count: body.count ?? 1,
         worker: body.worker_id ?? undefined,
