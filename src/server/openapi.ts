@@ -108,7 +108,7 @@ function contentOf(body: z.ZodType, schemas: Record<string, unknown>, io: "input
 }
 
 /** The description of the HTTP interface, made from the very schemas that check its requests. */
-export function openApiDocument(): Fields {
+function openApiDocument(): Fields {
   const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA };
   const paths: Record<string, Fields> = {};
   for (const route of ROUTES) {

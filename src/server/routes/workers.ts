@@ -51,7 +51,7 @@ const fetchBy = (path: string) =>
   });
 
 /** The reply to a report, or the refusal: 404 for a job that is not there, 409 for one that is no longer the sender's. */
-export function reported(id: string, outcome: Reported, what: string): Reply {
+function reported(id: string, outcome: Reported, what: string): Reply {
   return reply(200, settledText(counted(id, outcome, what)));
 }
 

@@ -20,14 +20,14 @@ const instant = z.string().max(64).refine(isInstantText, {
   error: 'use RFC 3339 with a zone such as "2030-01-31T12:00:00Z", or "+PT30S" for an instant from now',
 });
 
-export const jobId = z
+const jobId = z
   .string()
   .regex(UUID_V7, { error: "use a lower-case UUIDv7" })
   .meta({ description: "A UUIDv7 in lower case." });
 /** Ids in paths and reports may be anything; what is no id of ours is simply not found. */
 const anyId = z.string().min(1).max(128);
 
-export const queueName = z
+const queueName = z
   .string()
   .max(128)
   .regex(/^[a-z0-9][a-z0-9.-]*$/, {
@@ -73,7 +73,7 @@ const timeoutFields = {
 
 const strategy = z.enum(["none", "constant", "linear", "exponential", "polynomial", "delays"]);
 
-export const retrySchema = z
+const retrySchema = z
   .looseObject({
     max_attempts: optional(z.int().min(0).max(1_000)),
     initial_interval: optional(iso),
@@ -194,7 +194,7 @@ const reportFields = {
   }),
 };
 
-export const succeedBody = { result: anyJson.optional(), ...reportFields };
+const succeedBody = { result: anyJson.optional(), ...reportFields };
 export const succeedSchema = z.looseObject({ job_id: anyId, ...succeedBody }).meta({ id: "AckRequest" });
 export const succeedByPathSchema = z.looseObject(succeedBody).nullish();
 
