@@ -105,6 +105,16 @@ describe("curfew serve", () => {
     expect(lines.at(-1)).toMatchObject({ msg: "stopped" });
   });
 
+  it.each([["--json"], []])("says why a store does not answer %j", async (...flags) => {
+    const running = command(["serve", "--store", "postgres://user:hunter2@127.0.0.1:1/x", ...flags]);
+    await running.said(
+      /the store does not answer yet.*ECONNREFUSED|ECONNREFUSED.*the store does not answer yet/,
+    );
+    running.kill("SIGKILL");
+    const { stdout, stderr } = await running.ended;
+    expect(stdout + stderr).not.toContain("hunter2");
+  });
+
   it("takes a function that gives the options of a worker", async () => {
     const module = join(import.meta.dirname, "cli/workers-function.ts");
     const { url } = await server(["--store", "memory:", "--workers", module]);
