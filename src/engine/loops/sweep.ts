@@ -1,3 +1,4 @@
+import { deadlineBehind } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
@@ -12,6 +13,12 @@ const HOLD = 10_000;
 const POLL = 1_000;
 /** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
 const SHORTEST = 2;
+
+interface Judged {
+  readonly row: JobRow;
+  readonly decision: Decided;
+  readonly deadline: Instant | null;
+}
 
 /**
  * Acts on what is due: promotes scheduled jobs and ended backoffs, ends what waited or ran too long, and takes jobs
@@ -63,13 +70,13 @@ export class SweepLoop {
     const { clock, store, random } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
-    const judged: { row: JobRow; decision: Decided }[] = [];
+    const judged: Judged[] = [];
     const units: Unit[] = [];
     for (const row of rows) {
       const seenAt = row.worker === null ? null : (seen.get(row.worker) ?? null);
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
-      judged.push({ row, decision });
+      judged.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
       const { image, documents, fence, drop } = decision;
       units.push({
         job: {
@@ -89,16 +96,17 @@ export class SweepLoop {
     for (const [index, outcome] of outcomes.entries()) {
       // Whoever was faster has decided on a newer row; its wakeAt brings the job back here if need be.
       if (!outcome.ok) continue;
-      const { row, decision } = judged[index] as { row: JobRow; decision: Decided };
-      this.#announce(row, decision, now);
-      wakeAt = earlier(wakeAt, decision.image.wakeAt);
+      const one = judged[index] as Judged;
+      this.#announce(one, now);
+      wakeAt = earlier(wakeAt, one.decision.image.wakeAt);
     }
     return wakeAt;
   }
 
-  #announce(row: JobRow, decision: Decided, now: Instant): void {
+  #announce({ row, decision, deadline }: Judged, now: Instant): void {
     const { counters, bus, waiters } = this.#parts;
-    if (decision.events.length > 0 && row.wakeAt !== null) counters.fired(Math.max(0, now - row.wakeAt));
+    // The row's own wakeAt says nothing here: while a row is judged, it is when the next sweep may have it.
+    if (deadline !== null) counters.fired(Math.max(0, now - deadline));
     counters.record(row, decision.events, now);
     bus.announce(row, decision.events, now);
     waiters.hint(row.id);
