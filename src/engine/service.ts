@@ -154,6 +154,7 @@ export class Service {
     const { queues, wait = 0 } = request;
     for (;;) {
       if (this.#isClosing || request.isGone?.()) return [];
+      if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
       const rows = await this.#fetchNow(request);
       if (rows.length > 0 && request.isGone?.()) {
         await Promise.all(rows.map((row) => this.#giveBack(row)));
@@ -174,7 +175,6 @@ export class Service {
   async #fetchNow(request: RemoteFetch): Promise<JobRow[]> {
     this.#underWay += 1;
     try {
-      if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
       const started: JobRow[] = [];
       for (const queue of request.queues) {
         const wanted = request.count - started.length;
@@ -300,8 +300,11 @@ export class Service {
   }
 
   /** A beat of a remote worker: renews what it still holds, and tells what became of the rest. */
-  beat(worker: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
-    return this.#beats.beat(worker, jobs, visibility);
+  async beat(worker: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
+    const report = await this.#beats.beat(worker, jobs, visibility);
+    // A worker that stops does not wait for the fetch that it has under way.
+    if (RemoteWorkers.isStopped(worker)) this.#ready.wakeAll();
+    return report;
   }
 
   /** Deletes a finished job; false if it has changed meanwhile. */

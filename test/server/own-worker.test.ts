@@ -113,6 +113,16 @@ describe("fetch", () => {
     await closing;
   });
 
+  it("ends at once when its worker says that it stops", async () => {
+    await using stage = await openStage();
+    const waiting = stage.post("/workers/fetch", { queues: ["default"], worker_id: "w-1", wait_ms: 2_000 });
+    await stage.advance("100ms");
+    const before = stage.test.now();
+    await stage.post("/workers/beat", { worker_id: "w-1", state: "drain" });
+    expect((await waiting).body.jobs).toEqual([]);
+    expect(stage.test.now()).toBe(before);
+  });
+
   it("asked again under its own id it gets the same jobs, except those that were settled", async () => {
     await using stage = await openStage();
     const ids = [(await stage.enqueue()).id, (await stage.enqueue()).id];

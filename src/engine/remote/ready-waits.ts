@@ -40,6 +40,10 @@ export class ReadyWaits {
 
   close(): void {
     this.#isClosed = true;
+    this.wakeAll();
+  }
+
+  wakeAll(): void {
     for (const set of [...this.#waiting.values()]) for (const wake of [...set]) wake();
   }
 }
