@@ -47,6 +47,8 @@ export class FetchLane {
   readonly queue: string;
   readonly concurrency: number;
   readonly loop: Loop;
+  /** What the last fetch that failed said. */
+  failure = "";
   readonly #host: LaneHost;
   #held: Held[] = [];
   #running = 0;
@@ -66,7 +68,10 @@ export class FetchLane {
       system,
       logger,
       round: () => this.#fetch(),
-      onError: (error) => host.failed(error, `fetch ${queue}`),
+      onError: (error) => {
+        this.failure = error instanceof Error ? error.message : String(error);
+        host.failed(error, `fetch ${queue}`);
+      },
     });
   }
 
@@ -121,6 +126,10 @@ export class FetchLane {
     const confirmedAt = this.#host.isFresh(sentAt) ? fetchedAt : sentAt;
     for (const row of rows) this.#held.push({ row, fetchedAt, confirmedAt });
     this.#isDry = rows.length < count;
+    if (this.#host.isClosing) {
+      this.#host.giveBack(this.takeHeld());
+      return null;
+    }
     this.pump();
     if (!this.#isDry) return this.#wanted > 0 ? 0 : null;
     return hasWaited || rows.length > 0 ? AFTER_WAIT : POLL * (0.5 + 0.5 * parts.system.random());

@@ -95,7 +95,7 @@ export function readSnapshot(value: unknown): JobSnapshot {
     maxAttempts: known<number>(job.max_attempts) ?? BUILT_IN_RETRY.attempts,
     payload: payloadOf(job),
     meta: (known<Fields>(job.meta) ?? {}) as { [key: string]: Json },
-    result: known<Json>(job.result),
+    result: job.result as Json | undefined,
     errors: list(job.errors ?? [], "job.errors").map(readError),
     progress: known<number>(job.progress),
     createdAt: instant(job.created_at, "job.created_at") ?? 0,
@@ -139,8 +139,7 @@ export interface Deadlines {
 
 export function readDeadlines(value: unknown): Deadlines {
   const fields = object(value, "deadlines");
-  const serverTime = instant(fields.server_time, "deadlines.server_time");
-  if (serverTime === null) throw new WireError("deadlines.server_time", null);
+  const serverTime = readServerTime(fields.server_time);
   return {
     softAt: instant(fields.soft_at, "deadlines.soft_at"),
     hardAt: instant(fields.hard_at, "deadlines.hard_at"),
@@ -149,6 +148,13 @@ export function readDeadlines(value: unknown): Deadlines {
     silence: fields.silence_ms as number | null | undefined,
     serverTime,
   };
+}
+
+/** What time it was at the server when it answered. */
+export function readServerTime(value: unknown): Instant {
+  const at = instant(value, "server_time");
+  if (at === null) throw new WireError("server_time", value);
+  return at;
 }
 
 /** A fetched job: the row that its attempt works on, and what time it was at the server. */

@@ -1,7 +1,7 @@
 import type { JobRow } from "../core/job/job.ts";
 import { Loop } from "../engine/loop.ts";
 import type { Timer } from "../ports/system.ts";
-import { type Deadlines, list, object, readDeadlines } from "./job-wire.ts";
+import { type Deadlines, list, object, readDeadlines, readServerTime } from "./job-wire.ts";
 import type { RemoteAttempt, RemoteParts } from "./remote-attempt.ts";
 import type { RemoteClock } from "./remote-clock.ts";
 import { refused, type Transport } from "./transport.ts";
@@ -32,6 +32,7 @@ interface BeatHost {
   /** Jobs that have no attempt (any more), but must not be taken for abandoned: held ones, and unreported verdicts. */
   others(): Iterable<JobRow>;
   hear(attempt: RemoteAttempt, heard: Heard): void;
+  giveBack(rows: readonly JobRow[]): void;
   /** What is wanted of the worker as a whole. */
   direct(state: unknown): void;
   failed(error: unknown, during: string): void;
@@ -43,8 +44,9 @@ const IDLE_EVERY = 5_000;
 const LONGEST_PACE = 5_000;
 const SHORTEST = 20;
 const MOST_NAMED = 1_000;
-/** A beat that takes longer is given up, since the next one says the same. */
+/** A beat that takes longer is given up, since the next one says the same; where little silence is allowed, sooner. */
 const PATIENCE = 3_000;
+const SHORTEST_PATIENCE = 500;
 
 /**
  * The worker's sign of life. About once a second it names all running jobs, and the answer says which were cancelled,
@@ -124,7 +126,7 @@ export class RemoteBeat {
       path: "/workers/heartbeat",
       what: "beat",
       body,
-      timeout: PATIENCE,
+      timeout: this.#patience(),
     } as const;
     const reply = await transport.once(request).catch((error) => {
       for (const job of named) job.unsent?.();
@@ -135,9 +137,19 @@ export class RemoteBeat {
       throw refused("beat", reply);
     }
     const said = object(reply.body, "reply");
-    clock.observe(Date.parse(String(said.server_time)), reply.sentAt, reply.receivedAt);
+    clock.observe(readServerTime(said.server_time), reply.sentAt, reply.receivedAt);
     this.#tell(named, list(said.jobs ?? [], "reply.jobs"));
     direct.call(this.#host, said.state);
+  }
+
+  #patience(): number {
+    let patience = PATIENCE;
+    for (const { row } of this.#host.attempts())
+      patience = Math.min(
+        patience,
+        Math.max(SHORTEST_PATIENCE, (row.heartbeat ?? Number.POSITIVE_INFINITY) / 2),
+      );
+    return patience;
   }
 
   /** An answer belongs to the attempt that asked, never to a later one of the same job. */
@@ -160,7 +172,11 @@ export class RemoteBeat {
     const named = rows.map((row) => ({
       row,
       isBeat: false,
-      hear: ({ directive }: Heard) => void (directive === "continue" && valid.add(row)),
+      hear: ({ directive }: Heard) => {
+        if (directive === "continue") valid.add(row);
+        // Its time was up before it had a slot: the attempt was none.
+        else if (directive === "soft_timeout") this.#host.giveBack([row]);
+      },
     }));
     await this.#send(named);
     return valid;

@@ -123,7 +123,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
       : this.#stuck.size >= this.#maxStuck
         ? `${this.#stuck.size} handlers are stuck past their hard deadline`
         : failing
-          ? `fetches from queue ${failing.queue} are failing`
+          ? `fetches from queue ${failing.queue} are failing: ${failing.failure}`
           : this.#isQuiet
             ? "the server wants it quiet"
             : this.#sandboxes.problem;
@@ -301,7 +301,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
 
   hear(attempt: RemoteAttempt, { directive, deadlines }: Heard): void {
     if (directive === "cancel") attempt.stop("cancelled");
-    else if (directive === "lost") attempt.stop("lost");
+    else if (directive === "lost") attempt.hearLost();
     else {
       if (deadlines) attempt.refresh(deadlines);
       if (directive === "soft_timeout") attempt.hearSoftSignal();

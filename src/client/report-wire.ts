@@ -1,6 +1,6 @@
 import type { EventOf } from "../core/job/events.ts";
 import type { JobRow } from "../core/job/job.ts";
-import type { Json } from "../core/schema.ts";
+import type { ErrorInput } from "../core/job/verdict.ts";
 import { instantText } from "./enqueue-wire.ts";
 import type { Request } from "./transport.ts";
 
@@ -43,10 +43,18 @@ function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Record<st
     case "fail":
       return {
         signalled: verdict.signalled,
-        error: verdict.error as unknown as Json,
+        error: errorFields(verdict.error),
         ...(verdict.discard && { discard: true }),
       };
   }
+}
+
+/** Codes by which a report over HTTP overrides the retry policy; an error that happens to have one must not. */
+const ORDERS: ReadonlySet<string> = new Set(["RETRY", "DISCARD", "DEAD_LETTER", "FAIL"]);
+
+function errorFields(error: ErrorInput): ErrorInput {
+  if (!ORDERS.has(error.code)) return error;
+  return { ...error, code: "handler_error", details: error.details ?? { code: error.code } };
 }
 
 function hung(code: string, message: string, stack: string | undefined): Record<string, string> {

@@ -53,6 +53,7 @@ interface TransportOptions {
 const FIRST_BACKOFF = 100;
 const LONGEST_BACKOFF = 5_000;
 const LONGEST_RETRY_AFTER = 30_000;
+const MOST_FAULTS = 10;
 /** Statuses of a server or proxy that cannot answer now; the same request may succeed later. */
 const LATER: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
 
@@ -135,10 +136,13 @@ export class Transport {
    */
   async insist(request: Request, isWanted: () => boolean): Promise<Reply | null> {
     let isRepeated = false;
+    let faults = 0;
     for (let tries = 1; ; tries++) {
       let reply: Reply | undefined;
       try {
         reply = await this.once(request, isRepeated);
+        // A request that the server fails at again and again would block the others for ever.
+        if (reply.status === 500 && ++faults >= MOST_FAULTS) return reply;
         // A key that is being replaced is refused for a while; dropping the report would lose the work behind it.
         if (!LATER.has(reply.status) && reply.status !== 401 && reply.status !== 403) return reply;
         isRepeated ||= reply.status >= 500;

@@ -139,7 +139,12 @@ describe("a worker that is cut off", () => {
     wire.answer = () => Response.json({ error: { code: "unauthorized", message: "who?" } }, { status: 401 });
     const worker = work(processors);
     await advance("3s");
-    expect(worker.status()).toMatchObject({ ready: false, reason: "fetches from queue default are failing" });
+    expect(worker.status()).toMatchObject({
+      ready: false,
+      reason:
+        "fetches from queue default are failing: " +
+        "fetch: the server answered 401: who?; pass openClient a key that the server knows",
+    });
     wire.answer = () => undefined;
     const job = await client.enqueue(definition);
     await advance("6s");
@@ -174,6 +179,85 @@ describe("a worker that is cut off", () => {
     const worker = work(processors);
     await advance("2s");
     expect([(await load(job)).state, worker.status().ready]).toEqual(["completed", true]);
+  });
+});
+
+describe("a slow wire", () => {
+  it("3.11 fires nothing early, and late by no more than the reply took", async () => {
+    const { client, engine, work, advance, load, wire } = await openClientStage();
+    wire.latency = 200;
+    const heard: number[] = [];
+    const run = (context: AttemptContext) =>
+      obedient(context).catch((error) => {
+        heard.push(engine.now());
+        throw error;
+      });
+    const { definition, processors } = jobWith(run, { ...once, timeouts: { attempt: "5s", grace: "5s" } });
+    work(processors);
+    const enqueuing = client.enqueue(definition);
+    await advance("3s");
+    const job = await enqueuing;
+    const { softAt } = (await load(job)) as { softAt: number };
+    await advance("5s");
+    const lateness = (heard[0] as number) - softAt;
+    expect(lateness).toBeGreaterThanOrEqual(0);
+    expect(lateness).toBeLessThanOrEqual(200);
+    expect((await load(job)).errors?.[0]).toMatchObject({ type: "timeout", cause: { type: "TimeoutError" } });
+  });
+
+  it("3.7 the worker judges at the hard deadline, even if the server says first that its time is up", async () => {
+    const { client, work, advance, load, wire, told } = await openClientStage();
+    wire.latency = 200;
+    const { definition, processors } = jobWith(deaf, { ...once, timeouts: { attempt: "2s", grace: "1s" } });
+    work(processors);
+    // Started at many moments, so that a beat meets the hard deadline of one or the other.
+    const jobs = [];
+    for (let nth = 0; nth < 10; nth++) {
+      jobs.push(client.enqueue(definition));
+      await advance("90ms");
+    }
+    await advance("6s");
+    for (const job of await Promise.all(jobs)) {
+      const { finishedAt, hardAt, errors } = await load(job);
+      expect(errors).toMatchObject([{ type: "timeout", forced: true }]);
+      // A second later the sweep would have done it.
+      expect((finishedAt as number) - (hardAt as number)).toBeLessThan(1_000);
+    }
+    expect(told.filter(({ name }) => name === "job.lost")).toEqual([]);
+    expect(client.counters()).toMatchObject({ lost: 0, stuck: 10 });
+  });
+});
+
+describe("a server that answers oddly", () => {
+  it("a report at which it fails again and again does not block the others", async () => {
+    const { client, engine, work, advance, load, wire } = await openClientStage();
+    const { definition, processors } = jobWith(() => "done", once);
+    const poison = await client.enqueue(definition);
+    wire.answer = ({ path, body }) =>
+      path.startsWith("/workers/") && body.job_id === poison.id
+        ? Response.json({ error: { message: "oops" } }, { status: 500 })
+        : undefined;
+    const worker = work(processors);
+    const other = await client.enqueue(definition);
+    await advance("30s");
+    expect((await load(other)).state).toBe("completed");
+    await advance("2m");
+    expect([worker.status().unreported, (await load(poison)).state]).toEqual([0, "discarded"]);
+    expect(engine.counters().timeouts).toMatchObject([{ kind: "stalled" }]);
+  });
+
+  it("a beat that does not say what time it is changes no clock", async () => {
+    const { client, work, advance, load, wire } = await openClientStage();
+    const { definition, processors } = jobWith(obedient, {
+      ...once,
+      timeouts: { attempt: "3s", grace: "1s" },
+    });
+    work(processors);
+    const job = await client.enqueue(definition);
+    await advance("100ms");
+    wire.answer = ({ path }) => (path === "/workers/heartbeat" ? Response.json({ jobs: [] }) : undefined);
+    await advance("5s");
+    expect((await load(job)).errors).toMatchObject([{ type: "timeout" }]);
   });
 });
 

@@ -7,7 +7,12 @@ import type { RemoteWorker } from "../../src/client/remote-worker.ts";
 import type { Fetch } from "../../src/client/transport.ts";
 import type { EngineEvent, JobRow, Processor, WorkOptions } from "../../src/index.ts";
 import { type CurfewServer, createServer } from "../../src/server/app.ts";
-import { openTestEngine, type TestEngine, type TestEngineOptions } from "../../src/testing/index.ts";
+import {
+  openTestEngine,
+  type SimSystem,
+  type TestEngine,
+  type TestEngineOptions,
+} from "../../src/testing/index.ts";
 
 export interface Call {
   readonly method: string;
@@ -27,8 +32,18 @@ export class Wire {
   /** Answers in the server's place. */
   answer: (call: Call) => Response | undefined = () => undefined;
 
-  constructor(server: CurfewServer) {
+  /** How long a request takes to arrive, and its reply to come back. */
+  latency = 0;
+  readonly #system: SimSystem | undefined;
+
+  constructor(server: CurfewServer, system?: SimSystem) {
     this.server = server;
+    this.#system = system;
+  }
+
+  async #travel(): Promise<void> {
+    const { latency } = this;
+    if (latency > 0) await new Promise<void>((resolve) => void this.#system?.after(latency, resolve));
   }
 
   readonly fetch: Fetch = async (url, init) => {
@@ -37,7 +52,9 @@ export class Wire {
     this.calls.push(call);
     const fate = this.fate(call);
     if (fate === "unsent") throw cutOff("ECONNREFUSED");
+    await this.#travel();
     const response = this.answer(call) ?? (await this.server.fetch(new Request(url, init)));
+    await this.#travel();
     if (fate === "served") return response;
     throw cutOff("ECONNRESET");
   };
@@ -79,7 +96,7 @@ export async function openClientStage(options: TestEngineOptions = {}): Promise<
   const server = createServer(engine);
   const clients: Client[] = [];
   const another = () => {
-    const wire = new Wire(server);
+    const wire = new Wire(server, system);
     const client = openClient({ url: "http://127.0.0.1:8080", fetch: wire.fetch, system });
     clients.push(client);
     return { client, wire };

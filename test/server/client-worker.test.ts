@@ -311,6 +311,32 @@ describe("a remote worker", () => {
     expect(wire.sent("/fetch").length).toBeGreaterThan(0);
   });
 
+  it("4 a code of the handler's own error is no order to the server", async () => {
+    const { client, work, advance, load } = await openClientStage();
+    const { definition, processors } = jobWith(
+      () => {
+        throw Object.assign(new Error("nope"), { code: "FAIL" });
+      },
+      { retry: { attempts: 2 } },
+    );
+    work(processors);
+    const job = await client.enqueue(definition);
+    await advance("100ms");
+    const row = await load(job);
+    expect([row.state, row.errors?.[0]?.details]).toEqual(["retryable", { code: "FAIL" }]);
+  });
+
+  it("a result of null is null, and nothing is undefined", async () => {
+    const { client, work, advance } = await openClientStage();
+    const { definition, processors } = jobWith(({ payload }) => payload);
+    const nothing = jobWith(() => {}, {}, "test.nothing");
+    work([...processors, ...nothing.processors]);
+    const jobs = [await client.enqueue(definition, null), await client.enqueue(nothing.definition)];
+    const results = Promise.all(jobs.map((job) => job.result()));
+    await advance("1s");
+    expect(await results).toEqual([null, undefined]);
+  });
+
   it("fetches no more than it has slots for", async () => {
     const { client, work, advance, engine } = await openClientStage();
     const { definition, processors } = jobWith(deaf);
