@@ -48,6 +48,8 @@ export interface EngineOptions extends RungOptions {
   readonly logger?: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** How long the events that a server writes are kept. Default 1 day. */
+  readonly keepEvents?: Duration;
 }
 
 const SETTINGS_EVERY = 5_000;
@@ -122,6 +124,7 @@ export class Engine implements AsyncDisposable {
       random: system.random,
       nextId: createIdSource(() => clock.now(), system.fill),
       documentLimit,
+      eventsKept: parseDuration(options.keepEvents ?? "1d", "keepEvents"),
       storeFailed: (error, during) => {
         logger.error({ error, during }, "the store failed");
         bus.emit({ name: "store.error", at: clock.now(), during, error });
