@@ -10,7 +10,7 @@ import {
   stamp,
 } from "../core/job/envelope.ts";
 import type { JobEvent } from "../core/job/events.ts";
-import { ANONYMOUS, isHolder, isTooLate, type Sender } from "../core/job/holder.ts";
+import { ANONYMOUS, isCounted, isHolder, isTooLate, type Sender } from "../core/job/holder.ts";
 import type { JobId, JobRow, Policy, Rung } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
@@ -277,7 +277,9 @@ export class Service {
           const isVerdictDue = said.type === "expire" || said.type === "stall";
           return isTooLate(row, now) && !isVerdictDue ? this.#refused(settled) : { ok: true, row: settled };
         }
-      } else if (this.#held.get(id) !== row) return this.#refused(row);
+      } else if (this.#held.get(id) !== row) {
+        return isCounted(row, sender, event(row, now).type) ? { ok: true, row } : this.#refused(row);
+      }
       // What was remembered may be old: the row in the store decides.
       this.#held.delete(id);
       row = await this.#load(id);

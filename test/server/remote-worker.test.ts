@@ -50,6 +50,43 @@ describe("3.8 whose report counts", () => {
     expect((await stage.post("/workers/ack", { job_id: id, fence: second.fence })).status).toBe(200);
   });
 
+  it("3.8 a report whose reply was lost is answered again, and counted once", async () => {
+    await using stage = await openStage();
+    const { id } = await stage.enqueue({ retry: { initial_interval: "PT1S", jitter: false } });
+    const first = await stage.fetch();
+    const nack = { job_id: id, fence: first.fence, error: { message: "no" } };
+    await stage.post("/workers/nack", nack);
+    const again = await stage.post("/workers/nack", nack);
+    expect([again.status, again.body.state, again.body.job.errors.length]).toEqual([200, "retryable", 1]);
+    await stage.advance("1s");
+    const { fence } = await stage.fetch();
+    expect((await stage.post("/workers/nack", nack)).status).toBe(409);
+    const acks = [await stage.post("/workers/ack", { job_id: id, fence, result: 1 })];
+    acks.push(await stage.post("/workers/ack", { job_id: id, fence, result: 1 }));
+    expect(acks.map(({ status, body }) => [status, body.state])).toEqual([
+      [200, "completed"],
+      [200, "completed"],
+    ]);
+    expect((await stage.post("/workers/nack", { job_id: id, fence, error: {} })).status).toBe(409);
+    expect(stage.engine.counters().completed).toBe(1);
+  });
+
+  it("a store that does not answer is waited for, and whoever reports is told to come back", async () => {
+    await using stage = await openStage();
+    const { id } = await stage.enqueue();
+    const { fence } = await stage.fetch();
+    const { store } = stage.engine;
+    const commit = store.commit.bind(store);
+    store.commit = () => Promise.reject(new Error("down"));
+    const waiting = stage.post("/workers/ack", { job_id: id, fence });
+    await stage.advance("10s");
+    const { status, body } = await waiting;
+    expect([status, body.error.retryable]).toEqual([503, true]);
+    store.commit = commit;
+    await stage.advance("3s");
+    expect((await stage.post("/workers/ack", { job_id: id, fence })).body.state).toBe("completed");
+  });
+
   it("a job that is not there is 404, and one that waits is 409", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();

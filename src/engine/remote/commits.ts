@@ -1,3 +1,4 @@
+import { CurfewError } from "../../core/errors.ts";
 import { applied } from "../../core/job/decide.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
@@ -6,6 +7,15 @@ import type { Effect, JobWrite, Outcome, Unit } from "../../ports/store.ts";
 import type { Parts } from "../parts.ts";
 import type { Decided } from "../verdict-write.ts";
 import { Writer } from "../writer.ts";
+
+const ANSWER_WITHIN = 10_000;
+
+function notKnown(id: string): CurfewError {
+  return new CurfewError(
+    "store_failed",
+    `job ${id}: the store does not answer, so it is not known whether this counted; send it again with the same fence`,
+  );
+}
 
 /** What the reports of remote workers write: each waits for its own commit, and reports at the same time share one. */
 export class Commits {
@@ -41,9 +51,17 @@ export class Commits {
     return this.#commit(effects ? { job, effects } : { job });
   }
 
+  /** A store that does not answer is asked again for as long as it takes; whoever waits is told before that. */
   #commit(unit: Unit): Promise<Outcome> {
     const id = unit.job?.id as string;
-    return new Promise((done) => this.#writer.push({ id, unit: () => unit, done }));
+    return new Promise((resolve, reject) => {
+      const timer = this.#parts.system.after(ANSWER_WITHIN, () => reject(notKnown(id)), { keepAlive: true });
+      const done = (outcome: Outcome) => {
+        timer.cancel();
+        resolve(outcome);
+      };
+      this.#writer.push({ id, unit: () => unit, done });
+    });
   }
 
   #announce(row: JobRow, decision: Decided, at: Instant): void {
