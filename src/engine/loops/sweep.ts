@@ -29,6 +29,8 @@ export class SweepLoop {
   readonly #parts: Parts;
   readonly #onReady: (queue: string) => void;
   #nextWakeAt: Instant | null = null;
+  /** What came up while a round was under way, whose answer from the store may know nothing of it. */
+  #meanwhile: { wakeAt: Instant | null } | undefined;
 
   constructor(parts: Parts, onReady: (queue: string) => void) {
     this.#parts = parts;
@@ -45,6 +47,10 @@ export class SweepLoop {
 
   /** Something may be due at this instant; a sweep that sleeps longer is woken for it. */
   wakeAt(at: Instant): void {
+    if (this.#meanwhile) {
+      this.#meanwhile.wakeAt = earlier(this.#meanwhile.wakeAt, at);
+      return;
+    }
     if (this.#nextWakeAt !== null && at >= this.#nextWakeAt) return;
     this.#nextWakeAt = at;
     this.loop.wake();
@@ -52,13 +58,23 @@ export class SweepLoop {
 
   /** One round; it answers how long to rest. */
   async round(): Promise<number> {
+    const meanwhile = { wakeAt: null };
+    this.#meanwhile = meanwhile;
+    try {
+      return await this.#sweep(meanwhile);
+    } finally {
+      if (this.#meanwhile === meanwhile) this.#meanwhile = undefined;
+    }
+  }
+
+  async #sweep(meanwhile: { readonly wakeAt: Instant | null }): Promise<number> {
     const { clock, store, random } = this.#parts;
     const now = clock.now();
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
     const judgedWakeAt = swept.jobs.length > 0 ? await this.#judge(swept.jobs) : null;
     if (swept.records.length > 0) await this.#judgeRecords(swept.records, now);
-    this.#nextWakeAt = earlier(swept.nextWakeAt, judgedWakeAt);
+    this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, judgedWakeAt), meanwhile.wakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
