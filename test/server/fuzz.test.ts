@@ -1,14 +1,19 @@
-import { describe, expect, it } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createServer } from "../../src/server/app.ts";
-import { fuzz } from "./fuzz/run.ts";
+import { createDatabase } from "../postgres.ts";
+import { fuzz, fuzzStore } from "./fuzz/run.ts";
 import { fuzzSocket } from "./fuzz/socket.ts";
 
 /** `npm run fuzz` sends a million. */
-const IN_PROCESS = 47_000;
+const IN_PROCESS = 43_000;
+const ON_A_DATABASE = 2_000;
 const OVER_SOCKET = 3_000;
 const GROWTH = 8_000_000;
 
-it("answers 47,000 strange requests without a failure of its own, and keeps nothing of them", async () => {
+it("answers 43,000 strange requests without a failure of its own, and keeps nothing of them", async () => {
   const { sent, statuses, heaps, findings } = await fuzz({ seed: 8, requests: IN_PROCESS });
   expect(findings).toEqual([]);
   expect(sent).toBe(IN_PROCESS);
@@ -25,6 +30,28 @@ it("answers 3,000 requests of strange bytes over a socket, and is well afterward
   expect(sent).toBe(OVER_SOCKET);
   for (const status of [200, 201, 400, 404]) expect(statuses.get(status), String(status)).toBeGreaterThan(20);
 }, 120_000);
+
+describe("strange requests on a database", () => {
+  // What PostgreSQL cannot store (a zero byte, half a character) must be refused before it gets there.
+  const check = async (store: string) => {
+    const { sent, statuses, findings } = await fuzzStore({ seed: 8, requests: ON_A_DATABASE, store });
+    expect(findings).toEqual([]);
+    expect(sent).toBe(ON_A_DATABASE);
+    for (const status of [200, 201, 400, 404, 409])
+      expect(statuses.get(status), String(status)).toBeGreaterThan(5);
+  };
+
+  it("SQLite", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "curfew-fuzz-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await check(`sqlite:${join(folder, "fuzz.db")}`);
+  }, 120_000);
+
+  it("PostgreSQL", async () => {
+    await using database = await createDatabase(inject("postgresUrl"));
+    await check(database.url);
+  }, 120_000);
+});
 
 describe("the fuzzer finds what is wrong", () => {
   /** Every so many requests the server misbehaves. */

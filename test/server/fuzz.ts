@@ -1,18 +1,31 @@
 /**
  * `npm run fuzz`: strange requests against the server, without end or `--requests 1000000`, from `--seed 1`. What is
- * found is printed with the request that did it.
+ * found is printed with the request that did it. `--store postgres://…` puts a database behind it, in real time.
  */
 import { parseArgs } from "node:util";
-import { fuzz } from "./fuzz/run.ts";
+import { fuzz, fuzzStore } from "./fuzz/run.ts";
 import { fuzzSocket } from "./fuzz/socket.ts";
 
 const { values } = parseArgs({
-  options: { requests: { type: "string", default: "1000000" }, seed: { type: "string", default: "1" } },
+  options: {
+    requests: { type: "string", default: "1000000" },
+    seed: { type: "string", default: "1" },
+    store: { type: "string" },
+  },
 });
 const requests = Number(values.requests);
 const seed = Number(values.seed);
 const MOST_GROWTH = 32_000_000;
 const shown = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+
+if (values.store !== undefined) {
+  const { sent, statuses, findings } = await fuzzStore({ seed, requests, store: values.store });
+  for (const finding of findings) console.log(finding);
+  console.log(
+    `${sent} sent, by status ${JSON.stringify(Object.fromEntries(statuses))}, ${findings.length} findings`,
+  );
+  process.exit(findings.length === 0 ? 0 : 1);
+}
 
 const overSocket = Math.round(requests / 10);
 const report = await fuzz({

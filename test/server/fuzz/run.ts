@@ -1,7 +1,9 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { type Random, seededRandom } from "../../../src/core/random.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
+import { openEngine } from "../../../src/open.ts";
 import { createServer } from "../../../src/server/app.ts";
 import { openTestEngine, type TestEngine } from "../../../src/testing/index.ts";
 import { Known, type StrangeRequest, strangeRequest } from "./requests.ts";
@@ -55,12 +57,12 @@ export async function fuzz({
     retention: { completed: "60s", discarded: "60s", cancelled: "60s" },
   });
   const server = make(test.engine);
-  const run = new Run(test, server, random);
+  const run = new Run(server, random, () => test.system.advance(5));
   const heaps: number[] = [];
   while (run.sent < requests && run.findings.length < MOST_FINDINGS) {
     await run.batch(Math.min(BATCH, requests - run.sent));
     if (run.sent % EPOCH !== 0 && run.sent < requests) continue;
-    await run.empty();
+    await empty(test, server, run);
     collect();
     heaps.push(process.memoryUsage().heapUsed);
     onEpoch?.(run.sent, heaps.at(-1) as number);
@@ -69,19 +71,60 @@ export async function fuzz({
   return { sent: run.sent, statuses: run.statuses, heaps, findings: run.findings };
 }
 
+/** The same on a store of its own and in real time: what a database refuses, the server must have refused before. */
+export async function fuzzStore(
+  options: Pick<FuzzOptions, "seed" | "requests"> & { readonly store: string },
+): Promise<Omit<FuzzReport, "heaps">> {
+  await using engine = await openEngine({ store: options.store });
+  const server = createServer(engine);
+  // A real pause: a database answers in its own time.
+  const run = new Run(server, seededRandom(options.seed), () => wait(5));
+  while (run.sent < options.requests && run.findings.length < MOST_FINDINGS) {
+    await run.batch(Math.min(BATCH, options.requests - run.sent));
+  }
+  await server.close();
+  return { sent: run.sent, statuses: run.statuses, findings: run.findings };
+}
+
+/** Ends every job and lets the time of its keeping pass. */
+async function empty({ engine, system }: TestEngine, server: Target, run: Run): Promise<void> {
+  for (;;) {
+    const rows = await engine.jobs({}, { limit: 1_000 });
+    if (rows.length === 0) break;
+    const live = rows.filter(({ state }) => !["completed", "cancelled", "discarded"].includes(state));
+    await Promise.all(live.map(({ id }) => engine.cancel(id).catch(() => {})));
+    for (const { id, deadLetter } of rows) {
+      if (!deadLetter) continue;
+      const url = `http://localhost/ojs/v1/dead-letter/${id}`;
+      await run.within(server.fetch(new Request(url, { method: "DELETE" })));
+    }
+    await system.advance(400_000);
+    await run.within(engine.pruneOnce());
+  }
+  // Events are kept for days, on purpose; here they would only look like a leak.
+  const now = engine.now();
+  while ((await engine.store.jobs.prune({ now, eventsBefore: now, limit: 1_000 })) > 0);
+  run.forget();
+}
+
 class Run {
   sent = 0;
   readonly statuses = new Map<number, number>();
   readonly findings: string[] = [];
-  readonly #test: TestEngine;
   readonly #server: Target;
   readonly #random: Random;
+  /** Lets a little time pass. */
+  readonly #turn: () => Promise<unknown>;
   readonly #known = new Known();
 
-  constructor(test: TestEngine, server: Target, random: Random) {
-    this.#test = test;
+  constructor(server: Target, random: Random, turn: () => Promise<unknown>) {
     this.#server = server;
     this.#random = random;
+    this.#turn = turn;
+  }
+
+  forget(): void {
+    this.#known.clear();
   }
 
   async batch(size: number): Promise<void> {
@@ -92,7 +135,7 @@ class Run {
       open.add(made);
       void this.#send(made).finally(() => open.delete(made));
     }
-    for (let turn = 0; open.size > 0 && turn < PATIENCE; turn++) await this.#test.system.advance(5);
+    for (let turn = 0; open.size > 0 && turn < PATIENCE; turn++) await this.#turn();
     for (const made of open) this.#find(made, "was not answered");
   }
 
@@ -138,35 +181,10 @@ class Run {
     }
   }
 
-  /** Ends every job and lets the time of its keeping pass. */
-  async empty(): Promise<void> {
-    const { engine, system } = this.#test;
-    for (;;) {
-      const rows = await engine.jobs({}, { limit: 1_000 });
-      if (rows.length === 0) break;
-      const live = rows.filter(({ state }) => !["completed", "cancelled", "discarded"].includes(state));
-      await Promise.all(live.map(({ id }) => engine.cancel(id).catch(() => {})));
-      for (const { id, deadLetter } of rows) {
-        if (deadLetter)
-          await this.#within(
-            this.#server.fetch(
-              new Request(`http://localhost/ojs/v1/dead-letter/${id}`, { method: "DELETE" }),
-            ),
-          );
-      }
-      await system.advance(400_000);
-      await this.#within(engine.pruneOnce());
-    }
-    // Events are kept for days, on purpose; here they would only look like a leak.
-    const now = engine.now();
-    while ((await engine.store.jobs.prune({ now, eventsBefore: now, limit: 1_000 })) > 0);
-    this.#known.clear();
-  }
-
-  async #within<Value>(work: Value | Promise<Value>): Promise<Value> {
+  async within<Value>(work: Value | Promise<Value>): Promise<Value> {
     let isDone = false;
     const done = Promise.resolve(work).finally(() => (isDone = true));
-    while (!isDone) await this.#test.system.advance(5);
+    while (!isDone) await this.#turn();
     return done;
   }
 
