@@ -84,7 +84,10 @@ export class Service {
   readonly #host: ServiceHost;
   readonly #claims: Claims;
   readonly #commits: Commits;
-  /** Starts do not wait behind verdicts: a fetch is answered only after its own. */
+  /**
+   * Starts wait neither for verdicts nor for the disk: a start that a crash of the machine takes back is found as a
+   * claim that ran out, and its worker's report is refused by the fence.
+   */
   readonly #starts: Commits;
   readonly #held = new HeldRows();
   readonly #beats: RemoteBeats;
@@ -103,7 +106,7 @@ export class Service {
     this.#host = host;
     this.#claims = new Claims(parts, this.id);
     this.#commits = new Commits(parts);
-    this.#starts = new Commits(parts);
+    this.#starts = new Commits(parts, { relaxed: true });
     this.#ready = new ReadyWaits(parts);
     this.#repeats = new Repeats(parts.system);
     this.workers = new RemoteWorkers(parts);

@@ -26,6 +26,11 @@ export interface CommitOptions {
   readonly now: Instant;
   /** The caller's own transaction, where the store has such a thing. */
   readonly tx?: unknown;
+  /**
+   * It need not have reached the disk when it is answered: everybody sees it at once, and a crash of the machine may
+   * take it back together with the claim it belongs to. For starts of attempts, never for verdicts.
+   */
+  readonly relaxed?: boolean;
 }
 
 /** What a store can do, as data: the conformance kit prints what it skips, the engine refuses what cannot work. */

@@ -3,7 +3,7 @@ import { applied } from "../../core/job/decide.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, JobWrite, Outcome, Unit } from "../../ports/store.ts";
+import type { CommitOptions, Effect, JobWrite, Outcome, Store, Unit } from "../../ports/store.ts";
 import type { Parts } from "../parts.ts";
 import type { Decided } from "../verdict-write.ts";
 import { Writer } from "../writer.ts";
@@ -17,14 +17,25 @@ function notKnown(id: string): CurfewError {
   );
 }
 
+function relaxedStore(store: Store): Store {
+  return Object.create(store, {
+    commit: {
+      value: (units: readonly Unit[], options: CommitOptions) =>
+        store.commit(units, { ...options, relaxed: true }),
+    },
+  }) as Store;
+}
+
 /** What the reports of remote workers write: each waits for its own commit, and reports at the same time share one. */
 export class Commits {
   readonly #parts: Parts;
   readonly #writer: Writer;
 
-  constructor(parts: Parts) {
+  /** `relaxed` commits need not be on the disk when they are answered: see the store port. */
+  constructor(parts: Parts, options: { readonly relaxed?: boolean } = {}) {
     this.#parts = parts;
-    this.#writer = new Writer(parts, () => {});
+    const store = options.relaxed ? relaxedStore(parts.store) : parts.store;
+    this.#writer = new Writer({ ...parts, store }, () => {});
   }
 
   /** Commits a decision under the fence it was made on; what follows from it is told only then. */

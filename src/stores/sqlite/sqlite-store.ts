@@ -34,9 +34,15 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
       // The machine's clock is what all processes on the file share.
       return Math.floor(system.wall());
     },
-    async commit(units, { now, tx }) {
+    async commit(units, { now, tx, relaxed }) {
       checkBatch(units, "units");
-      return transactions.run(units, tx, (session, batch, hints) => commitUnits(session, batch, now, hints));
+      const isRelaxed = relaxed ?? false;
+      return transactions.run(
+        units,
+        tx,
+        (session, batch, hints) => commitUnits(session, batch, now, hints),
+        isRelaxed,
+      );
     },
     async listen(onHint) {
       connection.assertOpen();

@@ -20,11 +20,12 @@ export class Transactions {
     this.#channel = channel;
   }
 
-  /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns. */
+  /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns unless relaxed. */
   async run<Item, Answer>(
     items: readonly Item[],
     tx: unknown,
     work: (session: Session, items: readonly Item[], hints: HintBatch) => Answer[],
+    relaxed = false,
   ): Promise<Answer[]> {
     this.#connection.assertOpen();
     if (tx !== undefined) return this.#within(tx, (session, hints) => work(session, items, hints));
@@ -32,7 +33,7 @@ export class Transactions {
     const answers = await this.#connection.inBatches(items, (batch) =>
       this.commit((session, hints) => work(session, batch, hints)),
     );
-    await this.#connection.synced();
+    if (!relaxed) await this.#connection.synced();
     return answers;
   }
 
