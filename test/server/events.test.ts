@@ -36,6 +36,25 @@ describe("events", () => {
     expect(body.events[3].data).toMatchObject({ error: { code: "oops" }, next_retry_at: expect.any(String) });
   });
 
+  it("carry what the specification asks of each", async () => {
+    await using stage = await openStage();
+    const { id } = await stage.enqueue({ queue: "a", retry: { max_attempts: 2, jitter: false } });
+    await stage.fetch({ queues: ["a"], worker_id: "w" });
+    await stage.call("PUT", `/jobs/${id}/progress`, { progress: 0.5, message: "half", data: [1] });
+    await stage.post("/workers/nack", { job_id: id, error: { message: "no" } });
+    await stage.enqueue({ queue: "a", enqueue_ttl: 1 });
+    await stage.advance("1s");
+    await stage.advance("200ms");
+    const { body } = await stage.get("/events");
+    const dataOf = (type: string) => body.events.find((event: Event) => event.type === type)?.data;
+    expect(dataOf("job.started")).toMatchObject({ worker_id: "w", attempt: 1 });
+    expect(dataOf("job.progress")).toMatchObject({ progress: 0.5, message: "half", data: [1] });
+    expect(dataOf("job.retrying")).toMatchObject({ max_attempts: 2, next_retry_at: expect.any(String) });
+    const { created_at, expired_at, ttl_ms } = dataOf("job.expired");
+    expect(ttl_ms).toBe(1_000);
+    expect(Date.parse(expired_at) - Date.parse(created_at)).toBeGreaterThanOrEqual(1_000);
+  });
+
   it("are read page by page, and none is missed or told twice", async () => {
     await using stage = await openStage();
     for (const queue of ["a", "b", "a"]) await oneLife(stage, queue);

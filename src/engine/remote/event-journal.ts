@@ -54,6 +54,7 @@ export class EventJournal {
     if (!("id" in event)) return;
     const { id: job, name, at, type, queue, attempt, error, dueAt, late, deadLetter, elapsed } = event;
     const progress = event.progress as Json | undefined;
+    const { worker, maxAttempts } = event;
     this.#waiting.push({
       id: `evt_${this.#parts.nextId()}`,
       name,
@@ -68,6 +69,8 @@ export class EventJournal {
       ...(deadLetter && { deadLetter }),
       ...(elapsed !== undefined && { elapsed }),
       ...(progress !== undefined && { progress }),
+      ...(worker !== undefined && { worker }),
+      ...(maxAttempts !== undefined && { maxAttempts }),
     });
     if (this.#waiting.length > MOST_WAITING) this.#waiting.splice(0, MOST_AT_ONCE);
     this.#timer ??= this.#parts.system.after(FLUSH_AFTER, () => {

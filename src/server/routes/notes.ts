@@ -4,6 +4,7 @@ import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { instantText, readInstant } from "../wire/durations.ts";
+import { noteFields } from "../wire/progress.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
@@ -38,18 +39,11 @@ async function setProgress(
 
 function progressFields(row: JobRow): Record<string, unknown> {
   const kept = progressOf(row);
-  const {
-    at,
-    message = null,
-    data = null,
-  } = (kept?.note ?? {}) as { at?: number; message?: Json; data?: Json };
   const value = row.state === "completed" ? 1 : (kept?.value ?? null);
   return {
     progress: value,
     percentage: value === null ? null : value * 100,
-    message,
-    data,
-    updated_at: typeof at === "number" ? instantText(at) : null,
+    ...noteFields(kept?.note),
   };
 }
 
@@ -65,7 +59,7 @@ const putProgress = route({
   async run({ params, body }, context) {
     const id = jobId(params);
     const reply = await setProgress(id, body.progress, body, context);
-    if (body.checkpoint === undefined) return reply;
+    if (body.checkpoint == null) return reply;
     const state = body.checkpoint as Json;
     counted(id, await context.service.notes.checkpoint(id, senderOf(body), state), "checkpoint");
     return reply;

@@ -178,13 +178,18 @@ async function runCase(suiteCase: SuiteCase, url: string, suffix: string): Promi
   return { test_id, name, failures };
 }
 
+function waitsOf({ steps }: SuiteCase): number {
+  return steps.reduce((sum, { delay_ms = 0 }) => sum + delay_ms, 0);
+}
+
 /** Runs cases against a server, so many at once; queues get the suffix, which no other run may have used. */
 export async function runSuite(
   cases: readonly SuiteCase[],
   { url, suffix, concurrency }: { url: string; suffix: string; concurrency: number },
 ): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
-  const left = cases.entries();
+  // The longest go first, so that none of them is left for the end.
+  const left = [...cases.entries()].sort(([, a], [, b]) => waitsOf(b) - waitsOf(a)).values();
   const lanes = Array.from({ length: concurrency }, async () => {
     for (const [index, suiteCase] of left)
       results[index] = await runCase(suiteCase, url, `${suffix}${index.toString(36)}`);
