@@ -23,6 +23,8 @@ export interface OpenOptions extends RungOptions {
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** How long the events that a server writes are kept. Default 1 day. */
+  readonly keepEvents?: Duration;
 }
 
 const KEYS = [
@@ -31,6 +33,7 @@ const KEYS = [
   "openWithin",
   "system",
   "documentLimit",
+  "keepEvents",
   "timeouts",
   "retry",
   "retention",

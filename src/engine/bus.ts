@@ -19,6 +19,10 @@ export interface JobEventDetail {
   /** Milliseconds from the start of the attempt to its verdict. */
   readonly elapsed?: number;
   readonly progress?: unknown;
+  /** Who started the attempt; with `job.started`. */
+  readonly worker?: string;
+  /** How many attempts the job has in all; with `job.retrying`. */
+  readonly maxAttempts?: number;
   /** Where the code of a sandbox hung, as far as that could be learned. */
   readonly where?: string;
 }
@@ -162,7 +166,7 @@ export class EventBus {
     if (this.#listeners.size === 0) return;
     for (const event of events) {
       if (!this.wants(event.name)) continue;
-      this.emit({ ...this.detail(job, event.name, at), ...event } as EngineEvent);
+      this.emit({ ...this.detail(job, event.name, at), ...moreOf(job, event.name), ...event } as EngineEvent);
     }
   }
 
@@ -207,4 +211,18 @@ export class EventBus {
       signal?.removeEventListener("abort", wake);
     }
   }
+}
+
+/** What single events tell beyond what all of them do. */
+function moreOf(
+  job: JobRow,
+  name: LifecycleEventName,
+): Pick<JobEventDetail, "worker" | "maxAttempts"> | null {
+  if (name === "job.started") {
+    // A remote worker stands in the policy; the row names the engine that claimed for it.
+    const worker = job.policy?.worker ?? job.worker;
+    return worker ? { worker } : null;
+  }
+  if (name === "job.retrying" && job.policy) return { maxAttempts: job.policy.retry.attempts };
+  return null;
 }

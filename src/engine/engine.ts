@@ -14,7 +14,7 @@ import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import { DOCUMENT_LIMIT, type Json } from "../core/schema.ts";
-import type { Duration } from "../core/time.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
 import {
   BATCH_LIMIT,
@@ -49,6 +49,8 @@ export interface EngineOptions extends RungOptions {
   readonly logger: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** How long the events that a server writes are kept. Default 1 day. */
+  readonly keepEvents?: Duration;
 }
 
 const SETTINGS_EVERY = 5_000;
@@ -122,6 +124,7 @@ export class Engine implements AsyncDisposable {
       random: system.random,
       nextId: createIdSource(() => clock.now(), system.fill),
       documentLimit,
+      eventsKept: parseDuration(options.keepEvents ?? "1d", "keepEvents"),
       storeFailed: (error, during) => {
         logger.error({ error, during }, "the store failed");
         bus.emit({ name: "store.error", at: clock.now(), during, error });
@@ -393,12 +396,16 @@ export class Engine implements AsyncDisposable {
     const first = Math.floor(this.#parts.random() * workers.length);
     for (let offset = 0; offset < workers.length; offset++)
       workers[(first + offset) % workers.length]?.notify(queue);
+    this.#service?.notify(queue);
   }
 
   #hear(hint: Hint): void {
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
-    else this.#parts.changed(hint.lost);
+    else {
+      this.#parts.changed(hint.lost);
+      this.#service?.forget(hint.lost);
+    }
   }
 
   #assertOpen(): void {

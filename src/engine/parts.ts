@@ -29,6 +29,8 @@ export interface AttemptParts {
 
 /** What the pieces of one engine share. */
 export interface Parts extends AttemptParts {
+  /** How many milliseconds events are kept in the store. */
+  readonly eventsKept: number;
   readonly store: Store;
   readonly clock: EngineClock;
   readonly counters: Counters;

@@ -41,6 +41,11 @@ export interface CommitOptions {
    * behind, and the caller's own work stays. What it wrote is told when the caller commits.
    */
   readonly tx?: unknown;
+  /**
+   * It need not have reached the disk when it is answered: everybody sees it at once, and a crash of the machine may
+   * take it back together with the claim it belongs to. For starts of attempts, never for verdicts.
+   */
+  readonly relaxed?: boolean;
 }
 
 /** What a store can do, as data: the conformance kit prints what it skips, the engine refuses what cannot work. */
@@ -256,5 +261,7 @@ export interface Inspector {
     after: string | null,
     limit: number,
   ): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
+  /** The newest events, in the order of their commits; `cursor` continues after the last of them. */
+  latestEvents(limit: number): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
   logs(id: JobId): Promise<Json[]>;
 }

@@ -60,6 +60,7 @@ function resolve(path: string, from: string): string | undefined {
   if (from === "curfew") return "src/index.ts";
   if (from === "curfew/testing") return "src/testing/index.ts";
   if (from === "curfew/server") return "src/server/index.ts";
+  if (from === "curfew/client") return "src/client/index.ts";
   return undefined;
 }
 

@@ -125,6 +125,11 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
       assertOpen();
       return jobs.depth(queue);
     },
+    async latestEvents(limit) {
+      assertOpen();
+      checkLimit(limit);
+      return events.readLatest(limit);
+    },
     async events(after, limit) {
       assertOpen();
       checkLimit(limit);

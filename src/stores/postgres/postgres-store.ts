@@ -48,6 +48,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const channel = new HintChannel(schema, { pool, bind }, system);
   const transactions = createTransactions(bind, channel);
   const scope = laneScope(lanes.write);
+  // The lane of claims does not wait for the disk, and what is relaxed may be forgotten together with its claim.
+  const relaxedScope = laneScope(lanes.claim);
   return {
     capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(lanes, channel, transactions),
@@ -56,12 +58,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     async clock() {
       return (await lanes.write.run(CLOCK))[0]?.[0] as number;
     },
-    async commit(units, { now, tx }) {
+    async commit(units, { now, tx, relaxed }) {
       checkUnits(units);
       return transactions.run(
         tx,
         (session, hints) => commitUnits(transactionScope(session), units, now, hints),
-        (hints) => commitUnits(scope, units, now, hints),
+        (hints) => commitUnits(relaxed ? relaxedScope : scope, units, now, hints),
       );
     },
     listen: (onHint) => channel.listen(onHint),

@@ -33,10 +33,14 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
     records: createRecordStore(connection),
     inspect: createInspector(connection),
     clock: () => clock.now(),
-    async commit(units, { now, tx }) {
+    async commit(units, { now, tx, relaxed = false }) {
       checkUnits(units);
-      return transactions.run(units, textOfUnit, tx, (session, batch, hints) =>
-        commitUnits(session, batch, now, hints),
+      return transactions.run(
+        units,
+        textOfUnit,
+        tx,
+        (session, batch, hints) => commitUnits(session, batch, now, hints),
+        relaxed,
       );
     },
     async listen(onHint) {
