@@ -378,7 +378,7 @@ export class Engine implements AsyncDisposable {
   #hear(hint: Hint): void {
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
-    else this.#parts.changed(hint.lost);
+    else if ("lost" in hint) this.#parts.changed(hint.lost);
   }
 
   #assertOpen(): void {

@@ -14,17 +14,21 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
 import { type Random, randomInt, seededRandom } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
-import type { Effect, Outcome, RecordKey, Store, Unit } from "../ports/store.ts";
+import type { Effect, Guard, Outcome, RecordKey, Store, Unit } from "../ports/store.ts";
 import { type Decided, decidedUnit } from "./conformance/decided-unit.ts";
 import { type JobSketch, sketchJob } from "./conformance/test-bed.ts";
+import {
+  drawTimeoutEffect,
+  drawTimeoutGuard,
+  prepareTimeouts,
+  type TimeoutWorld,
+} from "./random-timeouts.ts";
 
 /** What happened so far, as far as later operations refer to it. */
-export interface World {
-  now: Instant;
+export interface World extends TimeoutWorld {
   readonly ids: JobId[];
   /** Rows as they once were: holders, zombies and outsiders write by these. */
   readonly remembered: JobRow[];
-  nextId(): JobId;
 }
 
 /** One call, fully said, so that two stores can be asked the same. Gives its answer in a form that can be compared. */
@@ -40,6 +44,7 @@ const WEIGHTS = {
   sweep: 4,
   effects: 4,
   guarded: 2,
+  timeouts: 8,
   prune: 1,
 } as const;
 
@@ -120,12 +125,16 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
     const effects = Array.from({ length: 1 + randomInt(random, 3) }, () => drawEffect(random, world));
     return (store) => commit(store, world.now, { effects });
   },
-  guarded(random, { now }) {
+  timeouts: prepareTimeouts,
+  guarded(random, world) {
+    const { now } = world;
     const record = pick(random, KEYS);
-    const when = [{ record, version: randomInt(random, 4) }];
+    const when: Guard[] = [{ record, version: randomInt(random, 4) }];
+    if (random() < 0.3) when.splice(randomInt(random, 2), 1, drawTimeoutGuard(random, world));
     const effects: Effect[] = [
       { put: record, body: randomInt(random, 100), wakeAt: null },
       { event: "guarded" },
+      ...(random() < 0.5 ? [drawTimeoutEffect(random, world)] : []),
     ];
     return (store) => commit(store, now, { when, effects });
   },
@@ -270,6 +279,8 @@ function drawEffect(random: Random, world: World): Effect {
     () => ({ event: { id } }),
     () => ({ log: { n: randomInt(random, 9) }, job: id }),
     () => drawStop(random, world),
+    () => drawTimeoutEffect(random, world),
+    () => drawTimeoutEffect(random, world),
   ])();
 }
 
@@ -281,8 +292,8 @@ function drawStop(random: Random, world: World): Effect {
   return { stop: row.id, image: decision.image, nextFence: nextFence(row.fence, fenceSalt(random)) };
 }
 
-/** Where a job stood when a record was in conflict is not promised, so it is left out. */
+/** Where a job stood when another guard failed is not promised, so it is left out. */
 async function commit(store: Store, now: Instant, unit: Unit): Promise<unknown> {
   const [outcome] = (await store.commit([unit], { now })) as [Outcome];
-  return !outcome.ok && outcome.because === "conflict" ? "conflict" : outcome;
+  return !outcome.ok && ["conflict", "lapsed"].includes(outcome.because) ? outcome.because : outcome;
 }

@@ -1,4 +1,4 @@
-import { CurfewError, refuse } from "../../core/errors.ts";
+import { CurfewError } from "../../core/errors.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -16,14 +16,22 @@ import { commitUnit, enqueueJob, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
 import { JobTable } from "./job-table.ts";
+import { checkBatch, checkLimit } from "./limits.ts";
 import { RecordTable } from "./record-table.ts";
+import { createTimeoutStore } from "./timeout-store.ts";
+import { TimeoutTable } from "./timeout-table.ts";
 
 /**
  * A store in the memory of this process: the model of what every store does, and gone with the process.
  * Each call does its whole work at once, so calls never interleave and every one of them is atomic.
  */
 export function createMemoryStore({ clock }: { readonly clock: () => Instant }): Store {
-  const tables: Tables = { jobs: new JobTable(), records: new RecordTable(), events: new EventLog() };
+  const tables: Tables = {
+    jobs: new JobTable(),
+    records: new RecordTable(),
+    timeouts: new TimeoutTable(),
+    events: new EventLog(),
+  };
   const listeners = new Listeners();
   let isClosed = false;
   const assertOpen = () => {
@@ -33,6 +41,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
     capabilities: { name: "memory", atomic: "store", durable: "none", tx: false, hints: "push" },
     jobs: createJobStore(tables, listeners, assertOpen),
     records: createRecordStore(tables.records, assertOpen),
+    timeouts: createTimeoutStore(tables.timeouts, listeners, assertOpen),
     inspect: createInspector(tables, assertOpen),
     async clock() {
       assertOpen();
@@ -162,16 +171,4 @@ function sweep({ jobs, records }: Tables, request: SweepRequest, listeners: List
     records: records.hold(now, limit, holdUntil),
     nextWakeAt: earlier(jobs.nextWakeAt, records.nextWakeAt),
   };
-}
-
-function checkBatch(items: readonly unknown[], field: string): void {
-  if (items.length > BATCH_LIMIT) {
-    throw refuse("invalid_limit", field, `${items.length} items`, `bring at most ${BATCH_LIMIT} in one call`);
-  }
-}
-
-function checkLimit(limit: number, most = Number.MAX_SAFE_INTEGER): void {
-  if (!Number.isInteger(limit) || limit < 1 || limit > most) {
-    throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${most}`);
-  }
 }

@@ -2,6 +2,7 @@ import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, JobWrite, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import type { Revoked } from "../../ports/timeouts.ts";
 import { idArray, numberArray, textArray } from "./array-literal.ts";
 import { type LaneGroup, type Runner, type Session, withRepeats } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
@@ -19,6 +20,7 @@ import {
   PUT_RECORD,
 } from "./statements.ts";
 import { OK, placeOf, writeJobs } from "./write-jobs.ts";
+import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
 /** Where units are committed: by the store on its own lanes, or within a transaction that a caller has begun. */
 export interface CommitScope extends Runner {
@@ -184,7 +186,8 @@ class Refused {
 }
 
 const GONE: Outcome = { ok: false, because: "gone", at: null };
-const CONFLICT: Outcome = { ok: false, because: "conflict", at: null };
+const CONFLICT: Extract<Outcome, { ok: false }> = { ok: false, because: "conflict", at: null };
+const LAPSED: Extract<Outcome, { ok: false }> = { ok: false, because: "lapsed", at: null };
 
 /** A unit with guards on records or effects on others, in a transaction of its own. */
 async function commitComposed(
@@ -194,38 +197,53 @@ async function commitComposed(
   hints: HintBatch,
 ): Promise<Outcome> {
   try {
-    const told = await scope.atomically(async (session) => {
+    const { told, revoked } = await scope.atomically(async (session) => {
       const batch = new HintBatch();
       if (unit.job && !UUID.test(unit.job.id)) throw new Refused(GONE);
       if (unit.job) {
         const [outcome] = await writeJobs(session, [unit.job], batch);
         if (!outcome?.ok) throw new Refused(outcome as Outcome);
       }
-      const mustNotExist = await checkGuards(session, unit);
-      for (const effect of unit.effects ?? []) await apply(session, effect, now, batch, mustNotExist);
-      return batch;
+      const mustNotExist = await checkGuards(session, unit, now);
+      const removed: Revoked[] = [];
+      for (const effect of unit.effects ?? []) {
+        if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
+        else await apply(session, effect, now, batch, mustNotExist);
+      }
+      return { told: batch, revoked: removed };
     });
     hints.merge(told);
-    return OK;
+    return revoked.length === 0 ? OK : { ok: true, revoked };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return error.outcome === CONFLICT ? conflictAt(scope, unit) : error.outcome;
+    return error.outcome === CONFLICT || error.outcome === LAPSED
+      ? refusedAt(scope, unit, error.outcome)
+      : error.outcome;
   }
 }
 
-/** The conflict as the caller sees it: the job was not written, so where it stands is read again. */
-async function conflictAt(scope: CommitScope, unit: Unit): Promise<Outcome> {
+/** A failed guard as the caller sees it: the job was not written, so where it stands is read again. */
+async function refusedAt(
+  scope: CommitScope,
+  unit: Unit,
+  outcome: Extract<Outcome, { ok: false }>,
+): Promise<Outcome> {
   const [row] = unit.job ? await scope.run(LOCATE, [idArray([unit.job.id])]) : [];
-  return { ok: false, because: "conflict", at: row ? placeOf(row).at : null };
+  return { ...outcome, at: row ? placeOf(row).at : null };
 }
 
 /**
- * Holds the guarded records until the end of the transaction. A record that must not exist cannot be held; those are
+ * Holds the guarded records and timeouts until the end of the transaction. A record that must not exist cannot be held; those are
  * given back as keys, so that a `put` of one creates it or fails.
  */
-async function checkGuards(session: Runner, unit: Unit): Promise<ReadonlySet<string>> {
+async function checkGuards(session: Runner, unit: Unit, now: Instant): Promise<ReadonlySet<string>> {
   const mustNotExist = new Set<string>();
-  for (const { record, version } of unit.when ?? []) {
+  for (const guard of unit.when ?? []) {
+    if ("timeout" in guard) {
+      if (!(await holdTimeout(session, guard.timeout, guard.owner, now))) throw new Refused(LAPSED);
+      continue;
+    }
+    const { record, version } = guard;
     const [row] = await session.run(HOLD_RECORD, [...record]);
     if ((row?.[0] ?? 0) !== version) throw new Refused(CONFLICT);
     if (version === 0) mustNotExist.add(textOf(record));
@@ -239,7 +257,7 @@ function textOf(key: RecordKey): string {
 
 async function apply(
   session: Runner,
-  effect: Effect,
+  effect: Exclude<Effect, { revoke: unknown }>,
   now: Instant,
   hints: HintBatch,
   mustNotExist: ReadonlySet<string>,
@@ -248,6 +266,8 @@ async function apply(
     await follow(session, [effect], now, hints);
   else if ("stop" in effect) await stop(session, effect, hints);
   else if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
+  else if ("request" in effect) await insertTimeouts(session, [effect.request], now, hints);
+  else if ("remove" in effect) await removeTimeouts(session, [{ id: effect.remove }], now);
   else if ("admit" in effect) {
     for (const [queue] of await session.run(ADMIT, [effect.admit, effect.count]))
       hints.ready.add(queue as string);
