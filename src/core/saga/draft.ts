@@ -47,7 +47,8 @@ export interface OutgoingMessage {
 /** What a step does besides changing the state; all of it belongs into the one commit with the state. */
 export type SagaEffect =
   | { readonly request: TimeoutRequest }
-  | { readonly revoke: PendingTimeout }
+  /** `isCancelled`: not the handler took it back, but the end of the saga. */
+  | { readonly revoke: PendingTimeout; readonly isCancelled?: true }
   | { readonly enqueue: NewJob }
   | { readonly send: OutgoingMessage }
   | { readonly reply: { readonly to: ReplyAddress; readonly value: string } };
@@ -96,7 +97,11 @@ export class StepDraft {
     const [others] = await Promise.all([Promise.all(this.#others), Promise.all(this.#checks)]);
     if (this.#isCompleted) {
       const left = this.#pending.filter(({ id }) => !this.#requests.has(id));
-      return [...[...this.#revokes, ...left].map((revoke) => ({ revoke })), ...others];
+      return [
+        ...this.#revokes.map((revoke) => ({ revoke })),
+        ...left.map((revoke) => ({ revoke, isCancelled: true as const })),
+        ...others,
+      ];
     }
     return [
       ...this.#revokes.map((revoke) => ({ revoke })),

@@ -36,7 +36,12 @@ export interface StepInput {
  * asked for. `ignored`: nothing happens; the event is over.
  */
 export type StepOutcome =
-  | { readonly kind: "stepped"; readonly record: SagaRecord; readonly effects: readonly SagaEffect[] }
+  | {
+      readonly kind: "stepped";
+      readonly isStart: boolean;
+      readonly record: SagaRecord;
+      readonly effects: readonly SagaEffect[];
+    }
   | { readonly kind: "not-found"; readonly effects: readonly SagaEffect[] }
   | { readonly kind: "ignored"; readonly because: IgnoredBecause };
 
@@ -112,7 +117,7 @@ async function start(input: StepInput, message: unknown): Promise<StepOutcome> {
     fixed,
     starter: event.sender,
   };
-  return { kind: "stepped", record: begun, effects };
+  return { kind: "stepped", isStart: true, record: begun, effects };
 }
 
 async function handle(
@@ -140,7 +145,7 @@ async function handle(
     pending: [...draft.pending],
     handled: event.kind === "message" ? remember(live.handled, event) : live.handled,
   };
-  return { kind: "stepped", record: next, effects };
+  return { kind: "stepped", isStart: false, record: next, effects };
 }
 
 async function reportNotFound(input: StepInput, payload: unknown): Promise<StepOutcome> {
