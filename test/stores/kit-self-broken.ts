@@ -1,8 +1,12 @@
 import type { CommitOptions, Effect, JobStore, Outcome, Store, Unit } from "../../src/ports/store.ts";
+import type { TimeoutStore } from "../../src/ports/timeouts.ts";
 
-type Changes = Partial<Omit<Store, "jobs">> & { jobs?: Partial<JobStore> };
+type Changes = Partial<Omit<Store, "jobs" | "timeouts">> & {
+  jobs?: Partial<JobStore>;
+  timeouts?: Partial<TimeoutStore>;
+};
 
-interface Broken {
+export interface Broken {
   /** What is different about it. */
   readonly change: (store: Store) => Changes;
   /** Cases that must fail, as section and words of the name. */
@@ -213,11 +217,14 @@ export const BROKEN_STORES = {
   },
 } satisfies Record<string, Broken>;
 
-export type Flaw = keyof typeof BROKEN_STORES;
-
-export function breakStore(store: Store, flaw: Flaw): Store {
-  const { jobs, ...changes }: Changes = BROKEN_STORES[flaw].change(store);
-  return { ...store, ...changes, jobs: { ...store.jobs, ...jobs } };
+export function breakStore(store: Store, { change }: Broken): Store {
+  const { jobs, timeouts, ...changes }: Changes = change(store);
+  return {
+    ...store,
+    ...changes,
+    jobs: { ...store.jobs, ...jobs },
+    timeouts: { ...store.timeouts, ...timeouts },
+  };
 }
 
 function sortKeys(value: unknown): never {
