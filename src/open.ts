@@ -39,17 +39,18 @@ const LONGEST_BACKOFF = 2_000;
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
+  const zoneData = process.versions.tz;
   const { store: address, openWithin, system = realSystem, logger = silentLogger, ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
-    return Engine.open({ ...rest, store: address, system, logger });
+    return Engine.open({ ...rest, store: address, system, logger, zoneData });
   }
   const within =
     openWithin === undefined ? OPEN_WITHIN : parseDuration(openWithin, "openWithin", { zero: true });
   const open = async () => {
     const store = await openStore(address, system);
     try {
-      return await Engine.open({ ...rest, store, system, logger });
+      return await Engine.open({ ...rest, store, system, logger, zoneData });
     } catch (error) {
       await store.close();
       throw error;

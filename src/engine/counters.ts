@@ -1,5 +1,6 @@
 import type { JobRow, TimeoutKind } from "../core/job/job.ts";
 import type { LifecycleEvent } from "../core/job/verdict.ts";
+import { SagaCounters, type SagaCounts } from "./sagas/saga-counters.ts";
 
 /** Upper bounds of the lateness histogram in milliseconds; the last bucket takes the rest. */
 export const LATENESS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 60_000] as const;
@@ -32,11 +33,12 @@ export interface CounterSnapshot {
   readonly ignored: number;
   readonly released: number;
   readonly timeouts: readonly TimeoutCount[];
+  readonly sagas: SagaCounts;
   /** How late deadlines fired: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
   readonly lateness: { readonly counts: readonly number[]; readonly sum: number; readonly total: number };
 }
 
-type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness">;
+type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness" | "sagas">;
 
 const BY_EVENT: Partial<Record<LifecycleEvent["name"], SimpleCounter>> = {
   "job.started": "started",
@@ -57,6 +59,7 @@ const TIMEOUT_EVENTS: ReadonlySet<string> = new Set([
 
 /** Counts of this process since it started; a metrics endpoint reads them, nothing depends on them. */
 export class Counters {
+  readonly sagas = new SagaCounters();
   readonly #simple: Record<SimpleCounter, number> = {
     enqueued: 0,
     started: 0,
@@ -115,6 +118,7 @@ export class Counters {
   snapshot(): CounterSnapshot {
     return {
       ...this.#simple,
+      sagas: this.sagas.snapshot(),
       timeouts: [...this.#timeouts.values()].map((entry) => ({ ...entry })),
       lateness: { counts: [...this.#lateness], sum: this.#latenessSum, total: this.#latenessTotal },
     };

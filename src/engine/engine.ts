@@ -12,7 +12,8 @@ import {
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
-import { DOCUMENT_LIMIT, type Json } from "../core/schema.ts";
+import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
+import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import {
@@ -36,6 +37,10 @@ import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
+import type { MessageHandle } from "./sagas/message-handle.ts";
+import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
+import { type MessageOptions, Sagas } from "./sagas/sagas.ts";
+import { resolveZones } from "./sagas/zones.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
 import type { WorkOptions } from "./work-options.ts";
@@ -47,6 +52,8 @@ export interface EngineOptions extends RungOptions {
   readonly logger?: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
+  readonly zoneData?: string | undefined;
 }
 
 const SETTINGS_EVERY = 5_000;
@@ -68,6 +75,7 @@ export class Engine implements AsyncDisposable {
   readonly #sweep: SweepLoop;
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
+  readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
@@ -86,6 +94,7 @@ export class Engine implements AsyncDisposable {
     this.#intake = new Intake(this.#parts);
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
     this.#prune = new PruneLoop(this.#parts);
+    this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
     this.#settings = new Loop({
       name: "settings",
       system,
@@ -131,6 +140,7 @@ export class Engine implements AsyncDisposable {
         "this store is not durable: every job is gone when the process ends",
       );
     }
+    await resolveZones({ store, clock, logger }, options.zoneData);
     engine.#listening = await store.listen((hint) => engine.#hear(hint));
     engine.#sweep.loop.start();
     engine.#prune.loop.start();
@@ -228,6 +238,33 @@ export class Engine implements AsyncDisposable {
       documentLimit,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
+  }
+
+  /** Sends a message to a saga; resolves when it is durable. It is handled where the saga is hosted. */
+  send<Messages extends SchemaMap, Name extends keyof Messages & string>(
+    saga: MessageTarget<Messages>,
+    name: Name,
+    payload: InputOf<Messages[Name]>,
+    options?: MessageOptions,
+  ): Promise<MessageHandle> {
+    this.#assertOpen();
+    return this.#sagas.send(saga, name, payload, options);
+  }
+
+  /** One saga by its correlation value, for those who look at it or operate it. */
+  saga<S extends Schema>(
+    saga: AnySaga & { readonly state: S },
+    id: string | number | bigint,
+  ): SagaHandle<InputOf<S>> {
+    return this.#sagas.handle(saga, id);
+  }
+
+  /** Sagas of one type in the order of their ids, alive and completed; `after` is the last id of the page before. */
+  sagas<S extends Schema>(
+    saga: AnySaga & { readonly state: S },
+    page: { readonly after?: string; readonly limit?: number } = {},
+  ): Promise<SagaView<InputOf<S>>[]> {
+    return this.#sagas.list(saga, page);
   }
 
   /** A handle on a job that was enqueued elsewhere or earlier. */
@@ -397,6 +434,7 @@ export class Engine implements AsyncDisposable {
     await Promise.all([...this.#workers].map((worker) => worker.close(options)));
     const stopped = Promise.all([
       this.#intake.flushed(),
+      this.#sagas.flushed(),
       this.#sweep.loop.stop(),
       this.#prune.loop.stop(),
       this.#settings.stop(),

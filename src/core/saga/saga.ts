@@ -106,6 +106,12 @@ export interface MessageTarget<Messages extends SchemaMap = SchemaMap> {
   readonly messages: Messages;
 }
 
+/** Any saga, whatever its types. */
+export interface AnySaga extends MessageTarget {
+  readonly timeouts: SchemaMap;
+  readonly [PLAN]: SagaPlan;
+}
+
 type Next<S> = InputOf<S> | Promise<InputOf<S>>;
 
 export type StateHandler<S, Input, Messages extends SchemaMap, Timeouts extends SchemaMap> = (

@@ -117,11 +117,12 @@ export class SweepLoop {
     );
   }
 
-  /** Workers that were never heard of again; other kinds of records are not looked at here yet. */
+  /** Workers that were never heard of again, completed sagas whose time is over, and replies that nobody fetched. */
   async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
-    const gone = records.filter(
-      ({ key, body }) => key[0] === "worker" && (body as { seenAt: number }).seenAt + HOLD < now,
-    );
+    const gone = records.filter(({ key, body }) => {
+      if (key[0] === "worker") return (body as { seenAt: number }).seenAt + HOLD < now;
+      return key[0] === "saga" || key[0] === "reply";
+    });
     if (gone.length === 0) return;
     const units = gone.map(
       ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),

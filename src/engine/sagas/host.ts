@@ -1,6 +1,5 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
-import type { SagaDefinition } from "../../core/saga/definition.ts";
-import { planOf, type SagaPlan } from "../../core/saga/saga.ts";
+import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Delivery, Destination, Hold } from "../destination.ts";
 import { destinationOf, readRow } from "./addresses.ts";
@@ -49,7 +48,7 @@ export class SagaDestination implements Destination {
 }
 
 /** The plans of sagas to host, each type once. */
-export function checkSagas(sagas: readonly SagaDefinition[]): SagaPlan[] {
+export function checkSagas(sagas: readonly AnySaga[]): SagaPlan[] {
   if (!Array.isArray(sagas) || sagas.length === 0) {
     throw refuse("invalid_option", "sagas", sagas, "list at least one saga made by defineSaga()");
   }

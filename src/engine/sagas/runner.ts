@@ -21,7 +21,7 @@ import {
   type SagaName,
   timeoutRow,
 } from "./addresses.ts";
-import { type SagaCounters, tellStep } from "./telling.ts";
+import { tellStep } from "./telling.ts";
 
 /** How often a step is taken again on a newer state before its event goes back to the store. */
 const CONFLICT_TRIES = 20;
@@ -33,7 +33,6 @@ const REPLY_KEPT = 3_600_000;
 
 /** What the steps of all sagas of one engine share. */
 export interface RunnerParts extends Parts {
-  readonly sagaCounters: SagaCounters;
   /** Tells the process of jobs that a step has enqueued. */
   noticeJobs(jobs: readonly NewJob[]): void;
   /** Somebody in this process may be waiting for the reply to this message. */
@@ -74,10 +73,10 @@ export async function deliver(
     }
     // The lease ran out during the step: another process has the row or will have it, and nothing of this step counts.
     if (answer?.because === "lapsed") {
-      parts.sagaCounters.add("lapsed");
+      parts.counters.sagas.add("lapsed");
       return "done";
     }
-    parts.sagaCounters.add("conflicts");
+    parts.counters.sagas.add("conflicts");
   }
   return { again: parts.clock.now() + CONFLICT_PAUSE };
 }

@@ -1,8 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
-import type { SagaDefinition } from "../../core/saga/definition.ts";
 import { identityText, prepareMessage } from "../../core/saga/message.ts";
-import { planOf, type SagaPlan } from "../../core/saga/saga.ts";
+import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
 import type { Destination } from "../destination.ts";
 import type { Parts } from "../parts.ts";
 import { keyPrefixOf, messageRow } from "./addresses.ts";
@@ -12,7 +11,6 @@ import { MessageHandle } from "./message-handle.ts";
 import { Outbox } from "./outbox.ts";
 import type { RunnerParts } from "./runner.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
-import { SagaCounters, type SagaCounts } from "./telling.ts";
 
 export interface MessageOptions {
   /** The sender's own id for the message: sent again under it, it is handled once. */
@@ -32,28 +30,24 @@ type Serve = (name: string, destination: Destination) => () => Promise<void>;
 /** All that an engine does with sagas. */
 export class Sagas {
   readonly #parts: RunnerParts;
-  readonly #counters = new SagaCounters();
   readonly #chains = new Chains();
   readonly #outbox: Outbox;
-  readonly #serve: Serve;
 
-  constructor(parts: Parts, serve: Serve, noticeJobs: (jobs: readonly NewJob[]) => void) {
+  constructor(parts: Parts, noticeJobs: (jobs: readonly NewJob[]) => void) {
     const { waiters } = parts;
     this.#parts = {
       ...parts,
-      sagaCounters: this.#counters,
       noticeJobs,
       hintReply: (message) => waiters.hint(message),
     };
     this.#outbox = new Outbox(parts);
-    this.#serve = serve;
   }
 
-  host(sagas: readonly SagaDefinition[]): SagaHost {
+  host(sagas: readonly AnySaga[], serve: Serve): SagaHost {
     const plans = checkSagas(sagas);
     const stops = plans.map((plan) => {
       const destination = new SagaDestination(this.#parts, plan, this.#chains);
-      return this.#serve(destination.name, destination);
+      return serve(destination.name, destination);
     });
     let closing: Promise<void> | undefined;
     const close = () => {
@@ -113,10 +107,6 @@ export class Sagas {
     const after = page.after === undefined ? prefix : JSON.stringify([type, page.after]);
     const rows = await this.#parts.store.records.list("saga", after, limit);
     return rows.filter(({ key }) => key[1].startsWith(prefix)).map((row) => viewOf<State>(row));
-  }
-
-  counts(): SagaCounts {
-    return this.#counters.snapshot();
   }
 
   flushed(): Promise<void> {

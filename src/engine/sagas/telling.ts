@@ -5,54 +5,13 @@ import type { Revoked } from "../../ports/timeouts.ts";
 import type { EngineEvent, EventBus } from "../bus.ts";
 import type { SagaName } from "./addresses.ts";
 import type { SagaEventDetail, SagaEventName } from "./events.ts";
-
-export interface SagaCounts {
-  readonly started: number;
-  readonly handled: number;
-  readonly completed: number;
-  readonly failed: number;
-  /** Timeouts that came for a saga that was over, and those revoked while under way; and messages that came twice. */
-  readonly ignored: number;
-  readonly notFound: number;
-  /** Timeouts taken back by a handler. */
-  readonly revoked: number;
-  /** Timeouts that were pending when their saga completed. */
-  readonly cancelled: number;
-  /** Steps that were taken again because another one was faster. */
-  readonly conflicts: number;
-  /** Steps whose lease was gone when they were to be committed. */
-  readonly lapsed: number;
-}
-
-/** Counts of this process since it started. */
-export class SagaCounters {
-  readonly #counts: { -readonly [Name in keyof SagaCounts]: number } = {
-    started: 0,
-    handled: 0,
-    completed: 0,
-    failed: 0,
-    ignored: 0,
-    notFound: 0,
-    revoked: 0,
-    cancelled: 0,
-    conflicts: 0,
-    lapsed: 0,
-  };
-
-  add(name: keyof SagaCounts, count = 1): void {
-    this.#counts[name] += count;
-  }
-
-  snapshot(): SagaCounts {
-    return { ...this.#counts };
-  }
-}
+import type { SagaCounters } from "./saga-counters.ts";
 
 /** The part of an engine that hears of steps. */
 interface Audience {
   readonly clock: { now(): Instant };
   readonly bus: Pick<EventBus, "emit" | "wants">;
-  readonly sagaCounters: SagaCounters;
+  readonly counters: { readonly sagas: SagaCounters };
 }
 
 /** Counts a step that is over and tells of it; `revoked` is what the store says its revokes found. */
@@ -63,27 +22,27 @@ export function tellStep(
   outcome: StepOutcome,
   revoked: readonly Revoked[],
 ): void {
-  const { sagaCounters } = audience;
+  const counters = audience.counters.sagas;
   if (outcome.kind === "ignored") {
-    sagaCounters.add("ignored");
+    counters.add("ignored");
     tell(audience, "saga.ignored", saga, event, { because: outcome.because });
     return;
   }
   if (outcome.kind === "not-found") {
-    sagaCounters.add("notFound");
+    counters.add("notFound");
     tell(audience, "saga.not_found", saga, event);
     return;
   }
   const isCompleted = outcome.record.completedAt !== null;
-  sagaCounters.add("handled");
-  countRevokes(sagaCounters, outcome.effects, revoked);
+  counters.add("handled");
+  countRevokes(counters, outcome.effects, revoked);
   if (outcome.isStart) {
-    sagaCounters.add("started");
+    counters.add("started");
     tell(audience, "saga.started", saga, event);
   }
   tell(audience, "saga.handled", saga, event);
   if (!isCompleted) return;
-  sagaCounters.add("completed");
+  counters.add("completed");
   tell(audience, "saga.completed", saga, event);
 }
 
@@ -102,7 +61,7 @@ function countRevokes(
 }
 
 export function tellFailure(audience: Audience, saga: SagaName, event: SagaEvent, error: unknown): void {
-  audience.sagaCounters.add("failed");
+  audience.counters.sagas.add("failed");
   tell(audience, "saga.failed", saga, event, { error });
 }
 
