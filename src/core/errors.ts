@@ -42,7 +42,7 @@ export const ERRORS = {
   invalid_limit: { kind: "programmer", says: "is not a usable limit" },
   closed: { kind: "operating", says: "The engine is closed" },
   concurrency: { kind: "operating", says: "The lease on a timeout is not held by whoever names it" },
-  known_id: { kind: "operating", says: "is the id of a timeout that is stored already" },
+  known_id: { kind: "operating", says: "A timeout with this id is stored already" },
   not_found: { kind: "operating", says: "There is no such job" },
   invalid_state: { kind: "operating", says: "The job's state does not allow this" },
   unknown_store: { kind: "programmer", says: "is not a store curfew knows" },

@@ -38,8 +38,11 @@ export interface TimeoutStore {
   reschedule(moves: readonly Move[], options: { readonly now: Instant }): Promise<number>;
   /** Timeouts in the order of their ids, after a cursor. */
   list(filter: TimeoutFilter, after: TimeoutId | null, limit: number): Promise<TimeoutRow[]>;
-  /** When there will be something to claim: the earliest due instant or end of a lease; null when nothing is pending. */
-  nextDueAt(): Promise<Instant | null>;
+  /**
+   * When there will be something to claim, for these destinations or for all: the earliest due instant or end of a
+   * lease; null when nothing is pending.
+   */
+  nextDueAt(destinations?: readonly string[]): Promise<Instant | null>;
   count(request: { readonly now: Instant }): Promise<TimeoutCounts>;
 }
 
@@ -58,6 +61,13 @@ export interface DueRequest {
   /** A token that no other claim has. */
   readonly owner: Owner;
   readonly limit?: number;
+  /** Only for these, and at most so many for each; left out, for all. */
+  readonly destinations?: readonly DestinationLimit[];
+}
+
+export interface DestinationLimit {
+  readonly name: string;
+  readonly limit: number;
 }
 
 export interface HeldTimeout {

@@ -89,7 +89,12 @@ export function prepareTimeouts(random: Random, world: TimeoutWorld): (store: St
       world.owners.push(owner);
       const limit = 1 + randomInt(random, 6);
       const leaseUntil = now + randomInt(random, LEASE);
-      return (timeouts) => timeouts.claimDue({ now, leaseUntil, owner, limit });
+      const destinations = DESTINATIONS.slice(randomInt(random, 2)).map((name) => ({
+        name,
+        limit: 1 + randomInt(random, 4),
+      }));
+      const request = { now, leaseUntil, owner, limit, ...(random() < 0.5 && { destinations }) };
+      return (timeouts) => timeouts.claimDue(request);
     },
     () => {
       const held = drawHeld(random, world);
@@ -152,6 +157,7 @@ export async function readTimeouts({ timeouts }: Store, now: Instant) {
     dead: await timeouts.list({ isDead: true, destination: "mail" }, null, 5),
     wallClock: await timeouts.list({ hasWallClock: true }, null, 5),
     nextDueAt: await timeouts.nextDueAt(),
+    nextMailAt: await timeouts.nextDueAt(["mail", "nobody"]),
     counts: await timeouts.count({ now }),
   };
 }

@@ -20,7 +20,8 @@ export function relayTimeouts(timeouts: TimeoutStore, send: Send): TimeoutStore 
     reschedule: (moves, options) =>
       send("timeouts.reschedule", moves, () => timeouts.reschedule(moves, options)),
     list: (filter, after, limit) => send("timeouts.list", filter, () => timeouts.list(filter, after, limit)),
-    nextDueAt: () => send("timeouts.nextDueAt", null, () => timeouts.nextDueAt()),
+    nextDueAt: (destinations) =>
+      send("timeouts.nextDueAt", destinations, () => timeouts.nextDueAt(destinations)),
     count: (request) => send("timeouts.count", request, () => timeouts.count(request)),
   };
 }

@@ -84,6 +84,12 @@ export const BROKEN_TIMEOUT_STORES = {
     },
     foundBy: [[RACES, "claimers at once"]],
   },
+  "claims for all destinations": {
+    change: ({ timeouts }) => ({
+      timeouts: { claimDue: ({ destinations: _, ...request }) => timeouts.claimDue(request) },
+    }),
+    foundBy: [[CLAIMS, "for the destinations that are named"]],
+  },
   "takes any limit": {
     change: ({ timeouts }) => ({
       timeouts: {

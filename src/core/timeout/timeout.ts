@@ -161,7 +161,7 @@ export function checkText(value: unknown, field: string): string {
 }
 
 /** How many timeouts a claim may take. */
-export function checkClaimLimit(limit: number, most: number): void {
+export function checkClaimLimit(limit: number, most: number, field = "limit"): void {
   if (Number.isInteger(limit) && limit >= 1 && limit <= most) return;
-  throw refuseRange("invalid_limit", "limit", limit, `use a whole number from 1 to ${most}`);
+  throw refuseRange("invalid_limit", field, limit, `use a whole number from 1 to ${most}`);
 }

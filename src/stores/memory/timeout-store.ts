@@ -1,6 +1,6 @@
-import { checkClaimLimit, checkTimeout } from "../../core/timeout/timeout.ts";
-import { BATCH_LIMIT } from "../../ports/store.ts";
-import { CLAIM_BATCH, type TimeoutStore } from "../../ports/timeouts.ts";
+import { checkTimeout } from "../../core/timeout/timeout.ts";
+import type { TimeoutStore } from "../../ports/timeouts.ts";
+import { claimLimit } from "../claim-request.ts";
 import { HintBatch, type Listeners } from "./hints.ts";
 import { checkBatch, checkLimit } from "./limits.ts";
 import type { TimeoutTable } from "./timeout-table.ts";
@@ -32,9 +32,7 @@ export function createTimeoutStore(
     },
     async claimDue(request) {
       assertOpen();
-      const { limit = CLAIM_BATCH } = request;
-      checkClaimLimit(limit, BATCH_LIMIT);
-      return table.claim(request, limit);
+      return table.claim(request, claimLimit(request));
     },
     remove: async (held, { now }) => each(held, "held", (one) => table.remove(one, now)),
     async release(released, { now }) {
@@ -78,9 +76,9 @@ export function createTimeoutStore(
       checkLimit(limit);
       return table.list(filter, after, limit);
     },
-    async nextDueAt() {
+    async nextDueAt(destinations) {
       assertOpen();
-      return table.nextDueAt;
+      return table.nextDueAt(destinations);
     },
     async count({ now }) {
       assertOpen();

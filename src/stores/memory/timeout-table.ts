@@ -43,11 +43,23 @@ export class TimeoutTable {
   readonly #bySaga = new Map<string, Set<TimeoutEntry>>();
   /** Live and held by nobody, in the order in which they are claimed. */
   readonly #free = new SortedList<TimeoutEntry>(compareDue);
+  readonly #freeOf = new Map<string, SortedList<TimeoutEntry>>();
   readonly #leased = new DueHeap<TimeoutEntry>();
 
-  get nextDueAt(): Instant | null {
-    const [first] = this.#free.from(() => false);
-    return earlier(first?.row.dueAt ?? null, this.#leased.nextAt);
+  nextDueAt(destinations?: readonly string[]): Instant | null {
+    if (!destinations) {
+      const [first] = this.#free.from(() => false);
+      return earlier(first?.row.dueAt ?? null, this.#leased.nextAt);
+    }
+    let nextAt: Instant | null = null;
+    for (const name of destinations) {
+      const [first] = this.#freeOf.get(name)?.from(() => false) ?? [];
+      nextAt = earlier(nextAt, first?.row.dueAt ?? null);
+    }
+    for (const { row } of this.#leased.items) {
+      if (destinations.includes(row.destination)) nextAt = earlier(nextAt, row.leaseUntil);
+    }
+    return nextAt;
   }
 
   isHeld(id: TimeoutId, owner: string, now: Instant): boolean {
@@ -89,16 +101,18 @@ export class TimeoutTable {
     return "created";
   }
 
-  claim({ now, leaseUntil, owner }: DueRequest, limit: number): TimeoutRow[] {
-    const expired = this.#leased.takeDue(now, Number.POSITIVE_INFINITY);
-    for (const entry of expired) this.#leased.add(entry, entry.row.leaseUntil as Instant);
-    const candidates = expired.filter(({ row }) => row.dueAt <= now);
-    let taken = 0;
-    for (const entry of this.#free.from(() => false)) {
-      if (entry.row.dueAt > now || taken === limit) break;
-      candidates.push(entry);
-      taken += 1;
-    }
+  claim({ now, leaseUntil, owner, destinations }: DueRequest, limit: number): TimeoutRow[] {
+    const expired = this.#leased.items.filter(
+      ({ row }) => (row.leaseUntil as Instant) <= now && row.dueAt <= now,
+    );
+    const sources = destinations
+      ? destinations.map(({ name, limit: most }) => ({ list: this.#freeOf.get(name), name, most }))
+      : [{ list: this.#free, name: undefined, most: limit }];
+    const candidates = sources.flatMap(({ list, name, most }) => {
+      const due = [...firstDue(list, now, most)];
+      const over = expired.filter(({ row }) => name === undefined || row.destination === name);
+      return [...due, ...over].sort(compareDue).slice(0, most);
+    });
     return candidates
       .sort(compareDue)
       .slice(0, limit)
@@ -228,13 +242,34 @@ export class TimeoutTable {
   }
 
   #place(entry: TimeoutEntry): void {
-    if (entry.row.leaseUntil !== null) this.#leased.add(entry, entry.row.leaseUntil);
-    else if (entry.row.deadAt === null) this.#free.add(entry);
+    const { leaseUntil, deadAt, destination } = entry.row;
+    if (leaseUntil !== null) this.#leased.add(entry, leaseUntil);
+    else if (deadAt === null) {
+      this.#free.add(entry);
+      const ofOne = this.#freeOf.get(destination) ?? new SortedList(compareDue);
+      this.#freeOf.set(destination, ofOne);
+      ofOne.add(entry);
+    }
   }
 
   #unplace(entry: TimeoutEntry): void {
-    if (entry.row.leaseUntil !== null) this.#leased.remove(entry);
-    else if (entry.row.deadAt === null) this.#free.remove(entry);
+    const { leaseUntil, deadAt, destination } = entry.row;
+    if (leaseUntil !== null) this.#leased.remove(entry);
+    else if (deadAt === null) {
+      this.#free.remove(entry);
+      const ofOne = this.#freeOf.get(destination);
+      ofOne?.remove(entry);
+      if (ofOne?.isEmpty) this.#freeOf.delete(destination);
+    }
+  }
+}
+
+function* firstDue(list: SortedList<TimeoutEntry> | undefined, now: Instant, limit: number) {
+  let taken = 0;
+  for (const entry of list?.from(() => false) ?? []) {
+    if (entry.row.dueAt > now || taken === limit) return;
+    taken += 1;
+    yield entry;
   }
 }
 

@@ -161,6 +161,7 @@ create table curfew.timeouts (
 );
 -- Only what can be claimed: leased and dead rows, however many, are not in it.
 create index timeouts_due on curfew.timeouts (due_at, id) where owner is null and dead_at is null;
+create index timeouts_destination on curfew.timeouts (destination, due_at, id) where owner is null and dead_at is null;
 create index timeouts_lease on curfew.timeouts (lease_until) where owner is not null;
 create unique index timeouts_key on curfew.timeouts (scope, key) where key is not null;
 create index timeouts_saga on curfew.timeouts (saga) where saga is not null;

@@ -58,6 +58,32 @@ update curfew.timeouts t set owner = $3::text, lease_until = $2::bigint
 returning ${ROW}`,
 };
 
+/**
+ * CLAIM_DUE for some destinations, the first ones of each. $1 now, $2 lease_until, $3 owner, $4 limit, $5 destinations,
+ * $6 limits for each.
+ */
+export const CLAIM_DUE_OF: Statement = {
+  name: "claim_due_of",
+  text: `
+update curfew.timeouts t set owner = $3::text, lease_until = $2::bigint
+ where t.id = any(array(
+         select c.id from unnest($5::text[], $6::int[]) as d(name, most) cross join lateral (
+           select u.id, u.due_at from (
+             select f.id, f.due_at from (
+               select id, due_at from curfew.timeouts
+                where destination = d.name and owner is null and dead_at is null and due_at <= $1::bigint
+                order by destination, due_at, id limit d.most for update skip locked) f
+             union all
+             select e.id, e.due_at from (
+               select id, due_at, destination from curfew.timeouts
+                where owner is not null and lease_until <= $1::bigint order by lease_until limit 1000) e
+              where e.due_at <= $1::bigint and e.destination = d.name) u
+            order by u.due_at, u.id limit d.most) c
+          order by c.due_at, c.id limit $4::int))
+   and (t.owner is null or t.lease_until <= $1::bigint)
+returning ${ROW}`,
+};
+
 /** What a set of writes by holders names: with an owner, only what it holds counts. */
 const HELD = `t.id = any($1::text[]) and t.id = s.id
    and (s.owner is null or (t.owner = s.owner and t.lease_until > $3::bigint))`;
@@ -159,6 +185,17 @@ export const NEXT_DUE: Statement = {
   text: `
 select least((select due_at from curfew.timeouts where owner is null and dead_at is null order by due_at, id limit 1),
              (select lease_until from curfew.timeouts where owner is not null order by lease_until limit 1))`,
+};
+
+/** NEXT_DUE for some destinations. $1 destinations. */
+export const NEXT_DUE_OF: Statement = {
+  name: "next_due_of",
+  text: `
+select least((select min(f.due_at) from unnest($1::text[]) as d(name) cross join lateral (
+                select due_at from curfew.timeouts where destination = d.name and owner is null and dead_at is null
+                 order by destination, due_at, id limit 1) f),
+             (select lease_until from curfew.timeouts where owner is not null and destination = any($1::text[])
+               order by lease_until limit 1))`,
 };
 
 /**

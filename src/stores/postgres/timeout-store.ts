@@ -1,7 +1,8 @@
 import type { Instant } from "../../core/time.ts";
-import { checkClaimLimit, checkTimeout, sagaText } from "../../core/timeout/timeout.ts";
+import { checkTimeout, sagaText, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import { CLAIM_BATCH, type TimeoutStore } from "../../ports/timeouts.ts";
+import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
+import { claimLimit } from "../claim-request.ts";
 import { checkBatch, checkLimit } from "../sql/limits.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
@@ -10,9 +11,11 @@ import { HintBatch, type HintChannel } from "./hints.ts";
 import type { Lanes } from "./lanes.ts";
 import {
   CLAIM_DUE,
+  CLAIM_DUE_OF,
   COUNT_TIMEOUTS,
   LIST_TIMEOUTS,
   NEXT_DUE,
+  NEXT_DUE_OF,
   REAP,
   REQUEUE,
   RESCHEDULE,
@@ -46,10 +49,7 @@ export function createTimeoutStore(
       );
     },
     async claimDue(request) {
-      const { now, leaseUntil, owner, limit = CLAIM_BATCH } = request;
-      checkClaimLimit(limit, BATCH_LIMIT);
-      const rows = await withRepeats(() => lanes.claim.run(CLAIM_DUE, [now, leaseUntil, owner, limit]));
-      return rows.map(decodeTimeout).sort(byDue);
+      return claimDue(lanes.claim, request, claimLimit(request));
     },
     async remove(held, { now }) {
       checkBatch(held, "held");
@@ -120,8 +120,11 @@ function createOperations(
       ]);
       return rows.map(decodeTimeout);
     },
-    async nextDueAt() {
-      return (await lanes.claim.run(NEXT_DUE))[0]?.[0] as Instant | null;
+    async nextDueAt(destinations) {
+      const rows = destinations
+        ? await lanes.claim.run(NEXT_DUE_OF, [textArray(destinations, (name) => name)])
+        : await lanes.claim.run(NEXT_DUE);
+      return rows[0]?.[0] as Instant | null;
     },
     async count({ now }) {
       const [row] = await lanes.desk.run(COUNT_TIMEOUTS, [now]);
@@ -129,6 +132,21 @@ function createOperations(
       return { pending, due, leased, dead };
     },
   };
+}
+
+async function claimDue(lanes: LaneGroup, request: DueRequest, limit: number): Promise<TimeoutRow[]> {
+  const { now, leaseUntil, owner, destinations } = request;
+  const values = [now, leaseUntil, owner, limit];
+  const rows = await withRepeats(() =>
+    destinations
+      ? lanes.run(CLAIM_DUE_OF, [
+          ...values,
+          textArray(destinations, ({ name }) => name),
+          numberArray(destinations, (each) => each.limit),
+        ])
+      : lanes.run(CLAIM_DUE, values),
+  );
+  return rows.map(decodeTimeout).sort(byDue);
 }
 
 async function reap(lanes: LaneGroup, now: Instant): Promise<number> {

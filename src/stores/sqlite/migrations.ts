@@ -157,6 +157,8 @@ create table curfew_timeouts (
 ) strict;
 -- Only what can be claimed: leased and dead rows, however many, are not in it.
 create index curfew_timeouts_due on curfew_timeouts (due_at, id) where owner is null and dead_at is null;
+create index curfew_timeouts_destination on curfew_timeouts (destination, due_at, id)
+ where owner is null and dead_at is null;
 create index curfew_timeouts_lease on curfew_timeouts (lease_until) where owner is not null;
 create unique index curfew_timeouts_key on curfew_timeouts (scope, key) where key is not null;
 create index curfew_timeouts_saga on curfew_timeouts (saga, id) where saga is not null;

@@ -23,22 +23,43 @@ select min(next_at) from (
   union all
   select min(lease_until) from curfew_timeouts indexed by curfew_timeouts_lease where owner is not null)`;
 
+/** NEXT_DUE for one destination, which it takes twice. */
+export const NEXT_DUE_OF = `
+select min(next_at) from (
+  select min(due_at) as next_at from curfew_timeouts indexed by curfew_timeouts_destination
+   where destination = ? and owner is null and dead_at is null
+  union all
+  select min(lease_until) from curfew_timeouts indexed by curfew_timeouts_lease
+   where owner is not null and destination = ?)`;
+
 /**
- * Leases what is due and free. Takes owner, lease_until, now, limit, now, now, limit. Gives rows in no order. The
- * leases that have run out are few, so they are sorted among the free rows.
+ * What is due and free, the first ones first. Takes now, limit, now, now, limit. Gives rowid, due_at, id. The leases
+ * that have run out are few, so they are sorted among the free rows.
  */
+export const DUE = `
+select * from (
+  select * from (
+    select rowid, due_at, id from curfew_timeouts indexed by curfew_timeouts_due
+     where owner is null and dead_at is null and due_at <= ? order by due_at, id limit ?)
+  union all
+  select rowid, due_at, id from curfew_timeouts indexed by curfew_timeouts_lease
+   where owner is not null and lease_until <= ? and due_at <= ?)
+ order by due_at, id limit ?`;
+
+/** DUE for one destination. Takes destination, now, limit, destination, now, now, limit. */
+export const DUE_OF = `
+select * from (
+  select * from (
+    select rowid, due_at, id from curfew_timeouts indexed by curfew_timeouts_destination
+     where destination = ? and owner is null and dead_at is null and due_at <= ? order by due_at, id limit ?)
+  union all
+  select rowid, due_at, id from curfew_timeouts indexed by curfew_timeouts_lease
+   where destination = ? and owner is not null and lease_until <= ? and due_at <= ?)
+ order by due_at, id limit ?`;
+
+/** Leases rows that DUE gave in the same transaction. Takes owner, lease_until, rows. Gives them in no order. */
 export const CLAIM_DUE = `
-update curfew_timeouts set owner = ?, lease_until = ?
- where rowid in (
-         select number from (
-           select * from (
-             select rowid as number, due_at, id from curfew_timeouts indexed by curfew_timeouts_due
-              where owner is null and dead_at is null and due_at <= ? order by due_at, id limit ?)
-           union all
-           select rowid, due_at, id from curfew_timeouts indexed by curfew_timeouts_lease
-            where owner is not null and lease_until <= ? and due_at <= ?)
-          order by due_at, id limit ?)
-returning ${ROW}`;
+update curfew_timeouts set owner = ?, lease_until = ? where rowid in (select value from json_each(?)) returning ${ROW}`;
 
 /** Takes id, owner or null (twice), now: with an owner, only what it holds counts. */
 const HELD = "id = ? and (? is null or (owner = ? and lease_until > ?))";

@@ -1,30 +1,28 @@
-import type { Instant } from "../../core/time.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import {
-  checkClaimLimit,
   checkTimeout,
+  compareIds,
   sagaText,
   type TimeoutId,
   type TimeoutRow,
 } from "../../core/timeout/timeout.ts";
-import { BATCH_LIMIT } from "../../ports/store.ts";
-import {
-  CLAIM_BATCH,
-  type DueRequest,
-  type TimeoutCounts,
-  type TimeoutFilter,
-  type TimeoutStore,
-} from "../../ports/timeouts.ts";
+import type { DueRequest, TimeoutCounts, TimeoutFilter, TimeoutStore } from "../../ports/timeouts.ts";
+import { claimLimit } from "../claim-request.ts";
 import { checkBatch, checkLimit } from "../sql/limits.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { BATCH, type Connection } from "./connection.ts";
+import type { Session } from "./session.ts";
 import {
   CLAIM_DUE,
   COUNT_TIMEOUTS,
+  DUE,
+  DUE_OF,
   LIST_DEAD,
   LIST_OF_SAGA,
   LIST_TIMEOUTS,
   LIST_WALL_CLOCK,
   NEXT_DUE,
+  NEXT_DUE_OF,
   REAP,
   REQUEUE,
   RESCHEDULE,
@@ -54,9 +52,7 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
       );
     },
     async claimDue(request) {
-      const { limit = CLAIM_BATCH } = request;
-      checkClaimLimit(limit, BATCH_LIMIT);
-      return claimDue(connection, request, limit);
+      return claimDue(connection, request, claimLimit(request));
     },
     async remove(held, { now }) {
       checkBatch(held, "held");
@@ -115,24 +111,44 @@ function createOperations(
       checkLimit(limit);
       return list(connection, filter, after ?? "", limit);
     },
-    nextDueAt: () => nextDueAt(connection),
+    nextDueAt: (destinations) => nextDueAt(connection, destinations),
     count: ({ now }) => count(connection, now),
   };
 }
 
-function nextDueAt(connection: Connection): Promise<Instant | null> {
-  return connection.read((session) => session.get(NEXT_DUE)?.[0] as Instant | null);
+async function nextDueAt(connection: Connection, destinations?: readonly string[]): Promise<Instant | null> {
+  return connection.read((session) => {
+    if (!destinations) return session.get(NEXT_DUE)?.[0] as Instant | null;
+    const dues = destinations.map((name) => session.get(NEXT_DUE_OF, [name, name])?.[0] as Instant | null);
+    return dues.reduce(earlier, null);
+  });
 }
 
 /** Nothing due is seen without asking for the right to write, so that idle processes do not hold up busy ones. */
 async function claimDue(connection: Connection, request: DueRequest, limit: number): Promise<TimeoutRow[]> {
-  const { now, leaseUntil, owner } = request;
-  const next = await nextDueAt(connection);
-  if (next === null || next > now) return [];
-  const rows = await connection.write((session) =>
-    session.all(CLAIM_DUE, [owner, leaseUntil, now, limit, now, now, limit]),
+  const { now, leaseUntil, owner, destinations } = request;
+  const next = await nextDueAt(
+    connection,
+    destinations?.map(({ name }) => name),
   );
+  if (next === null || next > now) return [];
+  const rows = await connection.write((session) => {
+    const numbers = dueRows(session, request, limit);
+    return session.all(CLAIM_DUE, [owner, leaseUntil, JSON.stringify(numbers)]);
+  });
   return rows.map(decodeTimeout).sort(byDue);
+}
+
+function dueRows(session: Session, { now, destinations }: DueRequest, limit: number): number[] {
+  const due = destinations
+    ? destinations.flatMap(({ name, limit: most }) =>
+        session.all(DUE_OF, [name, now, most, name, now, now, most]),
+      )
+    : session.all(DUE, [now, limit, now, now, limit]);
+  return (due as [number, Instant, TimeoutId][])
+    .sort((a, b) => a[1] - b[1] || compareIds(a[2], b[2]))
+    .slice(0, limit)
+    .map(([number]) => number);
 }
 
 async function reap(connection: Connection, now: Instant): Promise<number> {

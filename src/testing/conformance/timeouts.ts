@@ -147,6 +147,33 @@ export const claiming: TimeoutCase[] = [
     },
   },
   {
+    name: "claimDue: for the destinations that are named, at most so many for each, and no other is touched",
+    async run(bed) {
+      const many = (destination: string, dueAt: number) =>
+        times(5, () => bed.timeout({ destination, dueAt }));
+      const [a, b, c] = [many("a", bed.now), many("b", bed.now - 5), many("c", bed.now - 9)];
+      await bed.addMany([...a, ...b, ...c]);
+      assert.equal(await bed.timeouts.nextDueAt(["a", "none"]), bed.now);
+      assert.equal(await bed.timeouts.nextDueAt(["none"]), null);
+      const destinations = [
+        { name: "a", limit: 2 },
+        { name: "b", limit: 3 },
+        { name: "none", limit: 9 },
+      ];
+      const rows = await bed.claim({ destinations });
+      assert.deepEqual(idsOf(rows), idsOf([...b.slice(0, 3), ...a.slice(0, 2)]));
+      if (bed.timeouts.leases) {
+        const few = await bed.claim({ destinations, limit: 1 });
+        assert.deepEqual(idsOf(few), idsOf(b.slice(3, 4)));
+        const over = await bed.claim({ destinations, now: bed.now + LEASE_LENGTH });
+        assert.deepEqual(idsOf(over), idsOf([...b.slice(0, 3), ...a.slice(0, 2)]));
+      }
+      assert.deepEqual(await bed.claim({ destinations: [] }), []);
+      const wrong = bed.claim({ destinations: [{ name: "a", limit: 0 }] });
+      await assert.rejects(wrong, RangeError);
+    },
+  },
+  {
     name: "claimDue: a limit of 0, below, a fraction or NaN is a RangeError that names it, and nothing is leased",
     async run(bed) {
       await bed.add();
