@@ -10,6 +10,10 @@ import { tellFailure } from "./telling.ts";
 /** How long an event waits for a process that knows the version which its saga was written by. */
 const NEWER_PAUSE = 5_000;
 
+/** How many events of one saga may wait for each other in this process, and how long the others stay away. */
+const CHAIN_LIMIT = 20;
+const CHAIN_PAUSE = 100;
+
 /** Sagas of one type in this process: what is due for one of them is handled here. */
 export class SagaDestination implements Destination {
   readonly name: string;
@@ -25,8 +29,11 @@ export class SagaDestination implements Destination {
   }
 
   /** Events of one saga go one after the other: two at once would only take each other's step again. */
-  deliver(row: TimeoutRow, hold: Hold): Promise<Delivery> {
-    return this.#chains.run(row.saga?.[1] ?? row.id, () => this.#deliver(row, hold));
+  async deliver(row: TimeoutRow, hold: Hold): Promise<Delivery> {
+    const key = row.saga?.[1] ?? row.id;
+    // One saga with a full mailbox must not take the places of all the others while its messages wait for each other.
+    if (this.#chains.length(key) >= CHAIN_LIMIT) return { again: this.#parts.clock.now() + CHAIN_PAUSE };
+    return this.#chains.run(key, () => this.#deliver(row, hold));
   }
 
   async #deliver(row: TimeoutRow, hold: Hold): Promise<Delivery> {

@@ -56,9 +56,12 @@ export async function deliver(
 ): Promise<Delivery> {
   const { saga, event } = readRow(row);
   for (let tries = 0; tries < CONFLICT_TRIES; tries++) {
-    const waits = event.kind === "message" ? await waitsFor(parts, saga, row) : null;
+    // Both at once: a message that is first and a record that has changed meanwhile end in a conflict, and in another try.
+    const [waits, loaded] = await Promise.all([
+      event.kind === "message" ? waitsFor(parts, saga, row) : null,
+      load(parts, saga),
+    ]);
     if (waits !== null) return { again: waits };
-    const loaded = await load(parts, saga);
     const outcome = await stepWithin(parts, plan, saga, loaded.record, event, hold);
     if (outcome.kind === "ignored") {
       tellStep(parts, saga, event, outcome, []);
