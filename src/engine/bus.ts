@@ -2,6 +2,7 @@ import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import type { LifecycleEvent, LifecycleEventName } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
+import type { TimeoutEventDetail, TimeoutEventName } from "./dispatch/events.ts";
 import type { SagaEventDetail, SagaEventName } from "./sagas/events.ts";
 
 /** What every event about one job carries. */
@@ -72,7 +73,9 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "sandbox.broken": SandboxDetail;
   readonly "sandbox.mended": SandboxDetail;
   readonly "store.error": StoreErrorDetail;
-} & { readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name } };
+} & { readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name } } & {
+  readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
+};
 
 export type EngineEventName = keyof EngineEvents;
 export type EngineEvent = EngineEvents[EngineEventName];

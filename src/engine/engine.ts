@@ -32,6 +32,7 @@ import type { LogLine } from "./draft.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
+import { Dispatcher } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate } from "./operations.ts";
@@ -58,6 +59,7 @@ export interface EngineOptions extends RungOptions {
 
 const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
+const DRAIN = 25_000;
 
 function checkDocumentLimit(limit: number): number {
   if (!Number.isInteger(limit) || limit < 1)
@@ -75,6 +77,7 @@ export class Engine implements AsyncDisposable {
   readonly #sweep: SweepLoop;
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
+  readonly #dispatcher: Dispatcher;
   readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
   #listening: AsyncDisposable | undefined;
@@ -94,6 +97,7 @@ export class Engine implements AsyncDisposable {
     this.#intake = new Intake(this.#parts);
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
     this.#prune = new PruneLoop(this.#parts);
+    this.#dispatcher = new Dispatcher(this.#parts);
     this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
     this.#settings = new Loop({
       name: "settings",
@@ -145,6 +149,7 @@ export class Engine implements AsyncDisposable {
     engine.#sweep.loop.start();
     engine.#prune.loop.start();
     engine.#settings.start();
+    engine.#dispatcher.start();
     return engine;
   }
 
@@ -416,6 +421,7 @@ export class Engine implements AsyncDisposable {
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
     else if ("lost" in hint) this.#parts.changed(hint.lost);
+    else this.#dispatcher.wakeAt(hint.timeouts);
   }
 
   #assertOpen(): void {
@@ -431,7 +437,12 @@ export class Engine implements AsyncDisposable {
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
     const { system, clock, store } = this.#parts;
-    await Promise.all([...this.#workers].map((worker) => worker.close(options)));
+    const drain =
+      options.drain === undefined ? DRAIN : parseDuration(options.drain, "close.drain", { zero: true });
+    await Promise.all([
+      this.#dispatcher.stop(drain),
+      ...[...this.#workers].map((worker) => worker.close(options)),
+    ]);
     const stopped = Promise.all([
       this.#intake.flushed(),
       this.#sagas.flushed(),
