@@ -40,7 +40,7 @@ import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
-import { type MessageOptions, Sagas } from "./sagas/sagas.ts";
+import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import { resolveZones } from "./sagas/zones.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
@@ -254,6 +254,12 @@ export class Engine implements AsyncDisposable {
   ): Promise<MessageHandle> {
     this.#assertOpen();
     return this.#sagas.send(saga, name, payload, options);
+  }
+
+  /** Handles what reaches sagas of these types, in this process, until the host or the engine is closed. */
+  host(sagas: readonly AnySaga[]): SagaHost {
+    this.#assertOpen();
+    return this.#sagas.host(sagas, (name, destination) => this.#dispatcher.serve(name, destination));
   }
 
   /** One saga by its correlation value, for those who look at it or operate it. */
