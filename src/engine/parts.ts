@@ -26,6 +26,8 @@ export interface Parts {
   /** The engine's own rung (SEMANTICS 2). */
   readonly rung: Rung;
   readonly documentLimit: number;
+  /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
+  readonly patience: number;
   /** Reports a failing store once per call; loops and writers go on by themselves. */
   storeFailed(error: unknown, during: string): void;
   /** Enqueues on behalf of a running job, which hands on what is left of its total (SEMANTICS 4.7). */

@@ -23,6 +23,8 @@ export interface DispatchParts {
   readonly bus: Pick<EventBus, "emit" | "wants">;
   readonly random: () => number;
   readonly nextId: () => string;
+  /** How many times longer than usual an idle loop rests. */
+  readonly patience?: number;
   storeFailed(error: unknown, during: string): void;
 }
 
@@ -79,7 +81,7 @@ export class Dispatcher {
     this.#lease = lease;
     const { system, logger, store, clock, storeFailed } = parts;
     const { name, hints } = store.capabilities;
-    this.#poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL;
+    this.#poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL * (parts.patience ?? 1);
     const { timeouts } = store;
     this.#leases = new Leases({ system, timeouts, clock, storeFailed }, lease);
     this.#settler = new Settler({ system, timeouts, clock, storeFailed });

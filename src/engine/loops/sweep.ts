@@ -45,7 +45,7 @@ export class SweepLoop {
 
   /** One round; it answers how long to rest. */
   async round(): Promise<number> {
-    const { clock, store, random } = this.#parts;
+    const { clock, store, random, patience } = this.#parts;
     const now = clock.now();
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
@@ -55,7 +55,7 @@ export class SweepLoop {
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
-    return Math.min(Math.max(rest, SHORTEST), POLL * (0.75 + 0.5 * random()));
+    return Math.min(Math.max(rest, SHORTEST), POLL * patience * (0.75 + 0.5 * random()));
   }
 
   /** Answers when the first of the judged rows wants to be looked at again. */
