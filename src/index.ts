@@ -36,6 +36,15 @@ export {
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
 export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";
+export type {
+  EngineTimeouts,
+  EnqueueLaterOptions,
+  ServedDestination,
+  ServeOptions,
+  TimeoutHandler,
+  TimeoutMetrics,
+} from "./engine/timeouts/engine-timeouts.ts";
+export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";

@@ -31,7 +31,7 @@ const KEYS = [
   "retry",
   "retention",
 ] as const;
-const OPEN_WITHIN = 30_000;
+export const OPEN_WITHIN = 30_000;
 const FIRST_BACKOFF = 100;
 const LONGEST_BACKOFF = 2_000;
 
@@ -60,7 +60,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
 }
 
 /** Drivers are loaded when an address names them, so nobody pays for a database they do not use. */
-async function openStore(address: string, system: System): Promise<Store> {
+export async function openStore(address: string, system: System): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
     const { openSqliteStore } = await import("./stores/sqlite/sqlite-store.ts");
@@ -83,7 +83,7 @@ export async function openPostgresStore(
 }
 
 /** A database that is still starting is waited for; a wrong password or a newer schema is an answer, and final. */
-async function patiently<Value>(
+export async function patiently<Value>(
   open: () => Promise<Value>,
   within: number,
   system: System,
@@ -133,7 +133,7 @@ function monotonicWall(system: System): () => number {
   return () => Math.floor(system.monotonic() + offset);
 }
 
-function unknownStore(address: unknown): CurfewError {
+export function unknownStore(address: unknown): CurfewError {
   const shown = typeof address === "string" ? hidePassword(address) : address;
   return refuse("unknown_store", "store", shown, 'write "memory:", "sqlite:path" or "postgres://…"');
 }

@@ -64,7 +64,11 @@ declare global {
 const TSCONFIG = {
   extends: "../../tsconfig.json",
   compilerOptions: {
-    paths: { curfew: ["../../src/index.ts"], "curfew/testing": ["../../src/testing/index.ts"] },
+    paths: {
+      curfew: ["../../src/index.ts"],
+      "curfew/testing": ["../../src/testing/index.ts"],
+      "curfew/timeouts": ["../../src/timeouts.ts"],
+    },
   },
   include: ["."],
 };

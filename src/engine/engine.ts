@@ -42,6 +42,8 @@ import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import { resolveZones } from "./sagas/zones.ts";
+import { EngineTimeouts } from "./timeouts/engine-timeouts.ts";
+import { JOB_DESTINATION, JobDestination } from "./timeouts/job-destination.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
 import type { WorkOptions } from "./work-options.ts";
@@ -74,6 +76,8 @@ type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, i
 
 /** What a user opens: it enqueues, works, and looks after what is due. */
 export class Engine implements AsyncDisposable {
+  /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
+  readonly timeouts: EngineTimeouts;
   readonly #parts: Parts;
   readonly #intake: Intake;
   readonly #sweep: SweepLoop;
@@ -100,6 +104,8 @@ export class Engine implements AsyncDisposable {
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts);
+    this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
+    this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
     this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
     this.#settings = new Loop({
       name: "settings",

@@ -6,6 +6,7 @@ import { type Finding, isTest, type Source, walk } from "./source.ts";
  *
  *   core <- ports <- engine <- server, client      stores, sandbox see only core and ports
  *   open.ts -> engine, stores, sandbox             cli -> open.ts, server, client
+ *   timeouts.ts -> engine, open.ts: the leased timeout store alone
  *   testing -> core, ports, engine, stores/memory  nobody imports testing or src/index.ts
  */
 const ALLOWED: Record<string, readonly string[]> = {
@@ -19,6 +20,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   "open.ts": ["core", "ports", "engine", "stores", "sandbox"],
   cli: ["core", "ports", "open.ts", "server", "client"],
   testing: ["core", "ports", "engine", "stores/memory"],
+  "timeouts.ts": ["core", "ports", "engine", "open.ts"],
   "index.ts": ["core", "ports", "engine", "stores", "sandbox", "server", "client", "open.ts"],
 };
 
@@ -62,6 +64,7 @@ function resolve(path: string, from: string): string | undefined {
   if (from.startsWith(".")) return posix.join(posix.dirname(path), from);
   if (from === "curfew") return "src/index.ts";
   if (from === "curfew/testing") return "src/testing/index.ts";
+  if (from === "curfew/timeouts") return "src/timeouts.ts";
   return undefined;
 }
 

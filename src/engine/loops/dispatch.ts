@@ -51,6 +51,8 @@ interface Lane {
   readonly name: string;
   readonly destination: Destination;
   readonly concurrency: number;
+  /** Whether serving it keeps the process alive. */
+  readonly keepAlive: boolean;
   readonly idle: (() => void)[];
   running: number;
   isClosing: boolean;
@@ -93,7 +95,7 @@ export class Dispatcher {
       round: () => this.round(),
       onError: (error) => storeFailed(error, "dispatch"),
       get keepAlive() {
-        return lanes.size > 0;
+        return [...lanes.values()].some(({ keepAlive }) => keepAlive);
       },
     });
     this.reapLoop = new Loop({
@@ -114,15 +116,15 @@ export class Dispatcher {
   serve(
     name: string,
     destination: Destination,
-    options: { readonly concurrency?: number } = {},
+    options: { readonly concurrency?: number; readonly keepAlive?: boolean } = {},
   ): () => Promise<void> {
     checkText(name, "destination");
-    const { concurrency = CONCURRENCY } = options;
+    const { concurrency = CONCURRENCY, keepAlive = true } = options;
     checkClaimLimit(concurrency, MOST_CONCURRENT, "concurrency");
     if (this.#lanes.has(name)) {
       throw refuse("invalid_option", "destination", name, "it is served already: stop that first");
     }
-    const lane: Lane = { name, destination, concurrency, idle: [], running: 0, isClosing: false };
+    const lane: Lane = { name, destination, concurrency, keepAlive, idle: [], running: 0, isClosing: false };
     this.#lanes.set(name, lane);
     this.loop.wake();
     return () => this.#stopServing(lane);
