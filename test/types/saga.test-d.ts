@@ -3,6 +3,7 @@ import { describe, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { defineJob, unchecked } from "../../src/core/job/definition.ts";
 import { defineSaga } from "../../src/core/saga/definition.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 
 const Order = z.object({ orderId: z.uuid(), cents: z.int() });
 const Payment = z.object({ orderId: z.uuid(), receipt: z.string() });
@@ -264,5 +265,33 @@ describe("a step in a test", () => {
     orderSaga.step(state, { message: "paid", timeout: "reminder", payload: { nth: 1 } });
     // @ts-expect-error paid is missing from the state
     orderSaga.step({ orderId: "o" }, { timeout: "reminder", payload: { nth: 1 } });
+  });
+});
+
+describe("an engine", () => {
+  const engine = {} as Engine;
+
+  it("takes messages of the saga, and knows its state", () => {
+    engine.host([orderSaga]);
+    expectTypeOf(
+      engine.send(orderSaga, "paid", { orderId: "o", receipt: "r" }, { id: "p-1" }),
+    ).resolves.toHaveProperty("reply");
+    expectTypeOf(engine.saga(orderSaga, "o").load()).resolves.toExtend<{ state: { paid: boolean } } | null>();
+    expectTypeOf(engine.sagas(orderSaga)).resolves.toExtend<readonly { state: { orderId: string } }[]>();
+  });
+
+  it("refuses others", () => {
+    // @ts-expect-error there is no message "payed"
+    engine.send(orderSaga, "payed", { orderId: "o", receipt: "r" });
+    // @ts-expect-error the receipt is missing
+    engine.send(orderSaga, "paid", { orderId: "o" });
+    // @ts-expect-error a timeout is not a message
+    engine.send(orderSaga, "reminder", { nth: 1 });
+    // @ts-expect-error the payload is missing
+    engine.send(orderSaga, "paid");
+    // @ts-expect-error a job is not a saga
+    engine.host([chargeCard]);
+    // @ts-expect-error there is no such option
+    engine.send(orderSaga, "paid", { orderId: "o", receipt: "r" }, { key: "p-1" });
   });
 });
