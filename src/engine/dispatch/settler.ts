@@ -9,10 +9,14 @@ interface SettlerParts {
   storeFailed(error: unknown, during: string): void;
 }
 
+/** The lease under which something is settled; its end moves on while it is renewed. */
+interface Lease {
+  readonly leaseUntil: Instant;
+}
+
 interface Settled<Item> {
   readonly item: Item;
-  /** The end of the lease as it is by now: a delivery that is over is no longer extended, but may have been before. */
-  readonly leaseUntil: Instant;
+  readonly lease: Lease;
   done(answer: LeaseAnswer | "given-up"): void;
 }
 
@@ -41,9 +45,9 @@ class SettleQueue<Item extends HeldTimeout> {
     this.#write = write;
   }
 
-  add(item: Item, leaseUntil: Instant): Promise<LeaseAnswer | "given-up"> {
+  add(item: Item, lease: Lease): Promise<LeaseAnswer | "given-up"> {
     return new Promise((done) => {
-      this.#queue.push({ item, leaseUntil, done });
+      this.#queue.push({ item, lease, done });
       if (this.#isBusy) return;
       this.#isBusy = true;
       void this.#drain();
@@ -78,7 +82,7 @@ class SettleQueue<Item extends HeldTimeout> {
     const taken = this.#queue.splice(0, BATCH);
     const upper = this.#parts.clock.upper();
     const [held, late] = [[], []] as [Settled<Item>[], Settled<Item>[]];
-    for (const each of taken) (each.leaseUntil > upper ? held : late).push(each);
+    for (const each of taken) (each.lease.leaseUntil > upper ? held : late).push(each);
     for (const { done } of late) done("given-up");
     return held;
   }
@@ -94,11 +98,11 @@ export class Settler {
     this.#releases = new SettleQueue(parts, "release", (items, options) => timeouts.release(items, options));
   }
 
-  remove(held: HeldTimeout, leaseUntil: Instant): Promise<LeaseAnswer | "given-up"> {
-    return this.#removes.add(held, leaseUntil);
+  remove(held: HeldTimeout, lease: Lease): Promise<LeaseAnswer | "given-up"> {
+    return this.#removes.add(held, lease);
   }
 
-  release(released: ReleasedTimeout, leaseUntil: Instant): Promise<LeaseAnswer | "given-up"> {
-    return this.#releases.add(released, leaseUntil);
+  release(released: ReleasedTimeout, lease: Lease): Promise<LeaseAnswer | "given-up"> {
+    return this.#releases.add(released, lease);
   }
 }

@@ -187,7 +187,7 @@ export class Dispatcher {
     // A claim whose reply took long may leave too little: what is begun now would be sent twice.
     if (!lane || lane.isClosing || left < Math.min(2_000, this.#lease / 4)) {
       this.#counters.add("lapsed");
-      void this.#settler.release({ id: delivery.row.id, owner: delivery.owner }, delivery.leaseUntil);
+      void this.#settler.release({ id: delivery.row.id, owner: delivery.owner }, delivery);
       return;
     }
     lane.running += 1;
@@ -217,8 +217,9 @@ export class Dispatcher {
   }
 
   /** What was sent is never released: if it cannot be removed, it is sent again when its lease is over. */
-  async #remove({ row, owner, leaseUntil }: HeldDelivery): Promise<void> {
-    const answer = await this.#settler.remove({ id: row.id, owner }, leaseUntil);
+  async #remove(held: HeldDelivery): Promise<void> {
+    const { row, owner } = held;
+    const answer = await this.#settler.remove({ id: row.id, owner }, held);
     if (answer === "ok") this.#sent(row);
     else this.#counters.add(answer === "gone" ? "gone" : "lapsed");
   }
@@ -228,18 +229,18 @@ export class Dispatcher {
     this.#tell("timeout.sent", row, row.tries);
   }
 
-  async #postpone({ row, owner, leaseUntil }: HeldDelivery, dueAt: Instant): Promise<void> {
+  async #postpone(held: HeldDelivery, dueAt: Instant): Promise<void> {
     this.#counters.add("postponed");
-    await this.#settler.release({ id: row.id, owner, dueAt }, leaseUntil);
+    await this.#settler.release({ id: held.row.id, owner: held.owner, dueAt }, held);
     this.wakeAt(dueAt);
   }
 
   async #failed(held: HeldDelivery, error: unknown): Promise<void> {
-    const { row, owner, leaseUntil, signal } = held;
+    const { row, owner, signal } = held;
     // A delivery that was told to stop has not failed: nobody waits for it, and the next one may succeed.
     if (signal.aborted) {
       this.#counters.add("lapsed");
-      await this.#settler.release({ id: row.id, owner }, leaseUntil);
+      await this.#settler.release({ id: row.id, owner }, held);
       return;
     }
     const { clock, random } = this.#parts;
@@ -250,7 +251,7 @@ export class Dispatcher {
     const released = { id: row.id, owner, error: messageOf(error) };
     const answer = await this.#settler.release(
       isDead ? { ...released, isDead } : { ...released, dueAt },
-      leaseUntil,
+      held,
     );
     if (answer !== "ok") {
       this.#counters.add(answer === "gone" ? "gone" : "lapsed");
@@ -285,8 +286,8 @@ export class Dispatcher {
     await within(system, drain, ended);
     for (const delivery of this.#leases.held) delivery.abort("shutdown");
     await within(system, Math.min(drain, STOP_WITHIN), ended);
-    const left = [...this.#leases.held].map(({ row, owner, leaseUntil }) =>
-      this.#settler.release({ id: row.id, owner }, leaseUntil),
+    const left = [...this.#leases.held].map((held) =>
+      this.#settler.release({ id: held.row.id, owner: held.owner }, held),
     );
     await within(system, STOP_WITHIN, Promise.all([stopped, ...left]));
   }

@@ -99,7 +99,7 @@ async function* handOut(
   const waiting = new Set(held);
   for (const delivery of held) leases.add(delivery);
   const giveBack = (delivery: HeldDelivery, more: { dueAt?: Instant; error?: string } = {}) =>
-    settler.release({ id: delivery.row.id, owner: delivery.owner, ...more }, delivery.leaseUntil);
+    settler.release({ id: delivery.row.id, owner: delivery.owner, ...more }, delivery);
   try {
     for (const delivery of held) {
       if (signal?.aborted) return;
@@ -119,8 +119,7 @@ async function* handOut(
       waiting.delete(delivery);
       leases.delete(delivery);
       // What was handled is never given back: if it cannot be removed, it comes again when its lease is over.
-      if (!isGivenBack)
-        await settler.remove({ id: delivery.row.id, owner: delivery.owner }, delivery.leaseUntil);
+      if (!isGivenBack) await settler.remove({ id: delivery.row.id, owner: delivery.owner }, delivery);
     }
   } finally {
     for (const delivery of waiting) leases.delete(delivery);
