@@ -19,6 +19,11 @@ export interface OpenOptions extends RungOptions {
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /**
+   * How long a due timeout or message for a saga is held by a process that may have died, before another takes it; slow
+   * handlers renew it. Default 5 min.
+   */
+  readonly timeoutLease?: Duration;
 }
 
 const KEYS = [
@@ -27,6 +32,7 @@ const KEYS = [
   "openWithin",
   "system",
   "documentLimit",
+  "timeoutLease",
   "timeouts",
   "retry",
   "retention",

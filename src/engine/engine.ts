@@ -32,7 +32,7 @@ import type { LogLine } from "./draft.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
-import { Dispatcher } from "./loops/dispatch.ts";
+import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate } from "./operations.ts";
@@ -55,6 +55,8 @@ export interface EngineOptions extends RungOptions {
   readonly logger?: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** How long a due timeout or message is held by a process that may have died before another takes it. Default 5 min. */
+  readonly timeoutLease?: Duration;
   /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
   readonly zoneData?: string | undefined;
   /** How many times longer than usual idle loops rest. Default 1; a test engine passes idle days faster with more. */
@@ -89,7 +91,7 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">) {
+  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">, lease: number) {
     this.#parts = {
       ...parts,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -103,7 +105,7 @@ export class Engine implements AsyncDisposable {
     this.#intake = new Intake(this.#parts);
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
     this.#prune = new PruneLoop(this.#parts);
-    this.#dispatcher = new Dispatcher(this.#parts);
+    this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
     this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
@@ -124,29 +126,34 @@ export class Engine implements AsyncDisposable {
     const logger = options.logger ?? silentLogger;
     const rung = parseRung(options, "");
     const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
+    const { timeoutLease } = options;
+    const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
     const clock = await EngineClock.open(system, store);
     const bus = new EventBus(logger);
     const queues = new QueueSettings(store);
     await queues.refresh();
-    const engine = new Engine({
-      system,
-      store,
-      clock,
-      logger,
-      bus,
-      queues,
-      rung,
-      counters: new Counters(),
-      waiters: new Waiters(),
-      random: system.random,
-      nextId: createIdSource(() => clock.now(), system.fill),
-      documentLimit,
-      patience: options.patience ?? 1,
-      storeFailed: (error, during) => {
-        logger.error({ error, during }, "the store failed");
-        bus.emit({ name: "store.error", at: clock.now(), during, error });
+    const engine = new Engine(
+      {
+        system,
+        store,
+        clock,
+        logger,
+        bus,
+        queues,
+        rung,
+        counters: new Counters(),
+        waiters: new Waiters(),
+        random: system.random,
+        nextId: createIdSource(() => clock.now(), system.fill),
+        documentLimit,
+        patience: options.patience ?? 1,
+        storeFailed: (error, during) => {
+          logger.error({ error, during }, "the store failed");
+          bus.emit({ name: "store.error", at: clock.now(), during, error });
+        },
       },
-    });
+      lease,
+    );
     if (store.capabilities.durable === "none") {
       logger.warn(
         { store: store.capabilities.name },
