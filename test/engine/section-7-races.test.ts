@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
+import type { SagaContext } from "../../src/index.ts";
 import { createGate, createSimSystem, failFirst, faultyStore } from "../../src/testing/index.ts";
-import { diary } from "./saga-stage.ts";
+import { diary, noteJob } from "./saga-stage.ts";
 import { openOver, openPair, openStage, START, shared, storeOn } from "./stage.ts";
 
 describe("SEMANTICS 7.3: revoke against fire", () => {
@@ -89,6 +90,33 @@ describe("SEMANTICS 7.4: two processes", () => {
     const view = await pair.first.engine.saga(saga, "a").load();
     expect(view?.state.texts).toEqual(["", "slow"]);
     expect(view?.version).toBe(2);
+  });
+});
+
+describe("SEMANTICS 7.4: a process that stood still for longer than its lease", () => {
+  it("comes too late with what its not-found hook asked for, though there is no record to tell it so", async () => {
+    const pair = await openPair();
+    const gate = createGate();
+    let hooks = 0;
+    const { saga } = diary(() => {}, {
+      notFound: async (_message: unknown, context: SagaContext) => {
+        hooks += 1;
+        if (hooks === 1) await gate.pass();
+        context.enqueue(noteJob, { text: "nobody" });
+      },
+      attempt: "none",
+    });
+    pair.second.engine.host([saga]);
+    await pair.second.engine.send(saga, "told", { id: "a", text: "hello?" });
+    await pair.second.settle();
+    await gate.reached();
+    pair.first.engine.host([saga]);
+    await pair.pauseSecond(6 * 60_000);
+    expect(hooks).toBe(2);
+    gate.open();
+    await pair.advance(1_000);
+    expect(await pair.first.engine.jobs()).toHaveLength(1);
+    expect(pair.second.counters().sagas).toMatchObject({ lapsed: 1, notFound: 0 });
   });
 });
 

@@ -13,7 +13,7 @@ export const nextId = createIdSource(
   (bytes) => bytes.fill(0),
 );
 export const charge = defineJob({ type: "card.charge", payload: z.object({ cents: z.int() }) });
-export const Order = z.object({ orderId: z.string(), cents: z.int() });
+const Order = z.object({ orderId: z.string(), cents: z.int() });
 
 export type State = { orderId: string; notes: string[] };
 export type Act = (saga: SagaContext, state: State) => unknown;
@@ -40,7 +40,7 @@ export function sagaThat(act: Act, more: object = {}) {
 }
 
 /** The same schema, answering later. */
-export function slow<S extends z.ZodType>(schema: S): S {
+function slow<S extends z.ZodType>(schema: S): S {
   const standard = schema["~standard"];
   return {
     "~standard": { ...standard, validate: async (value: unknown) => standard.validate(value) },

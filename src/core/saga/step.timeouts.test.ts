@@ -12,6 +12,7 @@ import {
   run,
   sagaThat,
 } from "../../../test/support/saga-stage.ts";
+import { unchecked } from "../job/definition.ts";
 import type { Json } from "../schema.ts";
 import { PENDING_LIMIT } from "./record.ts";
 import type { SagaContext } from "./saga.ts";
@@ -92,6 +93,9 @@ describe("SEMANTICS 7.1: what a handler returns", () => {
       throw new Error("no");
     };
     await expect(act(spoil, record)).rejects.toThrow("no");
+    expect(record).toEqual(before);
+    // A schema that passes on what it is given, instead of a copy, must make no difference.
+    await expect(act(spoil, record, { state: unchecked<object>() })).rejects.toThrow("no");
     expect(record).toEqual(before);
   });
 });
