@@ -24,7 +24,7 @@ const DESTINATIONS = ["mail", "bell"];
 const KEYS = ["x", "y"];
 const LEASE = 20_000;
 
-export function drawTimeout(random: Random, world: TimeoutWorld): NewTimeout {
+function drawTimeout(random: Random, world: TimeoutWorld): NewTimeout {
   const isKnown = random() < 0.1 && world.timeoutIds.length > 0;
   const id = isKnown ? pick(random, world.timeoutIds) : `${randomInt(random, 3)} ${world.nextId()}`;
   if (!isKnown) world.timeoutIds.push(id);

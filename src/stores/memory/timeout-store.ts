@@ -11,41 +11,13 @@ export function createTimeoutStore(
   listeners: Listeners,
   assertOpen: () => void,
 ): TimeoutStore {
-  const each = <Item, Answer>(items: readonly Item[], field: string, work: (item: Item) => Answer) => {
-    assertOpen();
-    checkBatch(items, field);
-    return items.map(work);
-  };
   return {
     leases: true,
-    async insert(timeouts, { now }) {
-      checkBatch(timeouts, "timeouts");
-      for (const timeout of timeouts) checkTimeout(timeout);
-      const hints = new HintBatch();
-      const answers = each(timeouts, "timeouts", (timeout) => {
-        const answer = table.insert(timeout);
-        if (answer === "created") hints.timeout(timeout.dueAt, now);
-        return answer;
-      });
-      listeners.tell(hints);
-      return answers;
-    },
+    ...createWrites(table, listeners, assertOpen),
     async claimDue(request) {
       assertOpen();
       return table.claim(request, claimLimit(request));
     },
-    remove: async (held, { now }) => each(held, "held", (one) => table.remove(one, now)),
-    async release(released, { now }) {
-      const hints = new HintBatch();
-      const answers = each(released, "released", (one) => {
-        const answer = table.release(one, now);
-        if (answer === "ok" && !one.isDead) hints.timeout(one.dueAt ?? now, now);
-        return answer;
-      });
-      listeners.tell(hints);
-      return answers;
-    },
-    extend: async (extended, { now }) => each(extended, "extended", (one) => table.extend(one, now)),
     async reap({ now }) {
       assertOpen();
       return table.reap(now);
@@ -53,23 +25,6 @@ export function createTimeoutStore(
     async cancel(which, { now }) {
       assertOpen();
       return table.cancel(which, now);
-    },
-    async requeue(ids, { now }) {
-      const hints = new HintBatch();
-      const requeued = each(ids, "ids", (id) => table.requeue(id, now)).filter(Boolean).length;
-      if (requeued > 0) hints.timeout(now, now);
-      listeners.tell(hints);
-      return requeued;
-    },
-    async reschedule(moves, { now }) {
-      const hints = new HintBatch();
-      const moved = each(moves, "moves", (move) => {
-        const isMoved = table.reschedule(move);
-        if (isMoved) hints.timeout(move.to, now);
-        return isMoved;
-      });
-      listeners.tell(hints);
-      return moved.filter(Boolean).length;
     },
     async list(filter, after, limit) {
       assertOpen();
@@ -83,6 +38,58 @@ export function createTimeoutStore(
     async count({ now }) {
       assertOpen();
       return table.count(now);
+    },
+  };
+}
+
+/** What takes many items and answers for each, and tells when the first of them is due. */
+function createWrites(
+  table: TimeoutTable,
+  listeners: Listeners,
+  assertOpen: () => void,
+): Pick<TimeoutStore, "insert" | "remove" | "release" | "extend" | "requeue" | "reschedule"> {
+  const each = <Item, Answer>(
+    items: readonly Item[],
+    field: string,
+    work: (item: Item, hints: HintBatch) => Answer,
+  ): Answer[] => {
+    assertOpen();
+    checkBatch(items, field);
+    const hints = new HintBatch();
+    const answers = items.map((item) => work(item, hints));
+    listeners.tell(hints);
+    return answers;
+  };
+  return {
+    async insert(timeouts, { now }) {
+      for (const timeout of timeouts) checkTimeout(timeout);
+      return each(timeouts, "timeouts", (timeout, hints) => {
+        const answer = table.insert(timeout);
+        if (answer === "created") hints.timeout(timeout.dueAt, now);
+        return answer;
+      });
+    },
+    remove: async (held, { now }) => each(held, "held", (one) => table.remove(one, now)),
+    release: async (released, { now }) =>
+      each(released, "released", (one, hints) => {
+        const answer = table.release(one, now);
+        if (answer === "ok" && !one.isDead) hints.timeout(one.dueAt ?? now, now);
+        return answer;
+      }),
+    extend: async (extended, { now }) => each(extended, "extended", (one) => table.extend(one, now)),
+    async requeue(ids, { now }) {
+      const requeued = each(ids, "ids", (id, hints) => {
+        hints.timeout(now, now);
+        return table.requeue(id, now);
+      });
+      return requeued.filter(Boolean).length;
+    },
+    async reschedule(moves, { now }) {
+      const moved = each(moves, "moves", (move, hints) => {
+        hints.timeout(move.to, now);
+        return table.reschedule(move);
+      });
+      return moved.filter(Boolean).length;
     },
   };
 }
