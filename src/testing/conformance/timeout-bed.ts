@@ -5,15 +5,15 @@ import type { NewTimeout, Owner, TimeoutId, TimeoutRow } from "../../core/timeou
 import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
 
 /** A timeout store on fresh, empty data; one that serves nothing else can be tested as well. */
-export interface OpenedTimeouts {
+export interface OpenedTimeoutStore {
   readonly timeouts: TimeoutStore;
   /** The store's own time. */
   clock(): Promise<Instant>;
   close(): Promise<void>;
   /** A second handle on the same data, over a connection of its own where there are connections. */
-  another?(): Promise<Pick<OpenedTimeouts, "timeouts" | "close">>;
+  another?(): Promise<Pick<OpenedTimeoutStore, "timeouts" | "close">>;
   /** The same data after all handles were closed; left out by a store that is gone with its process. */
-  reopen?(): Promise<Pick<OpenedTimeouts, "timeouts" | "close">>;
+  reopen?(): Promise<Pick<OpenedTimeoutStore, "timeouts" | "close">>;
   /** Frees what `open` took. */
   dispose?(): Promise<void>;
 }
@@ -21,7 +21,7 @@ export interface OpenedTimeouts {
 /** A timeout store on fresh data, and short ways to say what cases say often. */
 export interface TimeoutBed {
   readonly timeouts: TimeoutStore;
-  readonly opened: OpenedTimeouts;
+  readonly opened: OpenedTimeoutStore;
   /** The store's time when the case began; cases count from here and pass time themselves. */
   readonly now: Instant;
   readonly random: Random;
@@ -45,17 +45,17 @@ export interface TimeoutCase {
   run(bed: TimeoutBed): Promise<void>;
   /** Says nothing about a store without leases. */
   readonly leases?: true;
-  skip?(opened: OpenedTimeouts): string | undefined;
+  skip?(opened: OpenedTimeoutStore): string | undefined;
   readonly timeout?: number;
 }
 
 export const LEASE_LENGTH = 60_000;
 const SEED = 20_260_102;
 
-export async function openTimeoutBed(opened: OpenedTimeouts): Promise<TimeoutBed> {
+export async function openTimeoutBed(opened: OpenedTimeoutStore): Promise<TimeoutBed> {
   const { timeouts } = opened;
   const now = await opened.clock();
-  const others: Pick<OpenedTimeouts, "timeouts" | "close">[] = [];
+  const others: Pick<OpenedTimeoutStore, "timeouts" | "close">[] = [];
   let made = 0;
   const bed: TimeoutBed = {
     timeouts,

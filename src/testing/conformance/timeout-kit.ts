@@ -1,5 +1,5 @@
 import type { ConformanceCase, ConformanceSection, Runner } from "./kit.ts";
-import { type OpenedTimeouts, openTimeoutBed, type TimeoutCase } from "./timeout-bed.ts";
+import { type OpenedTimeoutStore, openTimeoutBed, type TimeoutCase } from "./timeout-bed.ts";
 import { growing, racing, surviving } from "./timeout-races.ts";
 import { claiming, holding, inserting, managing } from "./timeouts.ts";
 
@@ -10,12 +10,12 @@ const SECTIONS: readonly { readonly name: string; readonly cases: readonly Timeo
   { name: "timeouts: races, crashes and growth", cases: [...racing, ...surviving, ...growing] },
 ];
 
-function reasonToSkip(each: TimeoutCase, opened: OpenedTimeouts): string | undefined {
+function reasonToSkip(each: TimeoutCase, opened: OpenedTimeoutStore): string | undefined {
   if (each.leases && !opened.timeouts.leases) return "the store has no leases";
   return each.skip?.(opened);
 }
 
-async function runOn(each: TimeoutCase, opened: OpenedTimeouts): Promise<void> {
+async function runOn(each: TimeoutCase, opened: OpenedTimeoutStore): Promise<void> {
   const bed = await openTimeoutBed(opened);
   try {
     await each.run(bed);
@@ -41,7 +41,7 @@ function timeoutsOf({
   store,
   another,
   reopen,
-}: Parameters<NonNullable<ConformanceCase["skip"]>>[1]): OpenedTimeouts {
+}: Parameters<NonNullable<ConformanceCase["skip"]>>[1]): OpenedTimeoutStore {
   const handleOf = (open: typeof another) =>
     open &&
     (async () => {
@@ -61,7 +61,7 @@ function timeoutsOf({
 export interface TimeoutConformanceOptions {
   readonly name: string;
   /** Opens the store on fresh, empty data, with the settings it has in production. Called for each case. */
-  open(): Promise<OpenedTimeouts>;
+  open(): Promise<OpenedTimeoutStore>;
   readonly runner: Runner;
   /** Where the kit says what it skips, and why. */
   readonly print?: (line: string) => void;
