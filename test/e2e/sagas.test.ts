@@ -11,7 +11,7 @@ import { logSaga } from "./sagas/sagas.ts";
 
 /** How many timeouts race their revokes, on each store; the promise was checked with 10,000. */
 const PAIRS = Number(process.env.CURFEW_RACE_PAIRS ?? 200);
-const LIMIT = 60_000 + PAIRS * 30;
+const LIMIT = 60_000 + PAIRS * 80;
 
 const folders: string[] = [];
 const databases: AsyncDisposable[] = [];

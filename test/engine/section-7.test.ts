@@ -283,9 +283,14 @@ describe("SEMANTICS 7.5: whose a timeout is", () => {
     const gone = diary((context, _text, state) => context.complete(state), { type: "gone", retention: "0s" });
     stage.engine.host([end.saga, gone.saga]);
     await stage.engine.send(end.saga, "begun", { id: "a" });
-    await stage.engine.send(gone.saga, "begun", { id: "a" });
-    await stage.advance("1m");
+    await stage.engine.send(gone.saga, "begun", { id: "a" }, { id: "once" });
+    await stage.advance("30s");
     expect(await stage.engine.sagas(end.saga)).toHaveLength(1);
+    // Not a trace of the state, but the ids of its messages, for those who repeat themselves.
+    expect(await stage.engine.sagas(gone.saga)).toMatchObject([{ id: "a", state: null, pending: [] }]);
+    await stage.engine.send(gone.saga, "begun", { id: "a" }, { id: "once" });
+    await stage.advance("2m");
+    expect(gone.texts()).toEqual([""]);
     expect(await stage.engine.sagas(gone.saga)).toEqual([]);
     await stage.advance("61m");
     expect(await stage.engine.sagas(end.saga)).toEqual([]);

@@ -96,7 +96,10 @@ export interface SagaOptions<
   readonly version?: number;
   /** Brings a state of an older version to this one. */
   readonly migrate?: (state: Json, from: number) => InputOf<S> | Promise<InputOf<S>>;
-  /** How long the record of a completed saga is kept. Default 24 h; `"0s"` deletes it at once. */
+  /**
+   * How long the record of a completed saga is kept, a minute at least. Default 24 h; `"0s"` drops the state at once, and
+   * only the ids of its last messages are remembered for that minute.
+   */
   readonly retention?: Duration;
 }
 

@@ -28,6 +28,7 @@ const CONFLICT_TRIES = 20;
 const CONFLICT_PAUSE = 50;
 /** How long a message waits for one before it that another process holds. */
 const HEAD_PAUSE = 100;
+const SHORTEST_RETENTION = 60_000;
 /** How long a reply waits to be fetched. */
 const REPLY_KEPT = 3_600_000;
 
@@ -174,16 +175,23 @@ function unitOf(
   };
 }
 
-/** A completed saga is kept for its retention, so that a message that comes again is recognised. */
+/**
+ * A completed saga is kept for its retention, so that a message that comes again is recognised; for a minute at least,
+ * without its state if nothing was to be kept: a sender that repeats itself after a lost reply does so within moments.
+ */
 export function writeOf(
   plan: Pick<SagaPlan, "retention">,
   key: RecordRow["key"],
   record: SagaRecord,
 ): Effect {
   const { completedAt } = record;
-  if (completedAt !== null && plan.retention === 0) return { delete: key };
-  const wakeAt = completedAt === null ? null : completedAt + plan.retention;
-  return { put: key, body: encodeRecord(record), wakeAt };
+  if (completedAt === null) return { put: key, body: encodeRecord(record), wakeAt: null };
+  const kept = plan.retention === 0 ? { ...record, state: null } : record;
+  return {
+    put: key,
+    body: encodeRecord(kept),
+    wakeAt: completedAt + Math.max(plan.retention, SHORTEST_RETENTION),
+  };
 }
 
 function storedEffect(effect: SagaEffect, saga: SagaName, now: Instant, nextId: () => string): Effect {
