@@ -21,6 +21,7 @@ import {
   type SagaName,
   timeoutRow,
 } from "./addresses.ts";
+import type { RecordReader } from "./record-reader.ts";
 import { tellStep } from "./telling.ts";
 
 /** How often a step is taken again on a newer state before its event goes back to the store. */
@@ -34,6 +35,7 @@ const REPLY_KEPT = 3_600_000;
 
 /** What the steps of all sagas of one engine share. */
 export interface RunnerParts extends Parts {
+  readonly records: RecordReader;
   /** Tells the process of jobs that a step has enqueued. */
   noticeJobs(jobs: readonly NewJob[]): void;
   /** Somebody in this process may be waiting for the reply to this message. */
@@ -94,7 +96,7 @@ async function waitsFor(parts: RunnerParts, saga: SagaName, row: TimeoutRow): Pr
 }
 
 async function load(parts: RunnerParts, saga: SagaName): Promise<Loaded> {
-  const [row = null] = await parts.store.records.load([recordKeyOf(saga)]);
+  const row = await parts.records.load(recordKeyOf(saga));
   return { row, record: row && decodeRecord(row.body) };
 }
 

@@ -9,6 +9,7 @@ import { Chains } from "./chain.ts";
 import { checkSagas, SagaDestination } from "./host.ts";
 import { MessageHandle } from "./message-handle.ts";
 import { Outbox } from "./outbox.ts";
+import { RecordReader } from "./record-reader.ts";
 import type { RunnerParts } from "./runner.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
 
@@ -37,6 +38,7 @@ export class Sagas {
     const { waiters } = parts;
     this.#parts = {
       ...parts,
+      records: new RecordReader(parts.store.records),
       noticeJobs,
       hintReply: (message) => waiters.hint(message),
     };
