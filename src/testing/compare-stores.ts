@@ -101,7 +101,9 @@ async function readAll(store: Store, { ids, now }: World) {
     listed: await store.inspect.jobs({ queue: "a" }, null, 50),
     depth: await store.inspect.depth(),
     timeouts: await readTimeouts(store, now),
-    records: await Promise.all(["kit", "pause", "worker"].map((kind) => store.records.list(kind, null, 50))),
+    records: await Promise.all(
+      ["kit", "pause", "worker", "saga"].map((kind) => store.records.list(kind, null, 50)),
+    ),
     events: (await store.inspect.events(null, 1_000)).events,
     logs: await Promise.all(ids.slice(-3).map((id) => store.inspect.logs(id))),
   };

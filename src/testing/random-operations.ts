@@ -20,6 +20,7 @@ import { type JobSketch, sketchJob } from "./conformance/test-bed.ts";
 import {
   drawTimeoutEffect,
   drawTimeoutGuard,
+  prepareSteps,
   prepareTimeouts,
   type TimeoutWorld,
 } from "./random-timeouts.ts";
@@ -45,6 +46,7 @@ const WEIGHTS = {
   effects: 4,
   guarded: 2,
   timeouts: 8,
+  steps: 4,
   prune: 1,
 } as const;
 
@@ -126,6 +128,7 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
     return (store) => commit(store, world.now, { effects });
   },
   timeouts: prepareTimeouts,
+  steps: prepareSteps,
   guarded(random, world) {
     const { now } = world;
     const record = pick(random, KEYS);

@@ -1,7 +1,7 @@
 import { type Random, randomInt } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, SagaKey, TimeoutId } from "../core/timeout/timeout.ts";
-import type { Effect, Guard, Store } from "../ports/store.ts";
+import type { Effect, Guard, Store, Unit } from "../ports/store.ts";
 import type { HeldTimeout, TimeoutStore, Which } from "../ports/timeouts.ts";
 
 /** What happened to timeouts so far, as far as later operations refer to it. */
@@ -147,6 +147,42 @@ function prepareOperation(random: Random, world: TimeoutWorld) {
       };
     },
   ])();
+}
+
+/** Many steps as sagas take them, in one call: each on its own record and timeout, some of which have moved on. */
+export function prepareSteps(random: Random, world: TimeoutWorld): (store: Store) => Promise<unknown> {
+  const { now } = world;
+  const drawn = Array.from({ length: 2 + randomInt(random, 4) }, (_, index) => {
+    const { key: _key, ...request } = drawTimeout(random, world);
+    return {
+      record: ["saga", pick(random, ["a", "b", `${index}`])] as const,
+      pick: randomInt(random, 5),
+      isStale: random() < 0.1,
+      isRobbed: random() < 0.1,
+      effects: [
+        ...(random() < 0.6 ? [{ request }] : []),
+        ...(random() < 0.4 ? [{ revoke: { id: drawId(random, world) } }] : []),
+        ...(random() < 0.3 ? [{ event: index }] : []),
+      ] satisfies Effect[],
+      isDeleted: random() < 0.1,
+    };
+  });
+  return async (store) => {
+    const held = (await store.timeouts.list({}, null, 1_000)).filter(({ owner }) => owner !== null);
+    const records = await store.records.load(drawn.map(({ record }) => record));
+    const units = drawn.map((each, index): Unit => {
+      const { record, isStale, isRobbed, effects, isDeleted } = each;
+      const timeout = held[(each.pick + index) % Math.max(1, held.length)];
+      const version = (records[index]?.version ?? 0) + (isStale ? 1 : 0);
+      const owner = isRobbed ? "nobody" : (timeout?.owner ?? "nobody");
+      const written: Effect = isDeleted ? { delete: record } : { put: record, body: index, wakeAt: null };
+      return {
+        when: [{ record, version }, ...(timeout ? [{ timeout: timeout.id, owner }] : [])],
+        effects: [written, ...(timeout ? [{ remove: timeout.id }] : []), ...effects],
+      };
+    });
+    return (await store.commit(units, { now })).map((outcome) => (outcome.ok ? outcome : outcome.because));
+  };
 }
 
 /** Everything about timeouts that can be seen from outside. */

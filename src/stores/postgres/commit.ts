@@ -3,15 +3,13 @@ import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, JobWrite, Outcome, RecordKey, Unit } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
-import { idArray, numberArray, textArray } from "./array-literal.ts";
+import { idArray } from "./array-literal.ts";
+import { commitSteps, leadingSteps } from "./commit-steps.ts";
 import { type LaneGroup, type Runner, type Session, withRepeats } from "./connection.ts";
-import { enqueueWith } from "./enqueue.ts";
+import { type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import {
-  ADD_EVENTS,
-  ADD_LOGS,
   ADMIT,
-  COUNT_DOWN,
   CREATE_RECORD,
   DELETE_RECORD,
   HOLD_JOB,
@@ -21,12 +19,6 @@ import {
 } from "./statements.ts";
 import { OK, placeOf, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
-
-/** Where units are committed: by the store on its own lanes, or within a transaction that a caller has begun. */
-export interface CommitScope extends Runner {
-  /** All or nothing; repeated where the server asks for it and nobody else's work would be repeated with it. */
-  atomically<Result>(work: (session: Runner) => Promise<Result>): Promise<Result>;
-}
 
 export function laneScope(lanes: LaneGroup): CommitScope {
   return {
@@ -69,9 +61,11 @@ export async function commitUnits(
   const outcomes: Outcome[] = [];
   for (let start = 0; start < units.length; ) {
     const set = leadingSet(units, start);
+    const steps = set.length > 0 ? [] : leadingSteps(units, start);
     if (set.length > 0) outcomes.push(...(await commitSet(scope, set, now, hints)));
+    else if (steps.length > 1) outcomes.push(...(await commitSteps(scope, steps, now, hints)));
     else outcomes.push(await commitComposed(scope, units[start] as Unit, now, hints));
-    start += Math.max(set.length, 1);
+    start += Math.max(set.length, steps.length, 1);
   }
   return outcomes;
 }
@@ -82,18 +76,9 @@ interface SetUnit {
   readonly effects?: readonly Follower[];
 }
 
-type Follower = Note | Extract<Effect, { enqueue: unknown } | { countdown: unknown }>;
-type Note = Extract<Effect, { event: unknown } | { log: unknown }>;
-
-function isNote(effect: Effect): effect is Note {
-  return "event" in effect || "log" in effect;
-}
-
 function isSetUnit(unit: Unit): unit is SetUnit {
   if (!unit.job || unit.when?.length || !UUID.test(unit.job.id)) return false;
-  return (
-    unit.effects?.every((effect) => isNote(effect) || "enqueue" in effect || "countdown" in effect) ?? true
-  );
+  return unit.effects?.every(isFollower) ?? true;
 }
 
 /** The units from `start` on that can be written as one set: no job is written twice, or counted down and written. */
@@ -136,44 +121,6 @@ async function commitSet(
   });
   hints.merge(told);
   return outcomes;
-}
-
-/** What follows from a set of writes: one statement for all effects of a kind. */
-async function follow(
-  session: Runner,
-  effects: readonly Follower[],
-  now: Instant,
-  hints: HintBatch,
-): Promise<void> {
-  const jobs = effects.flatMap((effect) => ("enqueue" in effect ? [effect.enqueue] : []));
-  if (jobs.length > 0) await enqueueWith(session, jobs, hints);
-  await countDown(
-    session,
-    effects.flatMap((effect) => ("countdown" in effect ? [effect.countdown] : [])),
-    now,
-  );
-  await addNotes(session, effects.filter(isNote), now);
-}
-
-async function countDown(session: Runner, ids: readonly JobId[], now: Instant): Promise<void> {
-  const counts = new Map<JobId, number>();
-  for (const id of ids) if (UUID.test(id)) counts.set(id, (counts.get(id) ?? 0) + 1);
-  if (counts.size === 0) return;
-  const sorted = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
-  const values = [idArray(sorted.map(([id]) => id)), numberArray(sorted, ([, count]) => count), now];
-  await session.run(COUNT_DOWN, values);
-}
-
-async function addNotes(session: Runner, notes: readonly Note[], now: Instant): Promise<void> {
-  const events = notes.filter((note) => "event" in note);
-  const logs = notes.filter((note) => "log" in note).filter(({ job }) => UUID.test(job));
-  if (events.length > 0) {
-    await session.run(ADD_EVENTS, [now, textArray(events, ({ event }) => JSON.stringify(event))]);
-  }
-  if (logs.length > 0) {
-    const jobs = idArray(logs.map(({ job }) => job));
-    await session.run(ADD_LOGS, [jobs, textArray(logs, ({ log }) => JSON.stringify(log))]);
-  }
 }
 
 /** Ends a transaction that must leave nothing behind. */
@@ -262,8 +209,7 @@ async function apply(
   hints: HintBatch,
   mustNotExist: ReadonlySet<string>,
 ): Promise<void> {
-  if (isNote(effect) || "enqueue" in effect || "countdown" in effect)
-    await follow(session, [effect], now, hints);
+  if (isFollower(effect)) await follow(session, [effect], now, hints);
   else if ("stop" in effect) await stop(session, effect, hints);
   else if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
   else if ("request" in effect) await insertTimeouts(session, [effect.request], now, hints);

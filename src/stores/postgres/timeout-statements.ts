@@ -130,6 +130,13 @@ export const HOLD_TIMEOUT: Statement = {
   text: "select owner, lease_until from curfew.timeouts where id = $1::text for update",
 };
 
+/** Who holds timeouts, which are held until the transaction ends, in the order of their ids. $1 ids. */
+export const HOLD_TIMEOUTS: Statement = {
+  name: "hold_timeouts",
+  text: `
+select id, owner, lease_until from curfew.timeouts where id = any($1::text[]) order by id for update`,
+};
+
 /** Frees leases that have run out. $1 now, $2 limit. Gives one row each. */
 export const REAP: Statement = {
   name: "reap",
@@ -147,6 +154,12 @@ const LEASED = "coalesce(lease_until > $1::bigint, false)::int";
 export const CANCEL_ID: Statement = {
   name: "cancel_id",
   text: `delete from curfew.timeouts where id = $2::text returning ${LEASED}`,
+};
+
+/** $1 now, $2 ids. Gives id, and 1 for what somebody holds. */
+export const CANCEL_IDS: Statement = {
+  name: "cancel_ids",
+  text: `delete from curfew.timeouts where id = any($2::text[]) returning id, ${LEASED}`,
 };
 
 /** $1 now, $2 saga. */

@@ -8,6 +8,7 @@ import type {
   Revoked,
   Which,
 } from "../../ports/timeouts.ts";
+import type { SqlRow } from "../sql/row-codec.ts";
 import { cancelValues, timeoutValues } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
@@ -101,14 +102,18 @@ async function writeHeld<Item extends HeldTimeout>(
   );
 }
 
-type Lease = { readonly owner: Owner | null; readonly leaseUntil: Instant | null };
+export type Lease = { readonly owner: Owner | null; readonly leaseUntil: Instant | null };
 
 async function leasesOf(
   runner: Runner,
   items: readonly HeldTimeout[],
 ): Promise<ReadonlyMap<TimeoutId, Lease>> {
   if (items.length === 0) return new Map();
-  const rows = await runner.run(LEASES_OF, [textArray(items, ({ id }) => id)]);
+  return leasesIn(await runner.run(LEASES_OF, [textArray(items, ({ id }) => id)]));
+}
+
+/** Leases from rows of id, owner and lease_until. */
+export function leasesIn(rows: readonly SqlRow[]): ReadonlyMap<TimeoutId, Lease> {
   return new Map(
     rows.map(([id, owner, leaseUntil]) => [
       id as TimeoutId,

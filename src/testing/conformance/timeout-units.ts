@@ -147,6 +147,7 @@ const effects: ConformanceCase[] = [
       assert.equal(refused((await bed.commit(handled("t", owner, 0)))[0]).because, "lapsed");
     },
   },
+  { name: "steps of many sagas in one call: each is all or nothing, and none hurts another", run: manySteps },
   {
     name: "a revoke and the handler race: exactly one of them counts",
     timeout: 60_000,
@@ -169,6 +170,57 @@ const effects: ConformanceCase[] = [
     },
   },
 ];
+
+/** Twenty sagas at once, as a busy engine commits them: every fourth has moved on, and every fifth has lost its lease. */
+async function manySteps(bed: TestBed): Promise<void> {
+  const { timeouts } = bed.store;
+  const names = times(20, (index) => `s${String(index).padStart(2, "0")}`);
+  const at = { destination: "kit", dueAt: bed.now };
+  await timeouts.insert(
+    names.map((id) => ({ id, ...at })),
+    { now: bed.now },
+  );
+  const owner = bed.nextId();
+  await timeouts.claimDue({ now: bed.now, leaseUntil: bed.now + 60_000, owner });
+  const later = { destination: "kit", dueAt: bed.now + 5_000 };
+  await timeouts.insert(
+    names.map((id) => ({ id: `${id} old`, ...later, saga: ["saga", id] as const, key: "key" })),
+    { now: bed.now },
+  );
+  const units = names.map((id, index): Unit => {
+    const saga: RecordKey = ["saga", id];
+    return {
+      when: [
+        { record: saga, version: index % 4 === 3 ? 5 : 0 },
+        { timeout: id, owner: index % 5 === 4 ? "nobody" : owner },
+      ],
+      effects: [
+        { put: saga, body: index, wakeAt: null },
+        { remove: id },
+        { request: { id: `${id} new`, ...later, saga, key: "key" } },
+        { revoke: { id: `${id} gone` } },
+        { enqueue: bed.job({ queue: "steps" }) },
+        { event: id },
+      ],
+    };
+  });
+  const outcomes = await bed.store.commit(units, { now: bed.now });
+  const isDone = (index: number) => index % 4 !== 3 && index % 5 !== 4;
+  for (const [index, outcome] of outcomes.entries()) {
+    if (isDone(index)) assert.deepEqual(outcome, { ok: true, revoked: [{ pending: 0, leased: 0 }] });
+    else assert.equal(refused(outcome).because, index % 4 === 3 ? "conflict" : "lapsed");
+  }
+  const left = names.flatMap((id, index) => (isDone(index) ? [`${id} new`] : [id, `${id} old`]));
+  assert.deepEqual(idsOf(await list(bed)), left);
+  const done = names.filter((_, index) => isDone(index));
+  const records = await bed.store.records.list("saga", null, 100);
+  assert.deepEqual(
+    records.map(({ key, version }) => [key[1], version]),
+    done.map((id) => [id, 1]),
+  );
+  assert.equal((await bed.store.inspect.depth("steps")).available, done.length);
+  assert.deepEqual((await bed.store.inspect.events(null, 100)).events, done);
+}
 
 async function revokeRaces(bed: TestBed): Promise<void> {
   const [one, other] = (await bed.handles(2)) as [Store, Store];
