@@ -71,6 +71,11 @@ export function correlationFields(plan: SagaPlan, name: string, message: unknown
       return Reflect.get(target, property);
     },
   });
-  plan.correlate[name]?.(watched as never);
+  try {
+    plan.correlate[name]?.(watched as never);
+  } catch {
+    // Objects with private fields cannot be watched; `identify` does for them what this would.
+    return [];
+  }
   return [...read].filter((field) => String((message as Record<string, unknown>)[field]) === id);
 }

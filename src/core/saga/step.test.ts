@@ -238,6 +238,24 @@ describe("SEMANTICS 7.6: the identity of a saga does not change", () => {
     expect((await run(changed, record, paid)).kind).toBe("stepped");
   });
 
+  it("a message that cannot be watched starts its saga all the same", async () => {
+    class Parsed {
+      readonly #orderId: string;
+      constructor(orderId: string) {
+        this.#orderId = orderId;
+      }
+      get orderId(): string {
+        return this.#orderId;
+      }
+    }
+    const messages = {
+      placed: z.object({ orderId: z.string() }).transform(({ orderId }) => new Parsed(orderId)),
+      paid: z.object({ orderId: z.string() }),
+    };
+    const record = await begun(sagaThat(() => ({ orderId: "o-1", notes: [] }), { messages }));
+    expect(record.state).toEqual({ orderId: "o-1", notes: [] });
+  });
+
   it("identify reads it off any state, at the start too", async () => {
     const state = z.object({ of: z.string() });
     const make = (of: string) => sagaThat(() => ({ of }), { state, identify: (s: { of: string }) => s.of });
