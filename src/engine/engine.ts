@@ -27,6 +27,7 @@ import {
 import type { System } from "../ports/system.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
 import { EngineClock } from "./clock.ts";
+import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
 import { JobHandle } from "./handle.ts";
@@ -143,6 +144,7 @@ export class Engine implements AsyncDisposable {
         rung,
         counters: new Counters(),
         waiters: new Waiters(),
+        committer: new Committer({ store, clock }),
         random: system.random,
         nextId: createIdSource(() => clock.now(), system.fill),
         documentLimit,

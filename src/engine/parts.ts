@@ -7,6 +7,7 @@ import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import type { EventBus } from "./bus.ts";
 import type { EngineClock } from "./clock.ts";
+import type { Committer } from "./committer.ts";
 import type { Counters } from "./counters.ts";
 import type { QueueSettings } from "./queue-settings.ts";
 import type { Waiters } from "./waiters.ts";
@@ -26,6 +27,8 @@ export interface Parts {
   /** The engine's own rung (SEMANTICS 2). */
   readonly rung: Rung;
   readonly documentLimit: number;
+  /** Commits what deliveries of timeouts write, many at once. */
+  readonly committer: Committer;
   /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
   readonly patience: number;
   /** Reports a failing store once per call; loops and writers go on by themselves. */

@@ -72,13 +72,13 @@ export async function deliver(
     }
     const now = parts.clock.now();
     const unit = unitOf(plan, saga, loaded, outcome, row, hold, now, parts.nextId);
-    const [answer] = await parts.store.commit([unit], { now });
-    if (answer?.ok) {
+    const answer = await parts.committer.commit(unit);
+    if (answer.ok) {
       follow(parts, saga, event, outcome, answer.revoked ?? []);
       return "done";
     }
     // The lease ran out during the step: another process has the row or will have it, and nothing of this step counts.
-    if (answer?.because === "lapsed") {
+    if (answer.because === "lapsed") {
       parts.counters.sagas.add("lapsed");
       return "done";
     }

@@ -2,7 +2,7 @@ import { type NewJob, type Stencil, stamp } from "../../core/job/envelope.ts";
 import { rankOf } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
-import type { Store } from "../../ports/store.ts";
+import type { Committer } from "../committer.ts";
 import type { Delivery, Destination, Hold } from "../destination.ts";
 
 /** Every engine serves it, so the job is enqueued whoever is running. */
@@ -14,7 +14,7 @@ export function jobPayload(stencil: Stencil, payload: string, nextId: () => stri
 }
 
 interface JobParts {
-  readonly store: Store;
+  readonly committer: Committer;
   readonly clock: { now(): Instant };
 }
 
@@ -27,13 +27,12 @@ export class JobDestination implements Destination {
   }
 
   async deliver(row: TimeoutRow, { owner }: Hold): Promise<Delivery> {
-    const { store, clock } = this.#parts;
-    const now = clock.now();
-    const job = createdAt(JSON.parse(row.payload ?? "null") as NewJob, now);
-    await store.commit(
-      [{ when: [{ timeout: row.id, owner }], effects: [{ enqueue: job }, { remove: row.id }] }],
-      { now },
-    );
+    const { committer, clock } = this.#parts;
+    const job = createdAt(JSON.parse(row.payload ?? "null") as NewJob, clock.now());
+    await committer.commit({
+      when: [{ timeout: row.id, owner }],
+      effects: [{ enqueue: job }, { remove: row.id }],
+    });
     // A unit that was refused had lost its lease: whoever has the timeout now enqueues the job.
     return "done";
   }
