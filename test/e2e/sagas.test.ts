@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "better-sqlite3";
+import pg from "pg";
 import { afterAll, describe, expect, inject, it } from "vitest";
 import { createMemoryStore, type Engine, openEngine, type Store } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
@@ -118,4 +120,49 @@ describe("SEMANTICS 7.4: processes that are killed in the middle of steps", () =
       await engine.close();
     },
   );
+});
+
+/** A connection of the caller's own to the database of an engine. */
+interface OwnConnection {
+  readonly tx: unknown;
+  run(sql: string): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+async function ownSqlite(address: string): Promise<OwnConnection> {
+  const tx = new Database(address.slice("sqlite:".length));
+  return { tx, run: async (sql) => tx.exec(sql), close: async () => void tx.close() };
+}
+
+async function ownPostgres(address: string): Promise<OwnConnection> {
+  const tx = new pg.Client({ connectionString: address });
+  await tx.connect();
+  return { tx, run: (sql) => tx.query(sql), close: () => tx.end() };
+}
+
+describe("a message sent in a transaction of the caller's own", () => {
+  it.each([
+    ["SQLite", sqliteAddress, ownSqlite],
+    ["PostgreSQL", postgresAddress, ownPostgres],
+  ] as const)("%s: exists if and only if the transaction commits", async (_name, addressOf, connect) => {
+    const address = await addressOf();
+    const engine = await openEngine({ store: address });
+    const own = await connect(address);
+    for (const [nth, end] of [
+      [0, "rollback"],
+      [1, "commit"],
+    ] as const) {
+      await own.run("begin");
+      await engine.send(logSaga, "told", { id: "a", nth }, { tx: own.tx });
+      await own.run(end);
+    }
+    await own.close();
+    const rung = new Promise<void>((resolve) =>
+      engine.on("saga.handled", ({ event }) => event.name === "rung" && resolve()),
+    );
+    engine.host([logSaga]);
+    await rung;
+    expect((await engine.saga(logSaga, "a").load())?.state).toEqual({ id: "a", told: [1], rung: [1] });
+    await engine.close();
+  });
 });
