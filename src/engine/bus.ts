@@ -3,6 +3,8 @@ import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
+import type { TimeoutEventDetail, TimeoutEventName } from "./dispatch/events.ts";
+import type { SagaEventDetail, SagaEventName } from "./sagas/events.ts";
 
 /** What every event about one job carries. */
 export interface JobEventDetail {
@@ -77,6 +79,8 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "sandbox.broken": SandboxDetail;
   readonly "sandbox.mended": SandboxDetail;
   readonly "store.error": StoreErrorDetail;
+} & { readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name } } & {
+  readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
 };
 
 export type EngineEventName = keyof EngineEvents;
@@ -89,6 +93,15 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "sandbox.broken": true,
   "sandbox.mended": true,
   "store.error": true,
+  "saga.started": true,
+  "saga.handled": true,
+  "saga.completed": true,
+  "saga.ignored": true,
+  "saga.not_found": true,
+  "saga.failed": true,
+  "timeout.sent": true,
+  "timeout.failed": true,
+  "timeout.dead": true,
 };
 const EVENT_NAMES: ReadonlySet<string> = new Set([
   ...LIFECYCLE_EVENTS,

@@ -2,6 +2,7 @@ import type { JobRow, TimeoutKind } from "../core/job/job.ts";
 import type { LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import { Histogram, type HistogramSnapshot } from "./histogram.ts";
+import { SagaCounters, type SagaCounts } from "./sagas/saga-counters.ts";
 import { OTHER, Tallies, type Tally } from "./tallies.ts";
 
 /** Upper bounds of the lateness histogram in milliseconds; the last bucket takes the rest. */
@@ -38,13 +39,14 @@ export interface CounterSnapshot {
   readonly ignored: number;
   readonly released: number;
   readonly timeouts: readonly TimeoutCount[];
+  readonly sagas: SagaCounts;
   /** How late deadlines fired: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
   readonly lateness: HistogramSnapshot;
   /** Per type and queue; beyond the first 500 pairs everything is counted under "other". */
   readonly tallies: readonly Tally[];
 }
 
-type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness" | "tallies">;
+type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness" | "tallies" | "sagas">;
 
 /** Types and queues come from whoever enqueues, so what is counted by them is bounded. */
 const MOST_PAIRS = 500;
@@ -74,6 +76,7 @@ function countedKind(event: LifecycleEvent): CountedKind | undefined {
 
 /** Counts of this process since it started; a metrics endpoint reads them, nothing depends on them. */
 export class Counters {
+  readonly sagas = new SagaCounters();
   readonly #simple: Record<SimpleCounter, number> = {
     enqueued: 0,
     started: 0,
@@ -141,6 +144,7 @@ export class Counters {
   snapshot(): CounterSnapshot {
     return {
       ...this.#simple,
+      sagas: this.sagas.snapshot(),
       timeouts: [...this.#timeouts.values()].map((entry) => ({ ...entry })),
       lateness: this.#lateness.snapshot(),
       tallies: this.#tallies.snapshot(),

@@ -7,6 +7,7 @@ import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import type { EventBus } from "./bus.ts";
 import type { EngineClock } from "./clock.ts";
+import type { Committer } from "./committer.ts";
 import type { Counters } from "./counters.ts";
 import type { QueueSettings } from "./queue-settings.ts";
 import type { Waiters } from "./waiters.ts";
@@ -36,6 +37,10 @@ export interface Parts extends AttemptParts {
   readonly counters: Counters;
   readonly queues: QueueSettings;
   readonly waiters: Waiters;
+  /** Commits what deliveries of timeouts write, many at once. */
+  readonly committer: Committer;
+  /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
+  readonly patience: number;
   readonly random: Random;
   readonly nextId: () => JobId;
   /** The engine's own rung (SEMANTICS 2). */

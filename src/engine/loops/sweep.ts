@@ -68,7 +68,7 @@ export class SweepLoop {
   }
 
   async #sweep(meanwhile: { readonly wakeAt: Instant | null }): Promise<number> {
-    const { clock, store, random } = this.#parts;
+    const { clock, store, random, patience } = this.#parts;
     const now = clock.now();
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
@@ -78,7 +78,7 @@ export class SweepLoop {
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
-    return Math.min(Math.max(rest, SHORTEST), POLL * (0.75 + 0.5 * random()));
+    return Math.min(Math.max(rest, SHORTEST), POLL * patience * (0.75 + 0.5 * random()));
   }
 
   /** Answers when the first of the judged rows wants to be looked at again. */
@@ -141,11 +141,12 @@ export class SweepLoop {
     );
   }
 
-  /** Workers that were never heard of again; other kinds of records are not looked at here yet. */
+  /** Workers that were never heard of again, completed sagas whose time is over, and replies that nobody fetched. */
   async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
-    const gone = records.filter(
-      ({ key, body }) => key[0] === "worker" && (body as { seenAt: number }).seenAt + HOLD < now,
-    );
+    const gone = records.filter(({ key, body }) => {
+      if (key[0] === "worker") return (body as { seenAt: number }).seenAt + HOLD < now;
+      return key[0] === "saga" || key[0] === "reply";
+    });
     if (gone.length === 0) return;
     const units = gone.map(
       ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),

@@ -11,6 +11,7 @@ import { createLanes, MOST_CONNECTIONS } from "./lanes.ts";
 import { checkDurability, migrate } from "./migrate.ts";
 import { createRecordStore } from "./record-store.ts";
 import { CLOCK } from "./statements.ts";
+import { createTimeoutStore } from "./timeout-store.ts";
 import { createTransactions } from "./transactions.ts";
 
 export interface PostgresStoreOptions {
@@ -54,6 +55,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(lanes, channel, transactions),
     records: createRecordStore(lanes.write, () => channel.assertOpen()),
+    timeouts: createTimeoutStore(lanes, channel, transactions),
     inspect: createInspector(lanes.desk, system),
     async clock() {
       return (await lanes.write.run(CLOCK))[0]?.[0] as number;
