@@ -5,7 +5,14 @@
  */
 import { loadavg } from "node:os";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { type EngineEvents, openEngine, processor, type SandboxOptions, sandboxed } from "../src/index.ts";
+import {
+  type EngineEvents,
+  openEngine,
+  processor,
+  type SandboxOptions,
+  sandboxed,
+  silentLogger,
+} from "../src/index.ts";
 import { act } from "../test/e2e/sandbox/jobs.ts";
 
 const KILLS = Number(process.argv[2] ?? 200);
@@ -30,7 +37,7 @@ async function measureLag(work: () => Promise<unknown>): Promise<string> {
 }
 
 async function kills(name: string, kind: NonNullable<SandboxOptions["kind"]>): Promise<void> {
-  await using engine = await openEngine({ store: "memory:" });
+  await using engine = await openEngine({ store: "memory:", logger: silentLogger });
   engine.work({
     queues: { default: { concurrency: 4 } },
     processors: [sandboxed(act, module, { kind, spare: 4, size: 8 })],
@@ -63,7 +70,7 @@ async function kills(name: string, kind: NonNullable<SandboxOptions["kind"]>): P
 }
 
 async function overhead(name: string, options: SandboxOptions | undefined): Promise<void> {
-  await using engine = await openEngine({ store: "memory:" });
+  await using engine = await openEngine({ store: "memory:", logger: silentLogger });
   const took: number[] = [];
   const whole: number[] = [];
   engine.work({
@@ -94,7 +101,7 @@ async function overhead(name: string, options: SandboxOptions | undefined): Prom
 async function coldStart(kind: NonNullable<SandboxOptions["kind"]>): Promise<void> {
   const took: number[] = [];
   for (let start = 0; start < COLD; start++) {
-    await using engine = await openEngine({ store: "memory:" });
+    await using engine = await openEngine({ store: "memory:", logger: silentLogger });
     const began = performance.now();
     engine.work({ processors: [sandboxed(act, module, { kind })] });
     const job = await engine.enqueue(act, { name: "noop", argument: null });

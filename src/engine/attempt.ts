@@ -191,8 +191,9 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   #threw(error: unknown): void {
     this.#ended();
-    if (this.#isOver || this.#isForced) this.#ignored();
-    else this.#fail(error);
+    if (!this.#isOver && !this.#isForced) this.#fail(error);
+    // The end of a sandbox that was ended by force is no late report.
+    else if (!this.#sandbox) this.#ignored();
   }
 
   #ignored(): void {

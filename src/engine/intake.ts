@@ -129,7 +129,7 @@ export class Intake {
       for (const entry of entries) entry.reject(new EnqueueFailedError(entry.jobs, error));
       return;
     }
-    this.#notice(jobs, answers);
+    this.notice(jobs, answers);
     let from = 0;
     for (const entry of entries) {
       entry.resolve(answers.slice(from, from + entry.jobs.length));
@@ -158,12 +158,13 @@ export class Intake {
     }
   }
 
-  #notice(jobs: readonly NewJob[], answers: readonly Enqueued[]): void {
+  /** Counts and tells of jobs that are durable now; a commit that says nothing of each has created them all. */
+  notice(jobs: readonly NewJob[], answers?: readonly Enqueued[]): void {
     const { bus, counters, wakeSweepAt } = this.#parts;
     let wakeAt = Number.POSITIVE_INFINITY;
     const wants = bus.wants("job.enqueued") || bus.wants("job.scheduled");
     for (let index = 0; index < jobs.length; index++) {
-      if (answers[index] !== "created") continue;
+      if (answers && answers[index] !== "created") continue;
       const job = jobs[index] as NewJob;
       counters.enqueued(job.type, job.queue);
       if (job.image.wakeAt !== null && job.image.wakeAt < wakeAt) wakeAt = job.image.wakeAt;

@@ -42,8 +42,6 @@ const MOST_AHEAD = 2 * CLAIM_BATCH;
 /** A claim is entered only if it was confirmed within this time: what was cancelled before that is never entered. */
 const CONFIRMED_WITHIN = 250;
 const HELD_AT_MOST = 1_000;
-/** A job whose sandbox is not ready by then goes to whoever has one. */
-const WAITS_AT_MOST = 5_000;
 const POLL = 1_000;
 
 /** One queue of a worker: its slots, the jobs it holds for them, and the loop that claims more. */
@@ -149,7 +147,8 @@ export class Lane {
   }
 
   #pollDelay(): number {
-    return POLL * (0.75 + 0.5 * this.#host.parts.random());
+    const { patience, random } = this.#host.parts;
+    return POLL * patience * (0.75 + 0.5 * random());
   }
 
   /** Enters held jobs into free slots. A handler that ends at once frees its slot from within, so the loop is not re-entered. */
@@ -181,10 +180,9 @@ export class Lane {
     }
   }
 
-  /** The claim has to last until the handler is entered, so only half of it is spent on waiting. */
+  /** The claim has to last until the handler is entered, so half of it may be spent on waiting. */
   #patience({ stallAt }: JobRow): number {
-    if (stallAt === null) return WAITS_AT_MOST;
-    return Math.min(WAITS_AT_MOST, (stallAt - this.#host.parts.clock.upper()) / 2);
+    return (stallAt === null ? CLAIM_LEASE : stallAt - this.#host.parts.clock.upper()) / 2;
   }
 
   /** Its sandbox is ready: to the head of the line, where the claim is confirmed before it is entered. */

@@ -66,8 +66,7 @@ interface GateParts {
  */
 export function createGate(options: GateOptions, { system, now }: GateParts): Gate {
   const { keys } = options;
-  const keyring =
-    keys === undefined || keys instanceof Keyring ? keys : new Keyring(keys, { fill: system.fill, now });
+  const keyring = keys === undefined || keys instanceof Keyring ? keys : new Keyring(keys, { now });
   const limits = checkLimits(options.limits);
   const origins = checkOrigins(options.cors);
   const requestId = createRequestIds(system.fill);

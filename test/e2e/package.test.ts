@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { copyFile, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -24,9 +24,13 @@ beforeAll(async () => {
   const installed = join(user, "node_modules/curfew");
   await mkdir(installed, { recursive: true });
   await run("tar", ["xzf", join(built, filename), "-C", installed, "--strip-components=1"]);
-  // Everything else that a user has installed beside it; a registry is not asked.
-  for (const name of ["zod", "pg", "better-sqlite3", "@types"])
-    await symlink(join(root, "node_modules", name), join(user, "node_modules", name));
+  // What npm would install with it, and what this user has besides; a registry is not asked.
+  const { dependencies } = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  for (const name of new Set([...Object.keys(dependencies), "zod", "@types/node"])) {
+    const link = join(user, "node_modules", name);
+    await mkdir(dirname(link), { recursive: true });
+    await symlink(join(root, "node_modules", name), link);
+  }
   await cp(join(import.meta.dirname, "package"), join(user, "source"), { recursive: true });
   await writeFile(join(user, "package.json"), '{ "type": "module" }');
   await writeFile(

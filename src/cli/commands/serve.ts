@@ -30,6 +30,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const stopped = onStop(output);
   const keys = options.keys === undefined ? undefined : await readKeyFile(options.keys);
   const engine = await openEngine({ store: options.store, logger: output.logger });
+  const drain = options.drain as Duration;
+  let listening: Listening | undefined;
+  let worker: ReturnType<typeof engine.work> | undefined;
   try {
     logEvents(engine, output.logger, options.logLevel === "debug");
     const keyring = keys && new Keyring(keys, { now: () => engine.now() });
@@ -41,14 +44,15 @@ export async function serve(options: ServeOptions): Promise<void> {
       ...(options.rate !== undefined && { limits: { rate: options.rate } }),
       ...(options.conformance && { conformance: true }),
     });
-    const listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
-    if (work) engine.work(work);
+    listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
+    worker = work && engine.work(work);
     if (keyring && options.keys !== undefined) rereadOnHangUp(keyring, options.keys, output);
     greet(output, options, listening, work);
     await stopped;
-    await listening.close();
   } finally {
-    await engine.close({ drain: options.drain as Duration });
+    // No job is claimed any more while requests under way get their answers.
+    await Promise.all([listening?.close(), worker?.close({ drain })]);
+    await engine.close({ drain });
   }
   output.say("Stopped.", {}, "stopped");
 }

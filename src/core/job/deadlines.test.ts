@@ -5,6 +5,7 @@ import { earlier, type Instant } from "../time.ts";
 import {
   activeWakeAt,
   attemptLimits,
+  deadlineBehind,
   isVisibilityTimeout,
   longestSilence,
   SWEEP_MARGIN,
@@ -112,6 +113,32 @@ describe("silence", () => {
     expect(softKind({ softAt: 5, totalAt: 6 })).toBe("execution");
     expect(softKind({ softAt: 5, totalAt: null })).toBe("execution");
     expect(softKind({ softAt: null, totalAt: null })).toBe("execution");
+  });
+});
+
+describe("the deadline behind a verdict", () => {
+  const job = {
+    startedAt: T0,
+    hardAt: at("30s"),
+    stallAt: at("20s"),
+    heartbeat: 20_000,
+    waitAt: at("5s"),
+    totalAt: at("1m"),
+  };
+
+  it.each<[string | undefined, Partial<Record<keyof typeof job, Instant | null>>, Instant | null]>([
+    ["job.ttl_expired", { startedAt: null }, at("5s")],
+    ["job.total_timeout", { startedAt: null }, at("1m")],
+    ["job.timeout", { stallAt: at("50s") }, at("30s")],
+    ["job.total_timeout", { stallAt: at("50s") }, at("30s")],
+    ["job.timeout", {}, at("20s")],
+    ["job.stalled", {}, at("20s")],
+    ["job.stalled", { stallAt: null }, at("25s")],
+    ["job.visibility_timeout", {}, at("20s")],
+    ["job.struck", {}, null],
+    [undefined, {}, null],
+  ])("of %s", (event, change, deadline) => {
+    expect(deadlineBehind(event, { ...job, ...change }, at("5s"))).toBe(deadline);
   });
 });
 

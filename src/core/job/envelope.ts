@@ -28,6 +28,7 @@ import {
   resolveBudgets,
   resolveField,
   resolveFields,
+  saysAnything,
 } from "./policy.ts";
 
 /** What a single enqueue may say on top of the definition. */
@@ -178,7 +179,9 @@ function newStencil<Input>(
   const isScheduled = dueAt > now;
   const state = context.isPending ? "pending" : isScheduled ? "scheduled" : "available";
   const rank = rankOf(priority, dueAt);
-  const heartbeat = resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value;
+  const heartbeat = saysAnything(rungs, "timeouts")
+    ? resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value
+    : null;
   const { waitAt, totalAt } = budgets;
   return {
     id: said.id === undefined ? undefined : checkId(said.id),
@@ -223,6 +226,8 @@ function startOf(said: EnqueueOptions, now: Instant): Instant {
   return said.at === undefined ? now : Math.max(now, parseInstant(said.at, "options.at"));
 }
 
+const NO_BUDGETS = { waitAt: null, totalAt: null, kept: {} };
+
 type KeptBudgets = Pick<
   JobOptions,
   "wait" | "waitFrom" | "total" | "totalFrom" | "expiresAt" | "inheritedFrom"
@@ -236,6 +241,7 @@ function fixBudgets(
   dueAt: Instant,
   parent: EnqueueContext["parent"],
 ): { waitAt: Instant | null; totalAt: Instant | null; kept: KeptBudgets } {
+  if (said.expiresAt === undefined && !parent && !saysAnything(rungs, "timeouts")) return NO_BUDGETS;
   const { wait, total } = resolveBudgets(rungs);
   const expiresAt = said.expiresAt === undefined ? null : parseInstant(said.expiresAt, "options.expiresAt");
   const waitAt = earlier(wait.value === null ? null : now + wait.value, expiresAt);
@@ -266,7 +272,8 @@ function refuseNeverRuns(endsAt: Instant | null, dueAt: Instant, now: Instant, f
   throw refuse(
     "never_runs",
     field,
-    formatDuration(Math.max(0, endsAt - now)),
+    // An instant is named as one: a past one has no length that anybody wrote.
+    field === "expiresAt" ? new Date(endsAt).toISOString() : formatDuration(endsAt - now),
     `${start}: lengthen ${field} or start it earlier`,
   );
 }
@@ -277,14 +284,18 @@ function keptOptions(
   enqueue: Rung,
   rungs: Rungs,
   budgets: KeptBudgets,
-  { visibility, wire }: EnqueueContext,
+  context: EnqueueContext,
 ): JobOptions | null {
+  if (!saysAnything(rungs, "retry") && !saysAnything(rungs, "retention")) {
+    const kept = { ...plainOptions(said, enqueue, context), ...budgets };
+    return isEmpty(kept) ? null : kept;
+  }
   const { onExhausted, retention } = resolveFields(rungs);
   const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
     (field) => field.rung !== "built-in",
   );
   const kept: JobOptions = {
-    ...(Object.keys(enqueue).length > 0 && { rung: enqueue }),
+    ...plainOptions(said, enqueue, context),
     ...budgets,
     ...(onExhausted.value !== "discard" && { onExhausted: onExhausted.value }),
     ...(isRetained && {
@@ -294,11 +305,22 @@ function keptOptions(
         cancelled: retention.cancelled.value,
       },
     }),
+  };
+  return isEmpty(kept) ? null : kept;
+}
+
+function plainOptions(said: EnqueueOptions, enqueue: Rung, { visibility, wire }: EnqueueContext): JobOptions {
+  return {
+    ...(!isEmpty(enqueue) && { rung: enqueue }),
     ...(said.meta !== undefined && { meta: copyMeta(said.meta) }),
     ...(visibility !== undefined && { visibility }),
     ...(wire !== undefined && { wire }),
   };
-  return Object.keys(kept).length > 0 ? kept : null;
+}
+
+function isEmpty(value: object): boolean {
+  for (const _name in value) return false;
+  return true;
 }
 
 function copyMeta(meta: EnqueueOptions["meta"]): NonNullable<EnqueueOptions["meta"]> {

@@ -20,12 +20,13 @@ export class Transactions {
     this.#channel = channel;
   }
 
-  /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns. */
+  /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns unless relaxed. */
   async run<Item, Answer>(
     items: readonly Item[],
     textOf: (item: Item) => number,
     tx: unknown,
     work: (session: Session, items: readonly Item[], hints: HintBatch) => Answer[],
+    relaxed = false,
   ): Promise<Answer[]> {
     this.#connection.assertOpen();
     if (tx !== undefined) {
@@ -43,12 +44,12 @@ export class Transactions {
         (session, hints) => work(session, batch, hints),
         () => {
           // A lone transaction, as most are: the disk begins at once, and not after a turn of the event loop.
-          synced = batch === items ? this.#connection.synced() : undefined;
+          synced = batch === items && !relaxed ? this.#connection.synced() : undefined;
           synced?.catch(ignore);
         },
       ),
     );
-    await (synced ?? this.#connection.synced());
+    if (!relaxed) await (synced ?? this.#connection.synced());
     return answers;
   }
 

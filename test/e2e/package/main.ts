@@ -1,12 +1,12 @@
 /** What a user of the package writes: compiled and as it is, with sandboxes as processes and as threads. */
-import { openEngine, sandboxed } from "curfew";
+import { openEngine, sandboxed, silentLogger } from "curfew";
 import { work } from "./jobs.ts";
 
 const module = new URL(import.meta.url.endsWith(".ts") ? "./work.ts" : "./work.js", import.meta.url);
 const at = "2030-05-06T00:00:00Z";
 
 for (const kind of ["process", "thread"] as const) {
-  await using engine = await openEngine({ store: "memory:" });
+  await using engine = await openEngine({ store: "memory:", logger: silentLogger });
   engine.work({ processors: [sandboxed(work, module, { kind, memory: "128mb" })] });
   const done = await engine.enqueue(work, { isStuck: false, at });
   const result = await done.result({ within: "30s" });
