@@ -337,12 +337,6 @@ export const DATA_VERSION = "pragma data_version";
 /** How long the log is and how much of it is in the file already, in pages. Gives 0, all, done. */
 export const LOG_SIZE = "pragma wal_checkpoint(noop)";
 
-/** Brings as much of the log into the file as nobody reads or writes, and waits for nobody. Gives what LOG_SIZE does. */
-export const CHECKPOINT = "pragma wal_checkpoint(passive)";
-
-/** Brings all of it, keeping writers off, so that the next one begins the log anew. */
-export const RESTART_LOG = "pragma wal_checkpoint(restart)";
-
 /** Takes the id a stretch begins after and its length less one. Gives the last id of the stretch, if it is that long. */
 export const STRETCH_END = "select id from curfew_jobs where id > ? order by id limit 1 offset ?";
 /** STRETCH_END for finished jobs. */
