@@ -1,17 +1,21 @@
-import { CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
+import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { RungOptions } from "./core/job/policy.ts";
+import { refuseOldNode } from "./core/node-version.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
+import { consoleLogger } from "./engine/console-logger.ts";
 import { Engine } from "./engine/engine.ts";
 import { realSystem } from "./engine/system.ts";
-import { type Logger, silentLogger } from "./ports/log.ts";
+import type { Logger } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
+import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
 export interface OpenOptions extends RungOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
   readonly store: string | Store;
+  /** Where warnings and errors go; pino, winston and the like fit. Default: a line each on standard error. */
   readonly logger?: Logger;
   /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
   readonly openWithin?: Duration;
@@ -19,6 +23,8 @@ export interface OpenOptions extends RungOptions {
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** How long the events that a server writes are kept. Default 1 day. */
+  readonly keepEvents?: Duration;
   /**
    * How long a due timeout or message for a saga is held by a process that may have died, before another takes it; slow
    * handlers renew it. Default 5 min.
@@ -32,6 +38,7 @@ const KEYS = [
   "openWithin",
   "system",
   "documentLimit",
+  "keepEvents",
   "timeoutLease",
   "timeouts",
   "retry",
@@ -46,7 +53,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
   const zoneData = process.versions.tz;
-  const { store: address, openWithin, system = realSystem, logger = silentLogger, ...rest } = options;
+  const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
     return Engine.open({ ...rest, store: address, system, logger, zoneData });
@@ -63,6 +70,12 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     }
   };
   return patiently(open, within, system, logger);
+}
+
+/** The real system, with the clock that it shares with all processes of this machine where there is one. */
+export function onThisMachine(): System {
+  const machine = machineClock();
+  return machine ? { ...realSystem, machine } : realSystem;
 }
 
 /** Drivers are loaded when an address names them, so nobody pays for a database they do not use. */
@@ -144,17 +157,7 @@ export function unknownStore(address: unknown): CurfewError {
   return refuse("unknown_store", "store", shown, 'write "memory:", "sqlite:path" or "postgres://…"');
 }
 
-function hidePassword(address: string): string {
+/** An address as it may be shown: without the password in it. */
+export function hidePassword(address: string): string {
   return address.replace(/\/\/[^@/]*@/, "//***@");
-}
-
-const OLDEST = [22, 14] as const;
-
-export function refuseOldNode(version: string): void {
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
-  throw new CurfewError(
-    "unsupported_node",
-    `curfew needs Node ${OLDEST.join(".")} or newer; this is Node ${version}`,
-  );
 }

@@ -1,9 +1,10 @@
 import { refuseUnknownKeys } from "./core/errors.ts";
 import { createIdSource } from "./core/ids.ts";
+import { refuseOldNode } from "./core/node-version.ts";
 import { type Duration, type Instant, parseDuration } from "./core/time.ts";
 import { checkClaimLimit } from "./core/timeout/timeout.ts";
 import { EngineClock } from "./engine/clock.ts";
-import { realSystem } from "./engine/system.ts";
+import { consoleLogger } from "./engine/console-logger.ts";
 import {
   type DueOptions,
   type DueParts,
@@ -11,8 +12,8 @@ import {
   dueTimeouts,
 } from "./engine/timeouts/due-timeouts.ts";
 import { DEFAULT_LEASES, type LeaseSettings, Timeouts } from "./engine/timeouts/timeouts.ts";
-import { OPEN_WITHIN, openStore, patiently, refuseOldNode, unknownStore } from "./open.ts";
-import { type Logger, silentLogger } from "./ports/log.ts";
+import { OPEN_WITHIN, onThisMachine, openStore, patiently, unknownStore } from "./open.ts";
+import type { Logger } from "./ports/log.ts";
 import { BATCH_LIMIT, type Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
 import type { TimeoutStore } from "./ports/timeouts.ts";
@@ -109,7 +110,7 @@ export class OpenedTimeouts extends Timeouts implements AsyncDisposable {
 export async function openTimeouts(options: OpenTimeoutsOptions): Promise<OpenedTimeouts> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
-  const { store: address, system = realSystem, logger = silentLogger } = options;
+  const { store: address, system = onThisMachine(), logger = consoleLogger() } = options;
   const lease = options.lease === undefined ? DEFAULT_LEASES.lease : parseDuration(options.lease, "lease");
   const { batch = DEFAULT_LEASES.batch } = options;
   checkClaimLimit(batch, BATCH_LIMIT, "batch");

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { refuseOldNode } from "../src/core/node-version.ts";
 import { CurfewError, openEngine } from "../src/index.ts";
-import { refuseOldNode } from "../src/open.ts";
 import type { Store } from "../src/ports/store.ts";
 
 describe("opening an engine", () => {

@@ -1,9 +1,9 @@
 /**
- * `npm start`: about 20 seconds of jobs that succeed, time out, are retried, stall, expire, are extended and cancelled.
- * `npm start -- --json` prints the events as JSON lines instead. Ctrl-C drains the worker and ends.
+ * `npm run demo`: about 20 seconds of jobs that succeed, time out, are retried, stall, expire, are extended and cancelled.
+ * `npm run demo -- --json` prints the events as JSON lines instead. Ctrl-C drains the worker and ends.
  */
 import { parseArgs } from "node:util";
-import { type Engine, type JobHandle, openEngine } from "curfew";
+import { type Engine, type JobHandle, openEngine, silentLogger } from "curfew";
 import {
   hash,
   mailing,
@@ -101,7 +101,7 @@ const CHAPTERS: readonly Chapter[] = [
   ],
 ];
 
-await using engine = await openEngine({ store: "memory:" });
+await using engine = await openEngine({ store: "memory:", logger: silentLogger });
 const screen = createScreen(() => engine.now());
 void tell();
 engine.work({

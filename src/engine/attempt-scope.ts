@@ -3,7 +3,7 @@ import type { EnqueuedJob, EnqueueOptions } from "../core/job/envelope.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
-import type { Parts } from "./parts.ts";
+import type { AttemptParts } from "./parts.ts";
 import type { AttemptContext } from "./processor.ts";
 
 /** What a scope shows of the attempt behind it. */
@@ -12,7 +12,7 @@ export interface ScopedAttempt {
   readonly signal: AbortSignal;
   /** Set once nothing that the handler does counts any more. */
   readonly refusal: Error | undefined;
-  readonly parts: Parts;
+  readonly parts: AttemptParts;
   progress(fraction: number, note: Json | undefined): void;
   checkpoint(state: Json): Promise<void>;
   beat(): void;

@@ -1,5 +1,6 @@
+import { refuse } from "../core/errors.ts";
 import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
-import type { LifecycleEvent, LifecycleEventName } from "../core/job/verdict.ts";
+import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
 import type { TimeoutEventDetail, TimeoutEventName } from "./dispatch/events.ts";
@@ -20,6 +21,10 @@ export interface JobEventDetail {
   /** Milliseconds from the start of the attempt to its verdict. */
   readonly elapsed?: number;
   readonly progress?: unknown;
+  /** Who started the attempt; with `job.started`. */
+  readonly worker?: string;
+  /** How many attempts the job has in all; with `job.retrying`. */
+  readonly maxAttempts?: number;
   /** Where the code of a sandbox hung, as far as that could be learned. */
   readonly where?: string;
 }
@@ -55,16 +60,17 @@ export interface StoreErrorDetail {
   readonly error: unknown;
 }
 
-/** Events of one job: the lifecycle, and what only the process that runs it can tell. */
-type WorkerJobEventName =
-  | "job.stuck"
-  | "job.unstuck"
-  | "job.lost"
-  | "job.killed"
-  | "job.unknown_type"
-  | "job.progress"
-  | "job.cleanup_failed";
-type JobEventNames = LifecycleEventName | WorkerJobEventName;
+/** What only the process that runs a job can tell of it. */
+const WORKER_JOB_EVENTS = [
+  "job.stuck",
+  "job.unstuck",
+  "job.lost",
+  "job.killed",
+  "job.unknown_type",
+  "job.progress",
+  "job.cleanup_failed",
+] as const;
+type JobEventNames = LifecycleEventName | (typeof WORKER_JOB_EVENTS)[number];
 
 export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & { readonly name: Name } } & {
   readonly "worker.blocked": BlockedDetail;
@@ -78,6 +84,30 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
 };
 
 export type EngineEventName = keyof EngineEvents;
+
+/** As a record, so that the compiler misses every name that is left out. */
+const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
+  "worker.blocked": true,
+  "worker.unready": true,
+  "worker.ready": true,
+  "sandbox.broken": true,
+  "sandbox.mended": true,
+  "store.error": true,
+  "saga.started": true,
+  "saga.handled": true,
+  "saga.completed": true,
+  "saga.ignored": true,
+  "saga.not_found": true,
+  "saga.failed": true,
+  "timeout.sent": true,
+  "timeout.failed": true,
+  "timeout.dead": true,
+};
+const EVENT_NAMES: ReadonlySet<string> = new Set([
+  ...LIFECYCLE_EVENTS,
+  ...WORKER_JOB_EVENTS,
+  ...Object.keys(PROCESS_EVENTS),
+]);
 export type EngineEvent = EngineEvents[EngineEventName];
 
 type Listener = (event: never) => unknown;
@@ -95,7 +125,16 @@ export class EventBus {
   }
 
   on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
+    if (!EVENT_NAMES.has(name))
+      throw refuse("invalid_option", "on", name, `use one of ${[...EVENT_NAMES].join(", ")}`);
+    if (typeof listener !== "function")
+      throw refuse("invalid_option", `on(${name})`, listener, "pass a function");
     return this.#add(name, listener as Listener);
+  }
+
+  /** Calls back for every event. */
+  onAny(listener: (event: EngineEvent) => void): () => void {
+    return this.#add("*", listener as Listener);
   }
 
   #add(name: EngineEventName | "*", listener: Listener): () => void {
@@ -140,7 +179,7 @@ export class EventBus {
     if (this.#listeners.size === 0) return;
     for (const event of events) {
       if (!this.wants(event.name)) continue;
-      this.emit({ ...this.detail(job, event.name, at), ...event } as EngineEvent);
+      this.emit({ ...this.detail(job, event.name, at), ...moreOf(job, event.name), ...event } as EngineEvent);
     }
   }
 
@@ -185,4 +224,18 @@ export class EventBus {
       signal?.removeEventListener("abort", wake);
     }
   }
+}
+
+/** What single events tell beyond what all of them do. */
+function moreOf(
+  job: JobRow,
+  name: LifecycleEventName,
+): Pick<JobEventDetail, "worker" | "maxAttempts"> | null {
+  if (name === "job.started") {
+    // A remote worker stands in the policy; the row names the engine that claimed for it.
+    const worker = job.policy?.worker ?? job.worker;
+    return worker ? { worker } : null;
+  }
+  if (name === "job.retrying" && job.policy) return { maxAttempts: job.policy.retry.attempts };
+  return null;
 }

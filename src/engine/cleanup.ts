@@ -1,16 +1,16 @@
 import { errorInput } from "../core/job/error-input.ts";
 import type { JobRow } from "../core/job/job.ts";
-import type { Parts } from "./parts.ts";
+import type { AttemptParts } from "./parts.ts";
 
 type Hook = () => void | Promise<void>;
 
 /** Hooks that run once when the signal aborts. Their end does not end the attempt, and their error is only told. */
 export class CleanupHooks {
-  readonly #parts: Parts;
+  readonly #parts: AttemptParts;
   readonly #row: () => JobRow;
   readonly #hooks: Hook[] = [];
 
-  constructor(parts: Parts, row: () => JobRow) {
+  constructor(parts: AttemptParts, row: () => JobRow) {
     this.#parts = parts;
     this.#row = row;
   }
@@ -38,7 +38,7 @@ export class CleanupHooks {
 }
 
 /** A hook's error is told and changes nothing. */
-export function cleanupFailed({ bus, clock, logger }: Parts, row: JobRow, error: unknown): void {
+export function cleanupFailed({ bus, clock, logger }: AttemptParts, row: JobRow, error: unknown): void {
   logger.warn({ job: row.id, error }, "a cleanup hook failed");
   if (!bus.wants("job.cleanup_failed")) return;
   const at = clock.now();

@@ -1,12 +1,18 @@
 import type { JobRow, TimeoutKind } from "../core/job/job.ts";
 import type { LifecycleEvent } from "../core/job/verdict.ts";
+import type { Instant } from "../core/time.ts";
+import { Histogram, type HistogramSnapshot } from "./histogram.ts";
 import { SagaCounters, type SagaCounts } from "./sagas/saga-counters.ts";
+import { OTHER, Tallies, type Tally } from "./tallies.ts";
 
 /** Upper bounds of the lateness histogram in milliseconds; the last bucket takes the rest. */
 export const LATENESS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 60_000] as const;
 
+/** A visibility timeout is none of the five, but whoever counts timeouts wants to see it beside them. */
+type CountedKind = TimeoutKind | "visibility";
+
 export interface TimeoutCount {
-  readonly kind: TimeoutKind;
+  readonly kind: CountedKind;
   readonly mode: string;
   readonly type: string;
   readonly queue: string;
@@ -29,16 +35,22 @@ export interface CounterSnapshot {
   readonly lost: number;
   /** Writes of which it cannot be known whether they counted, because the row is gone. */
   readonly unknown: number;
-  /** Hints and directives about jobs this process no longer holds. */
+  /** What handlers reported after their verdict: results, progress, checkpoints and log lines that count for nothing. */
   readonly ignored: number;
   readonly released: number;
   readonly timeouts: readonly TimeoutCount[];
   readonly sagas: SagaCounts;
   /** How late deadlines fired: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
-  readonly lateness: { readonly counts: readonly number[]; readonly sum: number; readonly total: number };
+  readonly lateness: HistogramSnapshot;
+  /** Per type and queue; beyond the first 500 pairs everything is counted under "other". */
+  readonly tallies: readonly Tally[];
 }
 
-type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness" | "sagas">;
+type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness" | "tallies" | "sagas">;
+
+/** Types and queues come from whoever enqueues, so what is counted by them is bounded. */
+const MOST_PAIRS = 500;
+const MOST_TIMEOUT_COUNTS = 2_000;
 
 const BY_EVENT: Partial<Record<LifecycleEvent["name"], SimpleCounter>> = {
   "job.started": "started",
@@ -56,6 +68,11 @@ const TIMEOUT_EVENTS: ReadonlySet<string> = new Set([
   "job.stalled",
   "job.ttl_expired",
 ]);
+
+function countedKind(event: LifecycleEvent): CountedKind | undefined {
+  if (event.name === "job.visibility_timeout") return "visibility";
+  return TIMEOUT_EVENTS.has(event.name) ? event.error?.kind : undefined;
+}
 
 /** Counts of this process since it started; a metrics endpoint reads them, nothing depends on them. */
 export class Counters {
@@ -77,42 +94,51 @@ export class Counters {
   };
   readonly #timeouts = new Map<
     string,
-    { kind: TimeoutKind; mode: string; type: string; queue: string; count: number }
+    { kind: CountedKind; mode: string; type: string; queue: string; count: number }
   >();
-  readonly #lateness: number[] = new Array(LATENESS_BOUNDS.length + 1).fill(0);
-  #latenessSum = 0;
-  #latenessTotal = 0;
+  readonly #lateness = new Histogram(LATENESS_BOUNDS);
+  readonly #tallies = new Tallies(MOST_PAIRS);
 
   add(name: SimpleCounter, count = 1): void {
     this.#simple[name] += count;
   }
 
-  /** Counts what a committed decision tells. */
-  record(job: JobRow, events: readonly LifecycleEvent[]): void {
+  enqueued(type: string, queue: string): void {
+    this.#simple.enqueued += 1;
+    this.#tallies.of(type, queue).counts.enqueued += 1;
+  }
+
+  /** Counts what a decision committed at `at` tells of a job, given as it was before. */
+  record(job: JobRow, events: readonly LifecycleEvent[], at: Instant): void {
+    const tally = this.#tallies.of(job.type, job.queue);
     for (const event of events) {
+      tally.record(job, event, at);
       const simple = BY_EVENT[event.name];
       if (simple) this.#simple[simple] += 1;
       if (event.late) this.#simple.late += 1;
-      const kind = event.error?.kind;
-      if (kind && TIMEOUT_EVENTS.has(event.name)) this.#countTimeout(job, kind);
+      const kind = countedKind(event);
+      if (kind) this.#countTimeout(job, kind);
     }
   }
 
-  #countTimeout(job: JobRow, kind: TimeoutKind): void {
+  #countTimeout(job: JobRow, kind: CountedKind): void {
     const mode = job.policy?.mode ?? "fail";
-    const key = `${kind} ${mode} ${job.type} ${job.queue}`;
-    const entry = this.#timeouts.get(key);
-    if (entry) entry.count += 1;
-    else this.#timeouts.set(key, { kind, mode, type: job.type, queue: job.queue, count: 1 });
+    const found = this.#timeouts.get(`${kind} ${mode} ${job.type} ${job.queue}`);
+    if (found) found.count += 1;
+    else if (this.#timeouts.size < MOST_TIMEOUT_COUNTS) this.#addTimeout(kind, mode, job.type, job.queue);
+    else this.#addTimeout(kind, mode, OTHER, OTHER);
+  }
+
+  #addTimeout(kind: CountedKind, mode: string, type: string, queue: string): void {
+    const key = `${kind} ${mode} ${type} ${queue}`;
+    const entry = this.#timeouts.get(key) ?? { kind, mode, type, queue, count: 0 };
+    entry.count += 1;
+    this.#timeouts.set(key, entry);
   }
 
   /** How many milliseconds after its instant a deadline fired. */
   fired(lateness: number): void {
-    let bucket = LATENESS_BOUNDS.findIndex((bound) => lateness <= bound);
-    if (bucket === -1) bucket = LATENESS_BOUNDS.length;
-    this.#lateness[bucket] = (this.#lateness[bucket] ?? 0) + 1;
-    this.#latenessSum += lateness;
-    this.#latenessTotal += 1;
+    this.#lateness.add(lateness);
   }
 
   snapshot(): CounterSnapshot {
@@ -120,7 +146,8 @@ export class Counters {
       ...this.#simple,
       sagas: this.sagas.snapshot(),
       timeouts: [...this.#timeouts.values()].map((entry) => ({ ...entry })),
-      lateness: { counts: [...this.#lateness], sum: this.#latenessSum, total: this.#latenessTotal },
+      lateness: this.#lateness.snapshot(),
+      tallies: this.#tallies.snapshot(),
     };
   }
 }

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
@@ -15,7 +16,7 @@ import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { type Logger, silentLogger } from "../ports/log.ts";
+import type { Logger } from "../ports/log.ts";
 import {
   BATCH_LIMIT,
   type Enqueued,
@@ -31,31 +32,34 @@ import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
 import { JobHandle } from "./handle.ts";
-import { Intake } from "./intake.ts";
+import { foundOr, Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
 import { SweepLoop } from "./loops/sweep.ts";
-import { type ExtendOptions, operate } from "./operations.ts";
+import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import { resolveZones } from "./sagas/zones.ts";
+import { Service } from "./service.ts";
 import { EngineTimeouts } from "./timeouts/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./timeouts/job-destination.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
-import type { WorkOptions } from "./work-options.ts";
+import { parseDrain, type WorkOptions } from "./work-options.ts";
 import { Worker } from "./worker.ts";
 
 export interface EngineOptions extends RungOptions {
   readonly store: Store;
   readonly system: System;
-  readonly logger?: Logger;
+  readonly logger: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** How long the events that a server writes are kept. Default 1 day. */
+  readonly keepEvents?: Duration;
   /** How long a due timeout or message is held by a process that may have died before another takes it. Default 5 min. */
   readonly timeoutLease?: Duration;
   /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
@@ -89,6 +93,7 @@ export class Engine implements AsyncDisposable {
   readonly #dispatcher: Dispatcher;
   readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
+  #service: Service | undefined;
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
@@ -123,8 +128,7 @@ export class Engine implements AsyncDisposable {
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
-    const { store, system } = options;
-    const logger = options.logger ?? silentLogger;
+    const { store, system, logger } = options;
     const rung = parseRung(options, "");
     const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
     const { timeoutLease } = options;
@@ -148,6 +152,7 @@ export class Engine implements AsyncDisposable {
         random: system.random,
         nextId: createIdSource(() => clock.now(), system.fill),
         documentLimit,
+        eventsKept: parseDuration(options.keepEvents ?? "1d", "keepEvents"),
         patience: options.patience ?? 1,
         storeFailed: (error, during) => {
           logger.error({ error, during }, "the store failed");
@@ -196,7 +201,10 @@ export class Engine implements AsyncDisposable {
     return this.#handle(job.id, answer as Enqueued);
   }
 
-  /** Adds many jobs of one definition; all payloads are checked before any is stored. */
+  /**
+   * Adds many jobs of one definition; all payloads are checked before any is stored. Up to 1,000 are stored together
+   * or not at all; more are stored in batches of 1,000, and a failing store may have taken some of them.
+   */
   async enqueueMany<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
     payloads: readonly NoInfer<Input>[],
@@ -224,8 +232,11 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
-  #store(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, clock } = this.#parts;
+  #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock, random } = this.#parts;
+    const jobs = stamped.every(({ fresh }) => fresh)
+      ? stamped
+      : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
     if (tx === undefined) return this.#intake.enqueue(jobs);
     if (!store.capabilities.tx) {
       throw refuse(
@@ -336,6 +347,19 @@ export class Engine implements AsyncDisposable {
     return worker.start();
   }
 
+  /** The engine for workers and producers that live elsewhere: what a server is built on. */
+  get service(): Service {
+    this.#assertOpen();
+    this.#service ??= new Service(this.#parts, {
+      store: (jobs) => {
+        this.#assertOpen();
+        return this.#intake.enqueue(jobs);
+      },
+      context: () => this.#context(undefined),
+    });
+    return this.#service;
+  }
+
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
   cancel(id: JobId): Promise<JobRow> {
     return this.job(id).cancel();
@@ -347,9 +371,8 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  retry(id: JobId, options: { readonly keepDeadline?: boolean } = {}): Promise<JobRow> {
-    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
-    return operate(this.#parts, id, { type: "retry", ...options });
+  retry(id: JobId, options: RetryByHandOptions = {}): Promise<JobRow> {
+    return this.job(id).retry(options);
   }
 
   /** Makes a pending job available. */
@@ -439,13 +462,17 @@ export class Engine implements AsyncDisposable {
     const first = Math.floor(this.#parts.random() * workers.length);
     for (let offset = 0; offset < workers.length; offset++)
       workers[(first + offset) % workers.length]?.notify(queue);
+    this.#service?.notify(queue);
   }
 
   #hear(hint: Hint): void {
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
-    else if ("lost" in hint) this.#parts.changed(hint.lost);
-    else this.#dispatcher.wakeAt(hint.timeouts);
+    else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
+    else {
+      this.#parts.changed(hint.lost);
+      this.#service?.forget(hint.lost);
+    }
   }
 
   #assertOpen(): void {
@@ -453,18 +480,17 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Closes the workers (SEMANTICS 5.2), then the loops and the store. Calling it twice is harmless. */
-  close(options: { readonly drain?: Duration } = {}): Promise<void> {
-    if (options.drain !== undefined) parseDuration(options.drain, "close.drain", { zero: true });
+  async close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    parseDrain(options);
     this.#closing ??= this.#close(options);
-    return this.#closing;
+    await this.#closing;
   }
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
     const { system, clock, store } = this.#parts;
-    const drain =
-      options.drain === undefined ? DRAIN : parseDuration(options.drain, "close.drain", { zero: true });
     await Promise.all([
-      this.#dispatcher.stop(drain),
+      this.#service?.close(),
+      this.#dispatcher.stop(parseDrain(options) ?? DRAIN),
       ...[...this.#workers].map((worker) => worker.close(options)),
     ]);
     const stopped = Promise.all([

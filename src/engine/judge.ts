@@ -3,7 +3,7 @@ import type { JobEvent } from "../core/job/events.ts";
 import { type AbortReason, Discard, Snooze, snoozedUntil, TimeoutError } from "../core/job/reasons.ts";
 import { type Schema, toJsonText, validate } from "../core/schema.ts";
 import { SandboxKilled } from "../ports/sandbox.ts";
-import type { Parts } from "./parts.ts";
+import type { AttemptParts } from "./parts.ts";
 
 type Judged = Extract<JobEvent, { type: "succeed" | "snooze" }>;
 
@@ -11,7 +11,7 @@ type Judged = Extract<JobEvent, { type: "succeed" | "snooze" }>;
 export function judgeReturned(
   value: unknown,
   schema: Schema | undefined,
-  parts: Parts,
+  parts: AttemptParts,
   signalled: boolean,
 ): Judged | Promise<Judged> {
   if (value instanceof Snooze) return { type: "snooze", dueAt: snoozedUntil(value, parts.clock.now()) };

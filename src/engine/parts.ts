@@ -12,27 +12,13 @@ import type { Counters } from "./counters.ts";
 import type { QueueSettings } from "./queue-settings.ts";
 import type { Waiters } from "./waiters.ts";
 
-/** What the pieces of one engine share. */
-export interface Parts {
+/** What an attempt needs around it, wherever it runs: in the worker of an engine, or in a remote one. */
+export interface AttemptParts {
   readonly system: System;
-  readonly store: Store;
-  readonly clock: EngineClock;
+  readonly clock: Pick<EngineClock, "now" | "upper">;
   readonly logger: Logger;
   readonly bus: EventBus;
-  readonly counters: Counters;
-  readonly queues: QueueSettings;
-  readonly waiters: Waiters;
-  readonly random: Random;
-  readonly nextId: () => JobId;
-  /** The engine's own rung (SEMANTICS 2). */
-  readonly rung: Rung;
   readonly documentLimit: number;
-  /** Commits what deliveries of timeouts write, many at once. */
-  readonly committer: Committer;
-  /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
-  readonly patience: number;
-  /** Reports a failing store once per call; loops and writers go on by themselves. */
-  storeFailed(error: unknown, during: string): void;
   /** Enqueues on behalf of a running job, which hands on what is left of its total (SEMANTICS 4.7). */
   enqueueFrom<Input>(
     parent: JobRow | undefined,
@@ -40,6 +26,27 @@ export interface Parts {
     payload: NoInfer<Input>,
     options?: EnqueueOptions,
   ): Promise<EnqueuedJob>;
+}
+
+/** What the pieces of one engine share. */
+export interface Parts extends AttemptParts {
+  /** How many milliseconds events are kept in the store. */
+  readonly eventsKept: number;
+  readonly store: Store;
+  readonly clock: EngineClock;
+  readonly counters: Counters;
+  readonly queues: QueueSettings;
+  readonly waiters: Waiters;
+  /** Commits what deliveries of timeouts write, many at once. */
+  readonly committer: Committer;
+  /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
+  readonly patience: number;
+  readonly random: Random;
+  readonly nextId: () => JobId;
+  /** The engine's own rung (SEMANTICS 2). */
+  readonly rung: Rung;
+  /** Reports a failing store once per call; loops and writers go on by themselves. */
+  storeFailed(error: unknown, during: string): void;
   /** Tells the workers of this process that somebody changed a job which one of them may be running. */
   changed(id: JobId): void;
   /** Tells the sweep that something may be due at this instant. */

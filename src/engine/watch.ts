@@ -1,18 +1,23 @@
 import type { Timer } from "../ports/system.ts";
-import type { Attempt } from "./attempt.ts";
-import type { Parts } from "./parts.ts";
+import type { AttemptParts } from "./parts.ts";
+
+/** Something whose next instant is watched. */
+interface Watched {
+  readonly nextAt: number;
+  tick(now: number): void;
+}
 
 /**
  * Watches the deadlines of the running attempts with one timer. Adding costs a comparison and removing nothing: an
  * attempt that ended early only causes a look that finds nothing due. A timer per job would cost more than the job.
  */
 export class Watch {
-  readonly #parts: Parts;
-  readonly #attempts: () => Iterable<Attempt>;
+  readonly #parts: AttemptParts;
+  readonly #attempts: () => Iterable<Watched>;
   #armedFor = Number.POSITIVE_INFINITY;
   #timer: Timer | undefined;
 
-  constructor(parts: Parts, attempts: () => Iterable<Attempt>) {
+  constructor(parts: AttemptParts, attempts: () => Iterable<Watched>) {
     this.#parts = parts;
     this.#attempts = attempts;
   }

@@ -3,7 +3,7 @@ import { createIdSource } from "../core/ids.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { seededRandom } from "../core/random.ts";
 import type { Store } from "../ports/store.ts";
-import { drawOperations, type Operation, prepare, type World } from "./random-operations.ts";
+import { drawOperations, type Operation, prepare, unversioned, type World } from "./random-operations.ts";
 import { readTimeouts } from "./random-timeouts.ts";
 
 export interface Comparison {
@@ -102,7 +102,9 @@ async function readAll(store: Store, { ids, now }: World) {
     depth: await store.inspect.depth(),
     timeouts: await readTimeouts(store, now),
     records: await Promise.all(
-      ["kit", "pause", "worker", "saga"].map((kind) => store.records.list(kind, null, 50)),
+      ["kit", "pause", "worker", "saga"].map(async (kind) =>
+        (await store.records.list(kind, null, 50)).map(unversioned),
+      ),
     ),
     events: (await store.inspect.events(null, 1_000)).events,
     logs: await Promise.all(ids.slice(-3).map((id) => store.inspect.logs(id))),

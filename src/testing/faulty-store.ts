@@ -20,6 +20,7 @@ export type StoreCall =
   | "inspect.jobs"
   | "inspect.depth"
   | "inspect.events"
+  | "inspect.latestEvents"
   | "inspect.logs";
 
 /** `drop`: it fails and nothing was done. `lose-reply`: it was done and fails all the same. `delay`: it waits, then is done. */
@@ -83,6 +84,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       jobs: (filter, after, limit) => through("inspect.jobs", () => inspect.jobs(filter, after, limit)),
       depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
+      latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logs: (id) => through("inspect.logs", () => inspect.logs(id)),
     },
   };

@@ -14,7 +14,7 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
 import { type Random, randomInt, seededRandom } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
-import type { Effect, Guard, Outcome, RecordKey, Store, Unit } from "../ports/store.ts";
+import type { Effect, Guard, Outcome, RecordKey, RecordRow, Store, Unit } from "../ports/store.ts";
 import { type Decided, decidedUnit } from "./conformance/decided-unit.ts";
 import { type JobSketch, sketchJob } from "./conformance/test-bed.ts";
 import {
@@ -132,14 +132,22 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
   guarded(random, world) {
     const { now } = world;
     const record = pick(random, KEYS);
-    const when: Guard[] = [{ record, version: randomInt(random, 4) }];
-    if (random() < 0.3) when.splice(randomInt(random, 2), 1, drawTimeoutGuard(random, world));
+    const draw = randomInt(random, 4);
+    const isHeld = random() < 0.3;
+    const held = isHeld ? drawTimeoutGuard(random, world) : undefined;
+    const isInstead = isHeld && randomInt(random, 2) === 0;
     const effects: Effect[] = [
       { put: record, body: randomInt(random, 100), wakeAt: null },
       { event: "guarded" },
       ...(random() < 0.5 ? [drawTimeoutEffect(random, world)] : []),
     ];
-    return (store) => commit(store, now, { when, effects });
+    return async (store) => {
+      const [row] = await store.records.load([record]);
+      // None, the one it has, or one it does not have yet.
+      const version = draw === 0 ? 0 : (row?.version ?? 0) + Number(draw === 3);
+      const when: Guard[] = [...(isInstead ? [] : [{ record, version }]), ...(held ? [held] : [])];
+      return commit(store, now, { when, effects });
+    };
   },
   prune(random, { now }) {
     const isMuchLater = randomInt(random, 4) === 0;
@@ -150,6 +158,11 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
 
 function byId(rows: readonly JobRow[]): JobRow[] {
   return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** By how much versions grow is a store's own business. */
+export function unversioned({ version: _, ...row }: RecordRow): Omit<RecordRow, "version"> {
+  return row;
 }
 
 function drawSketch(random: Random, world: World): JobSketch {
@@ -195,7 +208,7 @@ function prepareSweep(random: Random, { now }: World): Request {
     for (const row of isJudged ? jobs : []) {
       verdicts.push(await decideAndCommit(store, row, { type: "wake" }, { now, seed, outsider: true }));
     }
-    return { ready: [...ready].sort(), jobs, records: byKey, nextWakeAt, verdicts };
+    return { ready: [...ready].sort(), jobs, records: byKey.map(unversioned), nextWakeAt, verdicts };
   };
 }
 

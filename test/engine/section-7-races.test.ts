@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import type { SagaContext } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createGate, createSimSystem, failFirst, faultyStore } from "../../src/testing/index.ts";
 import { diary, noteJob } from "./saga-stage.ts";
 import { openOver, openPair, openStage, START, shared, storeOn } from "./stage.ts";
@@ -169,7 +170,7 @@ describe("SEMANTICS 7.8: newer zone data", () => {
       { now: START },
     );
     const open = async (zoneData: string) => {
-      const engine = await Engine.open({ system, store: shared(store), zoneData });
+      const engine = await Engine.open({ system, store: shared(store), zoneData, logger: silentLogger });
       const closing = engine.close({ drain: "0s" });
       await system.advance(10_000);
       await closing;

@@ -64,6 +64,8 @@ function resolve(path: string, from: string): string | undefined {
   if (from.startsWith(".")) return posix.join(posix.dirname(path), from);
   if (from === "curfew") return "src/index.ts";
   if (from === "curfew/testing") return "src/testing/index.ts";
+  if (from === "curfew/server") return "src/server/index.ts";
+  if (from === "curfew/client") return "src/client/index.ts";
   if (from === "curfew/timeouts") return "src/timeouts.ts";
   return undefined;
 }

@@ -5,6 +5,7 @@ import { earlier, type Instant } from "../time.ts";
 import {
   activeWakeAt,
   attemptLimits,
+  deadlineBehind,
   isVisibilityTimeout,
   longestSilence,
   SWEEP_MARGIN,
@@ -82,7 +83,8 @@ describe("3.2 properties of the instants", () => {
 describe("silence", () => {
   it("4.3 the shorter of heartbeat and visibility timeout ends the attempt, and says as what", () => {
     const by = (heartbeat: number | null, visibility?: number) => {
-      const policy = { ...policyOf(), heartbeat, ...(visibility !== undefined && { visibility }) };
+      const named = policyOf({ timeouts: { heartbeat: "1s" } });
+      const policy = { ...named, heartbeat, ...(visibility !== undefined && { visibility }) };
       return [longestSilence(policy), isVisibilityTimeout(policy)];
     };
     expect(by(10, 20)).toEqual([10, false]);
@@ -91,6 +93,11 @@ describe("silence", () => {
     expect(by(null, 10)).toEqual([10, true]);
     expect(by(10)).toEqual([10, false]);
     expect(by(null)).toEqual([null, false]);
+  });
+
+  it("4.3 a heartbeat that nobody named does not cut short a visibility timeout that somebody did", () => {
+    const policy = policyOf({}, { remote: true, hears: false, visibility: 300_000 });
+    expect([longestSilence(policy), isVisibilityTimeout(policy)]).toEqual([300_000, true]);
   });
 
   it("3.6 beats move stallAt only: the worker's last one counts, the start at first", () => {
@@ -106,6 +113,32 @@ describe("silence", () => {
     expect(softKind({ softAt: 5, totalAt: 6 })).toBe("execution");
     expect(softKind({ softAt: 5, totalAt: null })).toBe("execution");
     expect(softKind({ softAt: null, totalAt: null })).toBe("execution");
+  });
+});
+
+describe("the deadline behind a verdict", () => {
+  const job = {
+    startedAt: T0,
+    hardAt: at("30s"),
+    stallAt: at("20s"),
+    heartbeat: 20_000,
+    waitAt: at("5s"),
+    totalAt: at("1m"),
+  };
+
+  it.each<[string | undefined, Partial<Record<keyof typeof job, Instant | null>>, Instant | null]>([
+    ["job.ttl_expired", { startedAt: null }, at("5s")],
+    ["job.total_timeout", { startedAt: null }, at("1m")],
+    ["job.timeout", { stallAt: at("50s") }, at("30s")],
+    ["job.total_timeout", { stallAt: at("50s") }, at("30s")],
+    ["job.timeout", {}, at("20s")],
+    ["job.stalled", {}, at("20s")],
+    ["job.stalled", { stallAt: null }, at("25s")],
+    ["job.visibility_timeout", {}, at("20s")],
+    ["job.struck", {}, null],
+    [undefined, {}, null],
+  ])("of %s", (event, change, deadline) => {
+    expect(deadlineBehind(event, { ...job, ...change }, at("5s"))).toBe(deadline);
   });
 });
 

@@ -28,16 +28,20 @@ export function attemptLimits(startedAt: Instant, policy: Policy, totalAt: Insta
   };
 }
 
-/** The shorter of `heartbeat` and a named visibility timeout: whichever runs out first ends the attempt. */
+/**
+ * The shorter of `heartbeat` and a named visibility timeout: whichever runs out first ends the attempt. A heartbeat that
+ * nobody named does not cut short a visibility timeout that somebody did.
+ */
 export function longestSilence(policy: Policy): number | null {
-  return earlier(policy.heartbeat, policy.visibility ?? null);
+  if (policy.visibility === undefined) return policy.heartbeat;
+  return policy.rungs.heartbeat === "built-in"
+    ? policy.visibility
+    : earlier(policy.heartbeat, policy.visibility);
 }
 
 /** Whether the silence that ran out was a visibility timeout, which answers differently (SEMANTICS 4.3). */
 export function isVisibilityTimeout(policy: Policy): boolean {
-  return (
-    policy.visibility !== undefined && (policy.heartbeat === null || policy.visibility <= policy.heartbeat)
-  );
+  return policy.visibility !== undefined && longestSilence(policy) === policy.visibility;
 }
 
 /** Which budget the soft signal stands for; where both end at one instant, total goes before execution (SEMANTICS 3.3). */
@@ -55,6 +59,30 @@ export function stallAtOf(
   if (job.stallAt !== null) return job.stallAt;
   if (job.heartbeat === null || job.startedAt === null) return null;
   return Math.max(job.startedAt, seenAt ?? 0) + job.heartbeat;
+}
+
+/**
+ * The deadline that brought the verdict of a sweep, told by the first event of the verdict; null where none did. The row
+ * must be the one that was judged: how late the verdict came is the time since this instant.
+ */
+export function deadlineBehind(
+  event: string | undefined,
+  job: Pick<JobImage, "startedAt" | "hardAt" | "stallAt" | "heartbeat" | "waitAt" | "totalAt">,
+  seenAt: Instant | null,
+): Instant | null {
+  switch (event) {
+    case "job.ttl_expired":
+      return job.waitAt;
+    case "job.timeout":
+    case "job.total_timeout":
+      // Silence after the soft signal ends an attempt as that timeout, and may do so before its hard deadline.
+      return job.startedAt === null ? job.totalAt : earlier(job.hardAt, stallAtOf(job, seenAt));
+    case "job.stalled":
+    case "job.visibility_timeout":
+      return stallAtOf(job, seenAt);
+    default:
+      return null;
+  }
 }
 
 /** A `stallAt` on the row is moved by beats that travel in batches, so the sweep gives a worker of ours a moment more. */

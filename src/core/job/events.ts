@@ -28,9 +28,14 @@ export type JobEvent =
       readonly discard?: boolean;
       /** The reporter says that no retry can help. */
       readonly final?: boolean;
+      /** The reporter wants it kept as a dead letter, whatever the policy says. */
+      readonly deadLetter?: boolean;
+      /** The reporter wants a retry even of an error that the policy excepts; attempts and budgets still end it. */
+      readonly insist?: boolean;
     }
   | { readonly type: "expire"; readonly forced?: boolean; readonly stack?: string }
-  | { readonly type: "stall"; readonly stack?: string }
+  /** `witnessed`: the holder itself saw that the handler gave no sign of life, whatever its own beats said meanwhile. */
+  | { readonly type: "stall"; readonly stack?: string; readonly witnessed?: boolean }
   | { readonly type: "snooze"; readonly dueAt: Instant }
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
   | { readonly type: "cancel" }

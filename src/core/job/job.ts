@@ -111,6 +111,8 @@ export interface Policy {
   readonly hears: boolean;
   /** A visibility timeout named over HTTP (SEMANTICS 4.3). */
   readonly visibility?: number;
+  /** The remote worker that holds the attempt: a server claims for many of them in one call, so the claim cannot say. */
+  readonly worker?: string;
   readonly rungs: Readonly<Record<PolicyField, RungName>>;
 }
 
@@ -162,6 +164,8 @@ export interface JobOptions {
   /** Decides for a job that ends before its first start, where no policy was resolved yet. */
   readonly onExhausted?: RetryPolicy["onExhausted"];
   readonly retention?: Retention;
+  /** The visibility timeout that the enqueuer named (SEMANTICS 4.3). */
+  readonly visibility?: number;
   /** Somebody waits for the result, so it is kept for a minute even where retention is 0. */
   readonly awaited?: true;
   readonly meta?: { readonly [key: string]: Json };

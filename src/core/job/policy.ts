@@ -115,6 +115,16 @@ export interface Rungs {
 
 const LADDER = ["enqueue", "definition", "queue", "engine"] as const;
 
+/** Whether any rung says something of this kind; most jobs need not be resolved, because none does. */
+export function saysAnything(rungs: Rungs, kind: keyof Rung): boolean {
+  return (
+    rungs.enqueue?.[kind] !== undefined ||
+    rungs.definition?.[kind] !== undefined ||
+    rungs.queue?.[kind] !== undefined ||
+    rungs.engine?.[kind] !== undefined
+  );
+}
+
 /** What a field resolved to, who said so, and what the less specific rungs had said. */
 export interface Resolved<Value> {
   readonly value: Value;
@@ -156,15 +166,22 @@ export interface WorkerKind {
   /** A remote worker beats by naming its jobs, so its silence is judged per job and never by the server's own beats. */
   readonly remote: boolean;
   readonly visibility?: number;
+  /** The name of a remote worker, by which its reports are recognised. */
+  readonly worker?: string;
 }
+
+/** Whoever works over HTTP must be able to look at the job after its report (SEMANTICS 9). */
+const KEPT_FOR_REMOTE = 60_000;
 
 export const LOCAL_WORKER: WorkerKind = { hears: true, remote: false };
 
 function resolveEach(rungs: Rungs, kind: WorkerKind) {
   const retry = <Name extends keyof RetryPolicy>(name: Name) =>
     resolveField<RetryPolicy[Name]>(rungs, (rung) => rung.retry?.[name], BUILT_IN_RETRY[name]);
-  const kept = (state: Terminal) =>
-    resolveField(rungs, (rung) => rung.retention?.[state], BUILT_IN_RETENTION[state]);
+  const kept = (state: Terminal) => {
+    const field = resolveField(rungs, (rung) => rung.retention?.[state], BUILT_IN_RETENTION[state]);
+    return kind.remote ? { ...field, value: Math.max(field.value, KEPT_FOR_REMOTE) } : field;
+  };
   return {
     attempt: resolveField<number | null>(rungs, (rung) => rung.timeouts?.attempt, BUILT_IN_ATTEMPT),
     // A foreign worker hears no signal, so a grace nobody named would only delay the take-back.
@@ -217,6 +234,7 @@ export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Po
     beats: fields.heartbeat.rung === "built-in" && !kind.remote ? "worker" : "handler",
     hears: kind.hears,
     ...(kind.visibility !== undefined && { visibility: kind.visibility }),
+    ...(kind.worker !== undefined && { worker: kind.worker }),
     rungs: rungNames(fields),
   };
 }
@@ -232,15 +250,17 @@ export function policyFor(policy: Policy, kind: WorkerKind): Policy {
     grace === policy.grace &&
     beats === policy.beats &&
     kind.hears === policy.hears &&
-    kind.visibility === policy.visibility;
+    kind.visibility === policy.visibility &&
+    kind.worker === policy.worker;
   if (isSame) return policy;
-  const { visibility: _earlier, ...rest } = policy;
+  const { visibility: _visibility, worker: _worker, ...rest } = policy;
   return {
     ...rest,
     grace,
     beats,
     hears: kind.hears,
     ...(kind.visibility !== undefined && { visibility: kind.visibility }),
+    ...(kind.worker !== undefined && { worker: kind.worker }),
   };
 }
 

@@ -18,26 +18,29 @@ import { retentionOf } from "./policy.ts";
 import { backoffDelay, isExcepted } from "./retry.ts";
 
 /** Lifecycle events in Open Job Spec's own names; they are emitted after the commit they tell of (SEMANTICS 3.12). */
-export type LifecycleEventName =
-  | "job.enqueued"
-  | "job.scheduled"
-  | "job.started"
-  | "job.completed"
-  | "job.timeout"
-  | "job.total_timeout"
-  | "job.stalled"
-  | "job.visibility_timeout"
-  | "job.ttl_expired"
-  | "job.expired"
-  | "job.failed"
-  | "job.retrying"
-  | "job.discarded"
-  | "job.cancelled"
-  | "job.released"
-  | "job.snoozed"
-  | "job.struck"
-  | "job.extended"
-  | "job.retried";
+export const LIFECYCLE_EVENTS = [
+  "job.enqueued",
+  "job.scheduled",
+  "job.started",
+  "job.completed",
+  "job.timeout",
+  "job.total_timeout",
+  "job.stalled",
+  "job.visibility_timeout",
+  "job.ttl_expired",
+  "job.expired",
+  "job.failed",
+  "job.retrying",
+  "job.discarded",
+  "job.cancelled",
+  "job.released",
+  "job.snoozed",
+  "job.struck",
+  "job.extended",
+  "job.retried",
+] as const;
+
+export type LifecycleEventName = (typeof LIFECYCLE_EVENTS)[number];
 
 export interface LifecycleEvent {
   readonly name: LifecycleEventName;
@@ -210,7 +213,13 @@ export function settleFailure(
   record: ErrorRecord,
   now: Instant,
   random: Random,
-  how: { first?: LifecycleEventName; discard?: boolean; final?: boolean },
+  how: {
+    first?: LifecycleEventName;
+    discard?: boolean;
+    final?: boolean;
+    deadLetter?: boolean;
+    insist?: boolean;
+  },
 ): Decision {
   const policy = job.policy as Policy;
   const events: LifecycleEvent[] = how.first ? [{ name: how.first, error: record }] : [];
@@ -220,12 +229,13 @@ export function settleFailure(
     how.discard === true ||
     (record.type === "timeout" && record.kind === "execution" && policy.mode === "discard");
   if (isAbandoned) return discard(job, errors, now, events, false);
-  const isDead = policy.retry.onExhausted === "dead-letter";
+  const isDead = how.deadLetter === true || policy.retry.onExhausted === "dead-letter";
   const isOver =
     record.kind === "total" ||
     how.final === true ||
+    how.deadLetter === true ||
     (record.kind === "stalled" && policy.retry.onStall === "discard") ||
-    isExcepted(policy.retry.except, record.type) ||
+    (how.insist !== true && isExcepted(policy.retry.except, record.type)) ||
     job.attempt >= policy.retry.attempts;
   if (isOver) return discard(job, errors, now, events, isDead);
   const delay = backoffDelay(policy.retry.backoff, job.attempt, random);

@@ -12,11 +12,11 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
+import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
 import { commitUnit, enqueueJob, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
 import { JobTable } from "./job-table.ts";
-import { checkBatch, checkLimit } from "./limits.ts";
 import { RecordTable } from "./record-table.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 import { TimeoutTable } from "./timeout-table.ts";
@@ -49,7 +49,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
     },
     async commit(units, { now }) {
       assertOpen();
-      checkBatch(units, "units");
+      checkUnits(units);
       const hints = new HintBatch();
       const outcomes = units.map((unit) => commitUnit(tables, unit, now, hints));
       listeners.tell(hints);
@@ -71,7 +71,7 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
   return {
     async enqueue(newJobs, _options) {
       assertOpen();
-      checkBatch(newJobs, "jobs");
+      checkJobs(newJobs);
       const hints = new HintBatch();
       const answers = newJobs.map((job) => enqueueJob(jobs, job, hints));
       listeners.tell(hints);
@@ -132,6 +132,11 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
     async depth(queue) {
       assertOpen();
       return jobs.depth(queue);
+    },
+    async latestEvents(limit) {
+      assertOpen();
+      checkLimit(limit);
+      return events.readLatest(limit);
     },
     async events(after, limit) {
       assertOpen();

@@ -1,8 +1,8 @@
 import { checkTimeout } from "../../core/timeout/timeout.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 import { claimLimit } from "../claim-request.ts";
+import { checkBatch, checkLimit } from "../limits.ts";
 import { HintBatch, type Listeners } from "./hints.ts";
-import { checkBatch, checkLimit } from "./limits.ts";
 import type { TimeoutTable } from "./timeout-table.ts";
 
 /** The model of the timeout port. */

@@ -3,9 +3,10 @@ import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, JobWrite, Outcome, RecordKey, Unit } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
+import { textOfUnit } from "../sql/batches.ts";
 import { idArray } from "./array-literal.ts";
 import { commitSteps, leadingSteps } from "./commit-steps.ts";
-import { type LaneGroup, type Runner, type Session, withRepeats } from "./connection.ts";
+import { type LaneGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
 import { type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import {
@@ -81,14 +82,20 @@ function isSetUnit(unit: Unit): unit is SetUnit {
   return unit.effects?.every(isFollower) ?? true;
 }
 
-/** The units from `start` on that can be written as one set: no job is written twice, or counted down and written. */
+/**
+ * The units from `start` on that can be written as one set: no job is written twice, or counted down and written, and
+ * all of it fits into a statement.
+ */
 function leadingSet(units: readonly Unit[], start: number): SetUnit[] {
   const set: SetUnit[] = [];
+  let text = 0;
   const written = new Set<JobId>();
   const counted = new Set<JobId>();
   for (let index = start; index < units.length; index++) {
     const unit = units[index] as Unit;
     if (!isSetUnit(unit) || written.has(unit.job.id) || counted.has(unit.job.id)) break;
+    text += textOfUnit(unit);
+    if (text > STATEMENT.text && set.length > 0) break;
     written.add(unit.job.id);
     const targets = (unit.effects ?? []).flatMap((effect) =>
       "countdown" in effect ? [effect.countdown] : [],

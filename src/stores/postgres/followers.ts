@@ -2,7 +2,7 @@ import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
-import { idArray, numberArray, textArray } from "./array-literal.ts";
+import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
 import type { HintBatch } from "./hints.ts";
@@ -56,10 +56,10 @@ async function addNotes(session: Runner, notes: readonly Note[], now: Instant): 
   const events = notes.filter((note) => "event" in note);
   const logs = notes.filter((note) => "log" in note).filter(({ job }) => UUID.test(job));
   if (events.length > 0) {
-    await session.run(ADD_EVENTS, [now, textArray(events, ({ event }) => JSON.stringify(event))]);
+    await session.run(ADD_EVENTS, [now, jsonTexts(events, ({ event }) => JSON.stringify(event))]);
   }
   if (logs.length > 0) {
     const jobs = idArray(logs.map(({ job }) => job));
-    await session.run(ADD_LOGS, [jobs, textArray(logs, ({ log }) => JSON.stringify(log))]);
+    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log))]);
   }
 }

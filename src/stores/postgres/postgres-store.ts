@@ -1,7 +1,7 @@
 import { refuse } from "../../core/errors.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkBatch } from "../sql/limits.ts";
+import { checkUnits } from "../limits.ts";
 import { commitUnits, laneScope, transactionScope } from "./commit.ts";
 import { bindSchema, type PoolLike, poolOf } from "./connection.ts";
 import { HintChannel } from "./hints.ts";
@@ -49,6 +49,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const channel = new HintChannel(schema, { pool, bind }, system);
   const transactions = createTransactions(bind, channel);
   const scope = laneScope(lanes.write);
+  // The lane of claims does not wait for the disk, and what is relaxed may be forgotten together with its claim.
+  const relaxedScope = laneScope(lanes.claim);
   return {
     capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(lanes, channel, transactions),
@@ -58,12 +60,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     async clock() {
       return (await lanes.write.run(CLOCK))[0]?.[0] as number;
     },
-    async commit(units, { now, tx }) {
-      checkBatch(units, "units");
+    async commit(units, { now, tx, relaxed }) {
+      checkUnits(units);
       return transactions.run(
         tx,
         (session, hints) => commitUnits(transactionScope(session), units, now, hints),
-        (hints) => commitUnits(scope, units, now, hints),
+        (hints) => commitUnits(relaxed ? relaxedScope : scope, units, now, hints),
       );
     },
     listen: (onHint) => channel.listen(onHint),

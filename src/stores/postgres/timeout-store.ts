@@ -3,7 +3,7 @@ import { checkTimeout, sagaText, type TimeoutRow } from "../../core/timeout/time
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
 import { claimLimit } from "../claim-request.ts";
-import { checkBatch, checkLimit } from "../sql/limits.ts";
+import { checkBatch, checkLimit } from "../limits.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";

@@ -1,13 +1,14 @@
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Inspector, JobFilter } from "../../ports/store.ts";
-import { checkLimit } from "../sql/limits.ts";
+import { checkLimit } from "../limits.ts";
 import { decodeJob, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
 import type { Session } from "./session.ts";
 import {
   COUNT_DONE,
   COUNT_JOBS,
+  LATEST_EVENTS,
   LIST_DONE,
   LIST_JOBS,
   READ_EVENTS,
@@ -50,6 +51,14 @@ export function createInspector(connection: Connection): Inspector {
       return {
         events: rows.map(([, body]) => JSON.parse(body as string) as Json),
         cursor: rows.length === 0 ? after : String(rows.at(-1)?.[0]),
+      };
+    },
+    async latestEvents(limit) {
+      checkLimit(limit);
+      const rows = await connection.read((session) => session.all(LATEST_EVENTS, [limit]));
+      return {
+        events: rows.map(([, body]) => JSON.parse(body as string) as Json).reverse(),
+        cursor: rows.length === 0 ? null : String(rows[0]?.[0]),
       };
     },
     async logs(id) {

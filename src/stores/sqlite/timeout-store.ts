@@ -2,13 +2,15 @@ import { earlier, type Instant } from "../../core/time.ts";
 import {
   checkTimeout,
   compareIds,
+  type NewTimeout,
   sagaText,
   type TimeoutId,
   type TimeoutRow,
 } from "../../core/timeout/timeout.ts";
 import type { DueRequest, TimeoutCounts, TimeoutFilter, TimeoutStore } from "../../ports/timeouts.ts";
 import { claimLimit } from "../claim-request.ts";
-import { checkBatch, checkLimit } from "../sql/limits.ts";
+import { checkBatch, checkLimit } from "../limits.ts";
+import { noText } from "../sql/batches.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { BATCH, type Connection } from "./connection.ts";
 import type { Session } from "./session.ts";
@@ -37,6 +39,8 @@ import {
   removeTimeout,
 } from "./write-timeouts.ts";
 
+const textOfTimeout = ({ payload }: NewTimeout): number => payload?.length ?? 0;
+
 /**
  * What is inserted, removed, released or cancelled is on the disk when it is acknowledged. A power cut may take back
  * leases, which ends every process on this machine with them: what they held is then simply claimed again.
@@ -47,7 +51,7 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
     async insert(timeouts, { now, tx }) {
       checkBatch(timeouts, "timeouts");
       for (const timeout of timeouts) checkTimeout(timeout);
-      return transactions.run(timeouts, tx, (session, batch, hints) =>
+      return transactions.run(timeouts, textOfTimeout, tx, (session, batch, hints) =>
         batch.map((timeout) => insertTimeout(session, timeout, now, hints)),
       );
     },
@@ -56,26 +60,26 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
     },
     async remove(held, { now }) {
       checkBatch(held, "held");
-      return transactions.run(held, undefined, (session, batch) =>
+      return transactions.run(held, noText, undefined, (session, batch) =>
         batch.map((one) => removeTimeout(session, one, now)),
       );
     },
     async release(released, { now }) {
       checkBatch(released, "released");
-      return transactions.run(released, undefined, (session, batch, hints) =>
+      return transactions.run(released, noText, undefined, (session, batch, hints) =>
         batch.map((one) => releaseTimeout(session, one, now, hints)),
       );
     },
     async extend(extended, { now }) {
       connection.assertOpen();
       checkBatch(extended, "extended");
-      return connection.inBatches(extended, (batch) =>
+      return connection.inBatches(extended, noText, (batch) =>
         connection.write((session) => batch.map((one) => extendLease(session, one, now))),
       );
     },
     reap: ({ now }) => reap(connection, now),
     async cancel(which, { now, tx }) {
-      const [revoked] = await transactions.run([which], tx, (session) => [
+      const [revoked] = await transactions.run([which], noText, tx, (session) => [
         cancelTimeouts(session, which, now),
       ]);
       return revoked ?? { pending: 0, leased: 0 };
@@ -91,7 +95,7 @@ function createOperations(
   return {
     async requeue(ids, { now }) {
       checkBatch(ids, "ids");
-      const changes = await transactions.run(ids, undefined, (session, batch, hints) => {
+      const changes = await transactions.run(ids, noText, undefined, (session, batch, hints) => {
         hints.timeout(now, now);
         return batch.map((id) => session.run(REQUEUE, [now, id]));
       });
@@ -99,7 +103,7 @@ function createOperations(
     },
     async reschedule(moves, { now }) {
       checkBatch(moves, "moves");
-      const changes = await transactions.run(moves, undefined, (session, batch, hints) =>
+      const changes = await transactions.run(moves, noText, undefined, (session, batch, hints) =>
         batch.map(({ id, from, to }) => {
           hints.timeout(to, now);
           return session.run(RESCHEDULE, [to, id, from]);
@@ -153,9 +157,9 @@ function dueRows(session: Session, { now, destinations }: DueRequest, limit: num
 
 async function reap(connection: Connection, now: Instant): Promise<number> {
   for (let reaped = 0; ; ) {
-    const more = await connection.write((session) => session.run(REAP, [now, BATCH]));
+    const more = await connection.write((session) => session.run(REAP, [now, BATCH.items]));
     reaped += more;
-    if (more < BATCH) return reaped;
+    if (more < BATCH.items) return reaped;
   }
 }
 

@@ -1,4 +1,5 @@
 import { Engine } from "../../../src/engine/engine.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { Violation } from "../checker.ts";
@@ -108,7 +109,8 @@ class TimeoutWorld {
   async #open(place: Place, machine: Machine): Promise<void> {
     const store = this.#network.connect(machine, this.#store);
     try {
-      const engine = await Engine.open({ store, system: machine, timeoutLease: `${LEASE}ms` });
+      const timeoutLease = `${LEASE}ms` as const;
+      const engine = await Engine.open({ store, system: machine, timeoutLease, logger: silentLogger });
       if (machine.isDead) return;
       const concurrency = 1 + this.#dice.int(8);
       for (const destination of ["mail", "bell"]) {

@@ -1,0 +1,79 @@
+import { styleText } from "node:util";
+import { type Logger, pino } from "pino";
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface OutputOptions {
+  readonly json?: boolean;
+  readonly logLevel: LogLevel;
+}
+
+/** What a command says: logs, and lines for people where somebody did not ask for JSON. */
+export interface Output {
+  readonly logger: Logger;
+  /** For people; with `--json` the fields are logged instead, so that a program reads one format only. */
+  say(lines: string, fields: object, message: string): void;
+}
+
+export function createOutput({ json = false, logLevel }: OutputOptions): Output {
+  const options = {
+    level: logLevel,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    // An error is no plain object: written as one it would be empty.
+    serializers: { error: pino.stdSerializers.err },
+  };
+  if (json) {
+    // Lines are written at once: what a process says last is what one wants to read after its end.
+    const logger = pino(options, pino.destination({ dest: 1, sync: true }));
+    return { logger, say: (_lines, fields, message) => logger.info(fields, message) };
+  }
+  const logger = pino(options, { write: (line) => void process.stderr.write(readable(line)) });
+  return { logger, say: (lines) => void process.stdout.write(`${lines}\n`) };
+}
+
+const LEVELS: Readonly<Record<number, readonly [name: string, colour: "dim" | "green" | "yellow" | "red"]>> =
+  {
+    20: ["debug", "dim"],
+    30: ["info", "green"],
+    40: ["warn", "yellow"],
+    50: ["error", "red"],
+  };
+
+/** One line for people from one line of JSON. */
+function readable(line: string): string {
+  const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const [name, colour] = LEVELS[level as number] ?? ["log", "dim"];
+  const clock = String(time).slice(11, 19);
+  const rest = Object.entries(fields).map(([key, value]) => `${key}=${shown(value)}`);
+  const parts = [
+    dim(clock, process.stderr),
+    paint(colour, name.padEnd(5), process.stderr),
+    printable(String(msg)),
+  ];
+  return `${[...parts, dim(rest.join(" "), process.stderr)].join(" ").trimEnd()}\n`;
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "object" && value !== null && "message" in value)
+    return printable(String(value.message));
+  return printable(typeof value === "string" ? value : (JSON.stringify(value) ?? String(value)));
+}
+
+/** Names and messages come from whoever sent a job: nothing in them may steer a terminal. */
+function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ").slice(0, 1_000);
+}
+
+type Format = Parameters<typeof styleText>[0];
+
+/** In colour where a person looks and wants it: not in a pipe, and not with NO_COLOR. */
+export function paint(format: Format, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  return styleText(format, text, { stream });
+}
+
+export function dim(text: string, stream?: NodeJS.WriteStream): string {
+  return paint("dim", text, stream);
+}

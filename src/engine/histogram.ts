@@ -1,0 +1,32 @@
+export interface HistogramSnapshot {
+  /** Counts per bound, not cumulated; the last one is of what lies above all bounds. */
+  readonly counts: readonly number[];
+  /** In milliseconds. */
+  readonly sum: number;
+  readonly total: number;
+}
+
+/** Counts of durations by upper bounds in milliseconds. */
+export class Histogram {
+  readonly #bounds: readonly number[];
+  readonly #counts: number[];
+  #sum = 0;
+  #total = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.#counts = new Array(bounds.length + 1).fill(0);
+  }
+
+  add(value: number): void {
+    let bucket = 0;
+    while (bucket < this.#bounds.length && value > (this.#bounds[bucket] as number)) bucket += 1;
+    this.#counts[bucket] = (this.#counts[bucket] as number) + 1;
+    this.#sum += value;
+    this.#total += 1;
+  }
+
+  snapshot(): HistogramSnapshot {
+    return { counts: [...this.#counts], sum: this.#sum, total: this.#total };
+  }
+}

@@ -1,0 +1,111 @@
+import { readFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Context, Hono } from "hono";
+import { refuseUnknownKeys } from "../core/errors.ts";
+import type { Engine } from "../engine/engine.ts";
+import { type Logger, silentLogger } from "../ports/log.ts";
+import { type Answer, Door } from "./door.ts";
+import type { ServerEnv } from "./env.ts";
+import { createGate, type GateOptions } from "./gate.ts";
+import { LANDING_PAGE } from "./landing.ts";
+import { createMetrics } from "./metrics.ts";
+import { nodeHandler } from "./node-handler.ts";
+import { openApiText } from "./openapi.ts";
+import type { RouteContext } from "./route.ts";
+import { ROUTES } from "./routes/all.ts";
+
+export interface ServerOptions extends GateOptions {
+  readonly logger?: Logger;
+  /** Turns on the two hooks that only a conformance suite needs. Off by default. */
+  readonly conformance?: boolean;
+}
+
+/** An Open Job Spec server over an engine. It listens to nothing by itself: `listen`, or any host of `fetch`, does. */
+export interface CurfewServer {
+  /** To be mounted into an application of one's own. */
+  readonly app: Hono<ServerEnv>;
+  fetch(request: Request, env?: ServerEnv["Bindings"]): Response | Promise<Response>;
+  /** Serves a request straight from Node, without a web Request around it; false if it must go through `fetch`. */
+  handle(incoming: IncomingMessage, outgoing: ServerResponse): boolean;
+  /** Whether everybody may do everything: no keys were given. */
+  readonly isOpen: boolean;
+  readonly ready: boolean;
+  /** Hands out no more jobs and finishes what is being written. The engine stays open. */
+  close(): Promise<void>;
+}
+
+const KEYS = ["keys", "limits", "cors", "logger", "conformance"] as const;
+
+export function createServer(engine: Engine, options: ServerOptions = {}): CurfewServer {
+  refuseUnknownKeys(options, "server", KEYS);
+  const { service } = engine;
+  const { logger = silentLogger } = options;
+  const gate = createGate(options, { system: service.system, now: () => engine.now() });
+  const metrics = createMetrics(engine, service.system);
+  let isReady = true;
+  const context: RouteContext = {
+    engine,
+    service,
+    isConformance: options.conformance === true,
+    isReady: () => isReady,
+    version: packageVersion(),
+    metrics: () => metrics.text(),
+    openapi: openApiText,
+  };
+  // From here on events are kept, so that clients can read them.
+  void service.events;
+  const door = new Door(gate, metrics, context, ROUTES, logger);
+  const app = createApp(door);
+  return {
+    app,
+    fetch: (request, env) => app.fetch(request, env),
+    handle: nodeHandler(door, ROUTES),
+    isOpen: gate.isOpen,
+    get ready() {
+      return isReady;
+    },
+    async close() {
+      isReady = false;
+      await service.close();
+    },
+  };
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+function createApp(door: Door): Hono<ServerEnv> {
+  const app = new Hono<ServerEnv>();
+  for (const route of ROUTES) {
+    app.on(route.method, route.path, async (c) => respond(await door.answer(route, askedBy(c))));
+  }
+  app.get("/", (c) => respond(door.page(c.req.raw, LANDING_PAGE)));
+  const served = [{ method: "GET", path: "/" }, ...ROUTES].map(({ method, path }) => ({
+    methods: method === "GET" ? ["GET", "HEAD"] : [method],
+    path: new RegExp(`^${path.replaceAll(/:\w+/g, "[^/]+")}$`),
+  }));
+  app.notFound((c) => {
+    const methods = served.flatMap(({ path, methods }) => (path.test(c.req.path) ? methods : []));
+    const answer = door.unknown(c.req.raw, c.req.path, methods);
+    return answer instanceof Response ? answer : respond(answer);
+  });
+  app.onError((error, c) => respond(door.broken(error, c.req.raw)));
+  return app;
+}
+
+function askedBy(c: Context<ServerEnv>) {
+  const bindings = c.env as ServerEnv["Bindings"] | undefined;
+  return {
+    request: c.req.raw,
+    incoming: bindings?.incoming,
+    params: () => c.req.param(),
+    query: () => c.req.query(),
+    isGone: () => bindings?.outgoing?.destroyed ?? c.req.raw.signal.aborted,
+  };
+}
+
+function respond({ status, text, headers }: Answer): Response {
+  return new Response(text, { status, headers });
+}

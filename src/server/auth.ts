@@ -1,0 +1,170 @@
+import { hash, timingSafeEqual } from "node:crypto";
+import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { type Instant, type InstantInput, parseInstant } from "../core/time.ts";
+import { realSystem } from "../engine/system.ts";
+import type { System } from "../ports/system.ts";
+import { HttpError } from "./errors.ts";
+
+/** What a request may need. `open` asks nobody: health, readiness and the description of the interface. */
+export type Right = "open" | "read" | "enqueue" | "cancel" | "work" | "operate";
+
+export type Role = "producer" | "worker" | "admin" | "read-only";
+
+/** Who may do what. This table is the only place that says so; every route names the right it needs. */
+export const ROLES: Readonly<Record<Role, readonly Right[]>> = {
+  producer: ["open", "read", "enqueue", "cancel"],
+  // Handlers enqueue what follows from their work.
+  worker: ["open", "read", "enqueue", "work"],
+  "read-only": ["open", "read"],
+  admin: ["open", "read", "enqueue", "cancel", "work", "operate"],
+};
+
+/** One key. Several may share a name: that is how a key is replaced without a moment in which none works. */
+export interface KeyOptions {
+  /** Whose key it is; shown in logs and used for the rate limit. */
+  readonly name: string;
+  readonly role: Role;
+  /** What `curfew keys new` printed as the hash: `sha256:` and 64 hexadecimal digits. */
+  readonly hash: string;
+  /** From this instant on the key is refused. */
+  readonly notAfter?: InstantInput;
+  /** Requests per second, where this key's limit differs from the server's. */
+  readonly rate?: number;
+}
+
+/** Who sent a request. */
+export interface Identity {
+  readonly name: string;
+  readonly role: Role;
+  readonly rate: number | undefined;
+}
+
+interface Key extends Identity {
+  readonly digest: Buffer;
+  readonly notAfter: Instant | null;
+}
+
+const KEY_BYTES = 32;
+const PREFIX = "curfew_";
+const KEY = /^curfew_[A-Za-z0-9_-]{43}$/;
+const HASH = /^sha256:[0-9a-f]{64}$/;
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
+const FIELDS = ["name", "role", "hash", "notAfter", "rate"] as const;
+const MOST_KEYS = 1_000;
+
+/**
+ * A new key and the hash to keep. The key is 256 random bits, so a plain SHA-256 is right: bcrypt and its like slow
+ * down the guessing of words that people choose, and here there is nothing to guess; all they would add is a cheap way
+ * to keep the server busy with wrong keys.
+ */
+export function createKey(fill: System["fill"] = realSystem.fill): {
+  readonly key: string;
+  readonly hash: string;
+} {
+  const bytes = new Uint8Array(KEY_BYTES);
+  fill(bytes);
+  const key = PREFIX + Buffer.from(bytes).toString("base64url");
+  return { key, hash: hashKey(key) };
+}
+
+export function hashKey(key: string): string {
+  return `sha256:${hash("sha256", key, "hex")}`;
+}
+
+/** The keys a server accepts. They can be replaced while it runs. */
+export class Keyring {
+  readonly #now: () => Instant;
+  #keys: ReadonlyMap<string, Key> = new Map();
+
+  constructor(keys: readonly KeyOptions[], { now }: { readonly now: () => Instant }) {
+    this.#now = now;
+    this.replace(keys);
+  }
+
+  get size(): number {
+    return this.#keys.size;
+  }
+
+  /** Takes over another list at once; requests under way keep the identity they came with. */
+  replace(keys: readonly KeyOptions[]): void {
+    this.#keys = new Map(checkKeys(keys, "keys").map((key) => [key.digest.toString("latin1"), key]));
+  }
+
+  /**
+   * Finds the key of a token by the token's digest, and compares the digests in constant time. All that the time of a
+   * look-up could tell is about digests, and nobody comes from a digest to a token of 256 random bits.
+   */
+  find(token: string): Identity | "unknown" | "expired" {
+    if (!KEY.test(token)) return "unknown";
+    const digest = hash("sha256", token, "buffer");
+    const key = this.#keys.get(digest.toString("latin1"));
+    if (!key || !timingSafeEqual(key.digest, digest)) return "unknown";
+    return key.notAfter !== null && this.#now() >= key.notAfter ? "expired" : key;
+  }
+}
+
+export function checkKeys(keys: unknown, field: string): readonly Key[] {
+  if (!Array.isArray(keys)) throw refuse("invalid_option", field, keys, "write a list of keys");
+  if (keys.length > MOST_KEYS)
+    throw refuse("invalid_limit", field, keys.length, `use at most ${MOST_KEYS} keys`);
+  const seen = new Set<string>();
+  return keys.map((key: unknown, index) => {
+    const checked = checkKey(key, `${field}[${index}]`);
+    const digest = checked.digest.toString("hex");
+    if (seen.has(digest))
+      throw refuse("invalid_option", `${field}[${index}].hash`, checked.name, "list each key once");
+    seen.add(digest);
+    return checked;
+  });
+}
+
+function checkKey(key: unknown, field: string): Key {
+  refuseUnknownKeys(key, field, FIELDS);
+  const { name, role, hash: written, notAfter, rate } = key as Record<keyof KeyOptions, unknown>;
+  if (typeof name !== "string" || !NAME.test(name))
+    throw refuse("invalid_name", `${field}.name`, name, "use 1 to 64 of A-Z a-z 0-9 . _ @ -");
+  if (typeof role !== "string" || !Object.hasOwn(ROLES, role))
+    throw refuse("invalid_option", `${field}.role`, role, `use one of ${Object.keys(ROLES).join(", ")}`);
+  if (typeof written !== "string" || !HASH.test(written)) throw notAHash(`${field}.hash`, written);
+  if (rate !== undefined && (typeof rate !== "number" || !Number.isFinite(rate) || rate <= 0))
+    throw refuse("invalid_limit", `${field}.rate`, rate, "use requests per second, more than 0");
+  return {
+    name,
+    role: role as Role,
+    rate: rate as number | undefined,
+    digest: Buffer.from(written.slice("sha256:".length), "hex"),
+    notAfter: notAfter === undefined ? null : parseInstant(notAfter as InstantInput, `${field}.notAfter`),
+  };
+}
+
+/** A key written where its hash belongs is a secret in the wrong place: the message must not repeat it. */
+function notAHash(field: string, written: unknown): Error {
+  const isKey = typeof written === "string" && written.startsWith(PREFIX);
+  const shown = isKey ? "a key itself" : typeof written === "string" ? "(a string)" : written;
+  return refuse("invalid_option", field, shown, 'write the hash that "curfew keys new" printed, sha256:…');
+}
+
+const CHALLENGE = { "WWW-Authenticate": 'Bearer realm="curfew"' };
+
+/** Who sent this, or a refusal with 401. Without keys everybody is the admin: the server then listens to this machine only. */
+export function authenticate(keyring: Keyring | undefined, authorization: string | null): Identity {
+  if (!keyring) return LOCAL;
+  if (authorization === null) {
+    throw new HttpError(401, "unauthorized", "Send a key: Authorization: Bearer curfew_…", {
+      headers: CHALLENGE,
+    });
+  }
+  const token = /^bearer +(\S+)$/i.exec(authorization)?.[1];
+  const found = token === undefined ? "unknown" : keyring.find(token);
+  if (typeof found === "object") return found;
+  const message = found === "expired" ? "This key is no longer valid" : "This key is not known";
+  throw new HttpError(401, "unauthorized", message, { headers: CHALLENGE });
+}
+
+const LOCAL: Identity = { name: "local", role: "admin", rate: undefined };
+
+export function authorize(identity: Identity, right: Right): void {
+  if (ROLES[identity.role].includes(right)) return;
+  const message = `The key of ${identity.name} has the role ${identity.role}, which may not ${right}`;
+  throw new HttpError(403, "forbidden", message, { details: { role: identity.role, needs: right } });
+}

@@ -1,0 +1,31 @@
+import type { Json } from "../core/schema.ts";
+
+/** Headers as a plain object: the Node adapter writes these as they are, without building a Headers object first. */
+export type PlainHeaders = Record<string, string>;
+
+interface HttpErrorDetail {
+  readonly headers?: PlainHeaders;
+  readonly details?: Json;
+  readonly hint?: string;
+  readonly type?: string;
+  /** Whether the same request may succeed later. */
+  readonly retryable?: boolean;
+}
+
+/**
+ * A request that is turned down. What it says is meant for the client; everything else that is thrown while a request
+ * is served is our fault, and the client learns nothing of it but the request's id.
+ */
+export class HttpError extends Error {
+  override readonly name = "HttpError";
+  readonly status: number;
+  readonly code: string;
+  readonly more: HttpErrorDetail;
+
+  constructor(status: number, code: string, message: string, more: HttpErrorDetail = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.more = more;
+  }
+}

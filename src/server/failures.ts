@@ -1,0 +1,98 @@
+import { CurfewError, type ErrorCode, show } from "../core/errors.ts";
+import type { JobRow } from "../core/job/job.ts";
+import { HttpError } from "./errors.ts";
+
+const DOCS = "https://openjobspec.org/spec/http-binding";
+
+/** Why a thing may not be there although its id is right. */
+const GONE = {
+  job: "Check the id; a finished job is deleted when its retention is over",
+  "dead letter": "Check the id; a dead letter that was retried is a job again, and no dead letter",
+  "checkpoint of job": "Nothing was saved yet, or it was deleted",
+  worker: "Check the id; a worker that has not beaten for a minute is forgotten",
+};
+
+/** There is no such thing. */
+export function notFound(kind: keyof typeof GONE, id: string): HttpError {
+  return new HttpError(404, "not_found", `There is no ${kind} ${show(id)}`, {
+    hint: GONE[kind],
+    details: { resource_type: kind, resource_id: id.slice(0, 128) },
+  });
+}
+
+/** The state of a job does not allow what was asked, or the sender no longer holds it. */
+export function conflict(row: JobRow | null, what: string): HttpError {
+  const state = row?.state ?? "gone";
+  const held = state === "active" ? ", but not the sender's: another attempt or worker holds it" : "";
+  return new HttpError(409, "conflict", `${what}: the job is ${state}${held}`, {
+    details: { job_id: row?.id ?? null, state, current_state: state, fence: row?.fence ?? null },
+  });
+}
+
+/** Refusals of the core by what they mean to a client; everything else is our own fault. */
+const STATUS: Partial<Record<ErrorCode, readonly [status: number, code: string]>> = {
+  not_found: [404, "not_found"],
+  invalid_state: [409, "conflict"],
+  invalid_retry: [422, "schema_validation"],
+  invalid_duration: [400, "invalid_request"],
+  invalid_instant: [400, "invalid_request"],
+  invalid_timeout: [400, "invalid_request"],
+  timeouts_contradict: [400, "invalid_request"],
+  never_runs: [400, "invalid_request"],
+  invalid_name: [400, "invalid_request"],
+  invalid_option: [400, "invalid_request"],
+  invalid_priority: [400, "invalid_request"],
+  invalid_limit: [400, "invalid_request"],
+  not_json: [400, "invalid_payload"],
+  too_large: [413, "payload_too_large"],
+  closed: [503, "backend_error"],
+  store_failed: [503, "backend_error"],
+};
+
+/** The core names fields in its own words; the client must find its own. */
+const WIRE_NAMES: readonly (readonly [RegExp, string])[] = [
+  [/\b(options\.)?timeouts\.wait\b/g, "enqueue_ttl"],
+  [/\b(options\.)?timeouts\.attempt\b/g, "timeout"],
+  [/\b(options\.)?timeouts\.total\b/g, "total_timeout"],
+  [/\b(options\.)?timeouts\.grace\b/g, "grace_period"],
+  [/\b(options\.)?timeouts\.heartbeat\b/g, "heartbeat_timeout"],
+  [/\boptions\.delay\/at\b/g, "scheduled_at"],
+  [/\b(options\.)?expiresAt\b/g, "expires_at"],
+];
+
+/** Whatever was thrown while a request was served, as the refusal that the client gets. */
+export function asHttpError(thrown: unknown): HttpError {
+  if (thrown instanceof HttpError) return thrown;
+  if (thrown instanceof CurfewError) {
+    const [status, code] = STATUS[thrown.code] ?? [];
+    if (status !== undefined && code !== undefined) {
+      // What a store says may name hosts and tables; the log has it, by the id of the request.
+      const said =
+        thrown.code === "store_failed" ? "The store does not answer; try again later" : thrown.message;
+      const message = WIRE_NAMES.reduce((text, [from, to]) => text.replace(from, to), said);
+      return new HttpError(status, code, message, {
+        retryable: status === 503,
+        ...(status === 422 && { type: "validation_error" }),
+        ...(status === 503 && { headers: { "Retry-After": "1" } }),
+      });
+    }
+  }
+  return new HttpError(500, "internal_error", "The server failed; its log has this request by its id");
+}
+
+/** The body of an error reply. Nothing of ours is in it that the client could not know anyway. */
+export function errorText(error: HttpError, requestId: string): string {
+  const { details, hint, type, retryable } = error.more;
+  return JSON.stringify({
+    error: {
+      code: error.code,
+      type: type ?? error.code,
+      message: error.message,
+      retryable: retryable ?? error.status >= 500,
+      ...(details !== undefined && { details }),
+      ...(hint !== undefined && { hint }),
+      ...(error.status === 404 && { hint: hint ?? "Check the path", docs_url: DOCS }),
+      request_id: requestId,
+    },
+  });
+}

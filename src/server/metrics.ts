@@ -1,0 +1,226 @@
+import { JOB_STATES } from "../core/job/job.ts";
+import { type CounterSnapshot, LATENESS_BOUNDS } from "../engine/counters.ts";
+import type { Engine } from "../engine/engine.ts";
+import { Histogram } from "../engine/histogram.ts";
+import { OTHER, RUN_BOUNDS, type Tally, WAIT_BOUNDS } from "../engine/tallies.ts";
+import type { System } from "../ports/system.ts";
+import { Exposition } from "./exposition.ts";
+
+/** Counts the requests of one route; made once per route, so that counting one costs no look-up. */
+export interface RouteMeter {
+  count(status: number, elapsed: number): void;
+}
+
+export interface Metrics {
+  route(method: string, path: string): RouteMeter;
+  text(): Promise<string>;
+}
+
+const REQUEST_BOUNDS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000] as const;
+
+class Meter implements RouteMeter {
+  readonly method: string;
+  readonly path: string;
+  readonly statuses = new Map<number, number>();
+  readonly took = new Histogram(REQUEST_BOUNDS);
+
+  constructor(method: string, path: string) {
+    this.method = method;
+    this.path = path;
+  }
+
+  count(status: number, elapsed: number): void {
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
+    this.took.add(elapsed);
+  }
+}
+
+/** What this server counted, under the names of Open Job Spec where it has one, else under our own. */
+export function createMetrics(engine: Engine, system: Pick<System, "monotonic">): Metrics {
+  const meters: Meter[] = [];
+  const gauges = new Gauges(engine, system);
+  return {
+    route(method, path) {
+      const meter = new Meter(method, path);
+      meters.push(meter);
+      return meter;
+    },
+    async text() {
+      const counters = engine.counters();
+      const page = new Exposition();
+      writeJobs(page, counters.tallies);
+      writeTimeouts(page, counters);
+      await gauges.write(page, counters.tallies);
+      writeRequests(page, meters);
+      return page.text();
+    },
+  };
+}
+
+function writeJobs(page: Exposition, tallies: readonly Tally[]): void {
+  const of = (tally: Tally) => ({ queue: tally.queue, type: tally.type });
+  const counts = (pick: (tally: Tally) => number) =>
+    tallies.map((tally) => [of(tally), pick(tally)] as const);
+  page
+    .counter(
+      "ojs_job_enqueued_total",
+      "Jobs enqueued.",
+      counts((tally) => tally.enqueued),
+    )
+    .counter(
+      "ojs_job_completed_total",
+      "Jobs completed.",
+      counts((tally) => tally.completed),
+    )
+    .counter(
+      "ojs_job_failed_total",
+      "Jobs discarded.",
+      counts((tally) => tally.discarded),
+    )
+    .counter(
+      "ojs_job_retried_total",
+      "Attempts that failed and will be retried.",
+      counts((t) => t.retrying),
+    )
+    .counter(
+      "ojs_job_cancelled_total",
+      "Jobs cancelled.",
+      counts((tally) => tally.cancelled),
+    )
+    .counter(
+      "ojs_job_expired_total",
+      "Jobs not started in time.",
+      counts((tally) => tally.expired),
+    )
+    .counter(
+      "curfew_near_misses_total",
+      "Successes that used more than 90 % of the time to their soft deadline.",
+      counts((tally) => tally.nearMisses),
+    )
+    .histogram(
+      "ojs_job_queue_time_seconds",
+      "From the moment a job was due to the start of its attempt.",
+      WAIT_BOUNDS,
+      tallies.map((tally) => [of(tally), tally.wait] as const),
+    )
+    .histogram(
+      "ojs_job_duration_seconds",
+      "From the start of an attempt to its verdict, by the state of the job afterwards.",
+      RUN_BOUNDS,
+      tallies.flatMap((tally) =>
+        Object.entries(tally.run).map(([state, run]) => [{ ...of(tally), state }, run] as const),
+      ),
+    );
+}
+
+/** Figures of this process that have no type or queue. */
+const PLAIN = [
+  ["started", "Attempts started."],
+  ["failed", "Attempts that failed."],
+  ["released", "Attempts given back unspent."],
+  ["late", "Successes after the soft signal."],
+  ["stuck", "Handlers that ran past their hard deadline and were fenced off."],
+  ["lost", "Writes refused because another fence holds."],
+  ["unknown", "Writes of which it cannot be known whether they counted."],
+  ["ignored", "Hints and directives about jobs that are no longer held here."],
+] as const satisfies readonly (readonly [keyof CounterSnapshot, string])[];
+
+function writeTimeouts(page: Exposition, counters: CounterSnapshot): void {
+  page
+    .counter(
+      "ojs_job_timeout_count_total",
+      "Timeouts by kind and mode.",
+      counters.timeouts.map(
+        ({ kind, mode, queue, type, count }) => [{ timeout_kind: kind, mode, queue, type }, count] as const,
+      ),
+    )
+    .histogram("curfew_fire_lateness_seconds", "How late deadlines fired.", LATENESS_BOUNDS, [
+      [{}, counters.lateness],
+    ]);
+  for (const [name, help] of PLAIN) page.counter(`curfew_${name}_total`, help, [[{}, counters[name]]]);
+}
+
+function writeRequests(page: Exposition, meters: readonly Meter[]): void {
+  const used = meters.filter(({ statuses }) => statuses.size > 0);
+  page
+    .counter(
+      "curfew_http_requests_total",
+      "Requests by route and status.",
+      used.flatMap(({ method, path: route, statuses }) =>
+        [...statuses].map(([status, count]) => [{ method, route, status: String(status) }, count] as const),
+      ),
+    )
+    .histogram(
+      "curfew_http_request_duration_seconds",
+      "From the arrival of a request to its reply.",
+      REQUEST_BOUNDS,
+      used.map(({ method, path: route, took }) => [{ method, route }, took.snapshot()] as const),
+    );
+}
+
+const MOST_QUEUES = 20;
+const MOST_WORKERS = 1_000;
+const GAUGES_EVERY = 10_000;
+/** A store counts by walking, so counting may take this part of the time and no more. */
+const SHARE = 1 / 20;
+
+type Depths = readonly (readonly [queue: string, states: Readonly<Record<string, number>>])[];
+
+/** Figures that must be asked of the store: asked seldom, never twice at once, and given from memory in between. */
+class Gauges {
+  readonly #engine: Engine;
+  readonly #system: Pick<System, "monotonic">;
+  #depths: Depths = [];
+  #workers = 0;
+  #dueAt = Number.NEGATIVE_INFINITY;
+  #asking: Promise<void> | undefined;
+
+  constructor(engine: Engine, system: Pick<System, "monotonic">) {
+    this.#engine = engine;
+    this.#system = system;
+  }
+
+  async write(page: Exposition, tallies: readonly Tally[]): Promise<void> {
+    const isFirst = this.#dueAt === Number.NEGATIVE_INFINITY;
+    if (this.#system.monotonic() >= this.#dueAt) {
+      // A store that does not answer must not hide the counters, which need no store.
+      this.#asking ??= this.#ask(tallies).catch(() => {});
+      if (isFirst) await this.#asking;
+    }
+    page
+      .gauge(
+        "ojs_queue_depth",
+        "Jobs by queue and state, of the queues this server has seen.",
+        this.#depths.flatMap(([queue, states]) =>
+          JOB_STATES.map((state) => [{ queue, state }, states[state] ?? 0] as const),
+        ),
+      )
+      .gauge("ojs_workers_active", "Workers that gave a sign of life.", [[{}, this.#workers]]);
+  }
+
+  async #ask(tallies: readonly Tally[]): Promise<void> {
+    const from = this.#system.monotonic();
+    try {
+      const depths: [string, Record<string, number>][] = [];
+      for (const queue of busiest(tallies)) depths.push([queue, await this.#engine.depth(queue)]);
+      this.#depths = depths;
+      const records = await this.#engine.store.records.list("worker", null, MOST_WORKERS);
+      const now = this.#engine.now();
+      this.#workers = records.filter(({ wakeAt }) => wakeAt === null || wakeAt > now).length;
+    } finally {
+      const took = this.#system.monotonic() - from;
+      this.#dueAt = this.#system.monotonic() + Math.max(GAUGES_EVERY, took / SHARE);
+      this.#asking = undefined;
+    }
+  }
+}
+
+/** The queues with the most traffic, and the default one, which is there before anything was enqueued. */
+function busiest(tallies: readonly Tally[]): string[] {
+  const traffic = new Map<string, number>([["default", 0]]);
+  for (const { queue, enqueued, wait } of tallies) {
+    if (queue !== OTHER) traffic.set(queue, (traffic.get(queue) ?? 0) + enqueued + wait.total);
+  }
+  const byTraffic = [...traffic].sort(([, a], [, b]) => b - a);
+  return byTraffic.slice(0, MOST_QUEUES).map(([queue]) => queue);
+}

@@ -1,0 +1,140 @@
+import { z } from "zod";
+import type { Route } from "./route.ts";
+import { ROUTES } from "./routes/all.ts";
+
+type Fields = Record<string, unknown>;
+
+const JSON_TYPE = "application/openjobspec+json";
+
+const ERROR_SCHEMA = {
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["code", "message", "retryable", "request_id"],
+      properties: {
+        code: { type: "string" },
+        type: { type: "string" },
+        message: { type: "string", description: "Names the field, the value and the fix." },
+        retryable: { type: "boolean" },
+        details: {},
+        hint: { type: "string" },
+        docs_url: { type: "string" },
+        request_id: { type: "string" },
+      },
+    },
+  },
+};
+
+const COMMON_REPLIES: Readonly<Record<number, string>> = {
+  400: "A field is missing or wrong; the message names it",
+  401: "No key, or none that is known",
+  403: "The key may not do this",
+  413: "The body is too large",
+  429: "Too many requests with this key",
+  500: "The server failed",
+  503: "The store does not answer",
+};
+
+function schemaOf(schema: z.ZodType, io: "input" | "output"): Fields {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: "any",
+    reused: "inline",
+  }) as Fields;
+  return rest;
+}
+
+function parametersOf(route: Route): Fields[] {
+  const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  if (!route.query) return inPath;
+  const { properties = {} } = schemaOf(route.query, "input") as { properties?: Record<string, unknown> };
+  const inQuery = Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: false,
+    schema,
+  }));
+  return [...inPath, ...inQuery];
+}
+
+function repliesOf(route: Route, schemas: Record<string, unknown>): Fields {
+  const errors = { content: { [JSON_TYPE]: { schema: { $ref: "#/components/schemas/Error" } } } };
+  const all = route.right === "open" ? route.replies : { ...COMMON_REPLIES, ...route.replies };
+  return Object.fromEntries(
+    Object.entries(all).map(([status, description]) => [
+      status,
+      {
+        description,
+        ...(Number(status) >= 400
+          ? errors
+          : route.reply && { content: contentOf(route.reply, schemas, "output") }),
+      },
+    ]),
+  );
+}
+
+function operationOf(route: Route, schemas: Record<string, unknown>): Fields {
+  const parameters = parametersOf(route);
+  return {
+    summary: route.summary,
+    tags: [route.tag],
+    ...(route.right === "open" ? { security: [] } : { "x-curfew-right": route.right }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(route.body && { requestBody: bodyOf(route.body, schemas) }),
+    responses: repliesOf(route, schemas),
+  };
+}
+
+function bodyOf(body: z.ZodType, schemas: Record<string, unknown>): Fields {
+  const isRequired = !body.safeParse(undefined).success;
+  return { ...(isRequired && { required: true }), content: contentOf(body, schemas, "input") };
+}
+
+/** Schemas with a name are described once and referred to. */
+function contentOf(body: z.ZodType, schemas: Record<string, unknown>, io: "input" | "output"): Fields {
+  const name = body.meta()?.id;
+  const { id: _id, $defs, ...schema } = schemaOf(body, io) as { id?: string; $defs?: Record<string, Fields> };
+  for (const [key, { id: _inner, ...definition }] of Object.entries($defs ?? {})) schemas[key] = definition;
+  if (name === undefined) return { [JSON_TYPE]: { schema } };
+  schemas[name] = schema;
+  return { [JSON_TYPE]: { schema: { $ref: `#/components/schemas/${name}` } } };
+}
+
+/** The description of the HTTP interface, made from the very schemas that check its requests. */
+function openApiDocument(): Fields {
+  const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA };
+  const paths: Record<string, Fields> = {};
+  for (const route of ROUTES) {
+    const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, schemas) };
+  }
+  const document = {
+    openapi: "3.1.0",
+    info: {
+      title: "curfew",
+      version: "1.0",
+      description: "Open Job Spec over HTTP, with all five timeouts enforced by the server.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    security: [{ key: [] }],
+    paths,
+    components: { schemas, securitySchemes: { key: { type: "http", scheme: "bearer" } } },
+  };
+  // References of schemas among each other point to where they stand in this document.
+  return JSON.parse(JSON.stringify(document).replaceAll("#/$defs/", "#/components/schemas/")) as Fields;
+}
+
+let text: string | undefined;
+
+/** The document as text; it is made when it is first asked for. */
+export function openApiText(): string {
+  text ??= `${JSON.stringify(openApiDocument(), null, 2)}\n`;
+  return text;
+}

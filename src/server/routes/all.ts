@@ -1,0 +1,17 @@
+import type { Route } from "../route.ts";
+import { deadLetterRoutes } from "./dead-letter.ts";
+import { eventRoutes } from "./events.ts";
+import { jobRoutes } from "./jobs.ts";
+import { noteRoutes } from "./notes.ts";
+import { systemRoutes } from "./system.ts";
+import { workerRoutes } from "./workers.ts";
+
+/** Every endpoint of the server: what is served, and what the OpenAPI document describes. */
+export const ROUTES: readonly Route[] = [
+  ...systemRoutes,
+  ...jobRoutes,
+  ...workerRoutes,
+  ...noteRoutes,
+  ...deadLetterRoutes,
+  ...eventRoutes,
+];

@@ -1,0 +1,259 @@
+import { z } from "zod";
+import { UUID } from "../../core/ids.ts";
+import type { JobRow, JobState } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
+import type { RemoteJob } from "../../engine/service.ts";
+import { HttpError } from "../errors.ts";
+import { notFound } from "../failures.ts";
+import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { readJob } from "../wire/enqueue.ts";
+import { jobText } from "../wire/job.ts";
+import { batchReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
+import {
+  batchSchema,
+  type EnqueueBody,
+  emptySchema,
+  enqueueSchema,
+  extendSchema,
+  jobQuery,
+  jobsQuery,
+  retryJobSchema,
+} from "../wire/schemas.ts";
+
+const TAG = "jobs";
+
+/** A job by an id out of a path; what is no id at all is not found either. */
+export async function loadJob(id: string, { engine }: RouteContext): Promise<JobRow> {
+  const row = UUID.test(id) ? await engine.load(id) : null;
+  if (!row) throw notFound("job", id);
+  return row;
+}
+
+export function jobId(params: Readonly<Record<string, string>>): string {
+  const id = params.id ?? "";
+  if (!UUID.test(id)) throw notFound("job", id);
+  return id;
+}
+
+export function jobReply(status: number, row: JobRow): Reply {
+  return reply(status, `{"job":${jobText(row)}}`);
+}
+
+/** What the conformance suite's own middleware would refuse; only behind its flag. */
+function refuseForSuite(body: EnqueueBody): void {
+  if (body.type !== "test.middleware.reject" || body.args.length > 0 || body.meta?.ojs_validate !== true)
+    return;
+  throw new HttpError(422, "schema_validation", "args: the validating middleware refused an empty list");
+}
+
+function prepare(body: EnqueueBody, now: Instant, { isConformance }: RouteContext): RemoteJob {
+  if (isConformance) refuseForSuite(body);
+  return readJob(body, now);
+}
+
+function duplicate(id: string): HttpError {
+  return new HttpError(409, "duplicate", `A job with the id ${id} exists already`, {
+    details: { job_id: id, existing_job_id: id },
+  });
+}
+
+const enqueue = route({
+  method: "POST",
+  path: "/ojs/v1/jobs",
+  right: "enqueue",
+  tag: TAG,
+  summary: "Enqueue a job",
+  reply: jobReplySchema,
+  body: enqueueSchema,
+  replies: { 201: "The job is durable", 409: "The id is known", 422: "The retry policy cannot be kept" },
+  async run({ body }, context) {
+    const now = context.engine.now();
+    const [made] = await context.service.enqueue([prepare(body, now, context)], now);
+    const { row, duplicate: isKnown } = made as { row: JobRow; duplicate: boolean };
+    if (isKnown) throw duplicate(row.id);
+    return reply(201, `{"job":${jobText(row)}}`, { Location: `/ojs/v1/jobs/${row.id}` });
+  },
+});
+
+const enqueueBatch = route({
+  method: "POST",
+  path: "/ojs/v1/jobs/batch",
+  right: "enqueue",
+  tag: TAG,
+  summary: "Enqueue many jobs: all or none",
+  reply: batchReplySchema,
+  body: batchSchema,
+  replies: { 201: "All jobs are durable", 409: "An id is known, and nothing was stored" },
+  async run({ body }, context) {
+    const now = context.engine.now();
+    const jobs = body.jobs.map((job) => prepare(job, now, context));
+    const ids = body.jobs.flatMap(({ id }) => (id ? [id] : []));
+    await refuseKnown(ids, context);
+    const made = await context.service.enqueue(jobs, now);
+    const known = made.find((job) => job.duplicate);
+    if (known) throw duplicate(known.row.id);
+    const texts = made.map(({ row }) => jobText(row));
+    return reply(201, `{"jobs":[${texts.join(",")}],"count":${texts.length}}`);
+  },
+});
+
+/** Ids of the client's own are looked up first, so that a known one stops the whole batch. */
+async function refuseKnown(ids: readonly string[], { engine }: RouteContext): Promise<void> {
+  const seen = new Set<string>();
+  for (const id of ids) {
+    if (seen.has(id)) throw duplicate(id);
+    seen.add(id);
+  }
+  if (ids.length === 0) return;
+  const rows = await engine.store.jobs.load(ids);
+  const known = rows.find((row) => row !== null);
+  if (known) throw duplicate(known.id);
+}
+
+const get = route({
+  method: "GET",
+  path: "/ojs/v1/jobs/:id",
+  right: "read",
+  tag: TAG,
+  summary: "Look at a job",
+  reply: jobReplySchema,
+  query: jobQuery,
+  replies: { 200: "The job", 404: "There is no such job" },
+  async run({ params, query }, context) {
+    const { wait_ms } = query;
+    if (wait_ms === undefined) return jobReply(200, await loadJob(params.id ?? "", context));
+    const id = jobId(params);
+    const row = await context.service.whenEnded(id, wait_ms);
+    if (!row) throw notFound("job", id);
+    return jobReply(200, row);
+  },
+});
+
+const list = route({
+  method: "GET",
+  path: "/ojs/v1/jobs",
+  right: "read",
+  tag: TAG,
+  summary: "List jobs in the order of their ids",
+  reply: jobsReplySchema,
+  query: jobsQuery,
+  replies: { 200: "A page of jobs" },
+  async run({ query }, { engine }) {
+    const { queue, type, state, cursor, limit = 50 } = query;
+    const filter = {
+      ...(queue && { queue }),
+      ...(type && { type }),
+      ...(state && { state: state as JobState }),
+    };
+    const rows = await engine.jobs(filter, {
+      ...(cursor && { after: checkCursor(cursor) }),
+      limit: limit + 1,
+    });
+    return pageReply(rows, limit);
+  },
+});
+
+export function checkCursor(cursor: string): string {
+  if (!UUID.test(cursor))
+    throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
+  return cursor;
+}
+
+/** A page out of one row more than was asked for, which says whether there is another. */
+export function pageReply(rows: readonly JobRow[], limit: number, total?: number): Reply {
+  const page = rows.slice(0, limit);
+  const hasMore = rows.length > limit;
+  const texts = page.map((row) => jobText(row)).join(",");
+  const pagination = {
+    ...(total !== undefined && { total }),
+    has_more: hasMore,
+    next_cursor: hasMore ? page.at(-1)?.id : null,
+    limit,
+  };
+  return reply(200, `{"jobs":[${texts}],"pagination":${JSON.stringify(pagination)}}`);
+}
+
+const cancelBy = (method: "DELETE" | "POST", path: string) =>
+  route({
+    method,
+    path,
+    right: "cancel",
+    tag: TAG,
+    summary: "End a waiting or running job at once",
+    reply: jobReplySchema,
+    ...(method === "POST" && { body: emptySchema }),
+    replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
+    run: async ({ params }, { engine }) => jobReply(200, await engine.cancel(jobId(params))),
+  });
+
+const activate = route({
+  method: "POST",
+  path: "/ojs/v1/jobs/:id/activate",
+  right: "operate",
+  tag: TAG,
+  summary: "Make a pending job available",
+  reply: jobReplySchema,
+  body: emptySchema,
+  replies: { 200: "The job", 404: "There is no such job", 409: "The job is not pending" },
+  run: async ({ params }, { engine }) => jobReply(200, await engine.activate(jobId(params))),
+});
+
+const retry = route({
+  method: "POST",
+  path: "/ojs/v1/jobs/:id/retry",
+  right: "operate",
+  tag: TAG,
+  summary: "Run a discarded job again: attempts start anew",
+  reply: jobReplySchema,
+  body: retryJobSchema,
+  replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
+  run: async ({ params, body }, { engine }) =>
+    jobReply(200, await engine.retry(jobId(params), body?.keep_deadline ? { keepDeadline: true } : {})),
+});
+
+const limit = (value: number | "none" | null | undefined) =>
+  value === "none" ? "none" : ({ milliseconds: value as number } as const);
+
+const extend = route({
+  method: "PATCH",
+  path: "/ojs/v1/jobs/:id",
+  right: "operate",
+  tag: TAG,
+  summary: "Change the limits of a waiting or running job",
+  reply: jobReplySchema,
+  body: extendSchema,
+  replies: { 200: "The job", 404: "There is no such job", 409: "Its time is already up" },
+  async run({ params, body }, { engine }) {
+    const { timeout_ms, total_timeout_ms, heartbeat_timeout_ms } = body;
+    const row = await engine.extend(jobId(params), {
+      ...(timeout_ms != null && { attempt: limit(timeout_ms) }),
+      ...(total_timeout_ms != null && { total: limit(total_timeout_ms) }),
+      ...(heartbeat_timeout_ms != null && { heartbeat: limit(heartbeat_timeout_ms) }),
+    });
+    return jobReply(200, row);
+  },
+});
+
+const explain = route({
+  method: "GET",
+  path: "/ojs/v1/jobs/:id/explain",
+  right: "read",
+  tag: TAG,
+  summary: "Say for every limit of a job who set it, and what follows",
+  query: z.looseObject({}),
+  replies: { 200: "The explanation", 404: "There is no such job" },
+  run: async ({ params }, { engine }) => json(200, { explanation: await engine.explain(jobId(params)) }),
+});
+
+export const jobRoutes: readonly Route[] = [
+  enqueue,
+  enqueueBatch,
+  list,
+  get,
+  cancelBy("DELETE", "/ojs/v1/jobs/:id"),
+  cancelBy("POST", "/ojs/v1/jobs/:id/cancel"),
+  activate,
+  retry,
+  extend,
+  explain,
+];

@@ -1,0 +1,193 @@
+import type { JobRow } from "../../core/job/job.ts";
+import type { Json } from "../../core/schema.ts";
+import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
+import { notFound } from "../failures.ts";
+import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { instantText, readInstant } from "../wire/durations.ts";
+import { noteFields } from "../wire/progress.ts";
+import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
+import { senderOf } from "../wire/report.ts";
+import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
+import { jobId, loadJob } from "./jobs.ts";
+import { counted } from "./workers.ts";
+
+const TAG = "progress";
+const REPORT = {
+  404: "There is no such job",
+  409: "The sender does not hold the job (any more); nothing was changed",
+};
+
+interface Progress {
+  readonly message?: string | null | undefined;
+  readonly data?: unknown;
+  readonly fence?: number | null | undefined;
+  readonly worker_id?: string | null | undefined;
+}
+
+async function setProgress(
+  id: string,
+  fraction: number,
+  body: Progress,
+  context: RouteContext,
+): Promise<Reply> {
+  const note: Record<string, Json> = { at: context.engine.now() };
+  if (body.message != null) note.message = body.message;
+  if (body.data !== undefined) note.data = body.data as Json;
+  const outcome = await context.service.notes.progress(id, senderOf(body), fraction, note);
+  return json(200, { job_id: id, ...progressFields(counted(id, outcome, "progress")) });
+}
+
+function progressFields(row: JobRow): Record<string, unknown> {
+  const kept = progressOf(row);
+  const value = row.state === "completed" ? 1 : (kept?.value ?? null);
+  return {
+    progress: value,
+    percentage: value === null ? null : value * 100,
+    ...noteFields(kept?.note),
+  };
+}
+
+const putProgress = route({
+  method: "PUT",
+  path: "/ojs/v1/jobs/:id/progress",
+  right: "work",
+  tag: TAG,
+  summary: "Report how far an attempt is; counts as a beat",
+  reply: progressReplySchema,
+  body: progressSchema,
+  replies: { 200: "What stands now", ...REPORT },
+  async run({ params, body }, context) {
+    const id = jobId(params);
+    const reply = await setProgress(id, body.progress, body, context);
+    if (body.checkpoint == null) return reply;
+    const state = body.checkpoint as Json;
+    counted(id, await context.service.notes.checkpoint(id, senderOf(body), state), "checkpoint");
+    return reply;
+  },
+});
+
+const workerProgress = route({
+  method: "POST",
+  path: "/ojs/v1/workers/progress",
+  right: "work",
+  tag: TAG,
+  summary: "Report how far an attempt is, in percent",
+  reply: progressReplySchema,
+  body: workerProgressSchema,
+  replies: { 200: "What stands now", ...REPORT },
+  run: ({ body }, context) => setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, context),
+});
+
+const getProgress = route({
+  method: "GET",
+  path: "/ojs/v1/jobs/:id/progress",
+  right: "read",
+  tag: TAG,
+  summary: "How far a job is",
+  reply: progressReplySchema,
+  replies: { 200: "Its progress; null where none was reported", 404: "There is no such job" },
+  run: async ({ params }, context) => {
+    const row = await loadJob(params.id ?? "", context);
+    return json(200, { job_id: row.id, state: row.state, ...progressFields(row) });
+  },
+});
+
+function checkpointReply(row: JobRow): Reply {
+  const saved = checkpointOf(row);
+  if (!saved) throw notFound("checkpoint of job", row.id);
+  const { state, sequence } = saved;
+  return json(200, { job_id: row.id, state, sequence, checkpoint: { job_id: row.id, state, sequence } });
+}
+
+const saveBy = (method: "PUT" | "POST") =>
+  route({
+    method,
+    path: "/ojs/v1/jobs/:id/checkpoint",
+    right: "work",
+    tag: TAG,
+    summary: "Save a state that the next attempt begins with; counts as a beat",
+    reply: checkpointReplySchema,
+    body: checkpointSchema,
+    replies: { 200: "It is durable", ...REPORT },
+    async run({ params, body }, { service }) {
+      const id = jobId(params);
+      const outcome = await service.notes.checkpoint(id, senderOf(body), body.state as Json);
+      return checkpointReply(counted(id, outcome, "checkpoint"));
+    },
+  });
+
+const getCheckpoint = route({
+  method: "GET",
+  path: "/ojs/v1/jobs/:id/checkpoint",
+  right: "read",
+  tag: TAG,
+  summary: "The state that was saved last",
+  reply: checkpointReplySchema,
+  replies: { 200: "The state", 404: "There is no such job, or nothing was saved" },
+  run: async ({ params }, context) => checkpointReply(await loadJob(params.id ?? "", context)),
+});
+
+const deleteCheckpoint = route({
+  method: "DELETE",
+  path: "/ojs/v1/jobs/:id/checkpoint",
+  right: "work",
+  tag: TAG,
+  summary: "Forget the saved state",
+  replies: { 200: "It is gone", 404: "There is no such job" },
+  async run({ params }, { service }) {
+    const id = jobId(params);
+    counted(id, await service.notes.checkpoint(id, {}, null), "checkpoint");
+    return json(200, { deleted: true, job_id: id });
+  },
+});
+
+const addLogs = route({
+  method: "POST",
+  path: "/ojs/v1/jobs/:id/logs",
+  right: "work",
+  tag: TAG,
+  summary: "Add lines to the log of a job; counts as a beat",
+  body: logsSchema,
+  replies: { 200: "They are durable", ...REPORT },
+  async run({ params, body }, { service, engine }) {
+    const id = jobId(params);
+    const now = engine.now();
+    const lines = body.lines.map(({ message, fields, at }) => ({
+      at: typeof at === "string" ? readInstant(at, now, "at") : now,
+      message,
+      ...(fields && { fields: fields as { [key: string]: Json } }),
+    }));
+    counted(id, await service.notes.log(id, senderOf(body), lines), "logs");
+    return json(200, { job_id: id, count: lines.length });
+  },
+});
+
+const getLogs = route({
+  method: "GET",
+  path: "/ojs/v1/jobs/:id/logs",
+  right: "read",
+  tag: TAG,
+  summary: "The log of a job",
+  reply: logsReplySchema,
+  replies: { 200: "Its lines", 404: "There is no such job" },
+  async run({ params }, context) {
+    const { id } = await loadJob(params.id ?? "", context);
+    const lines = await context.engine.logs(id);
+    return json(200, {
+      job_id: id,
+      lines: lines.map(({ at, ...line }) => ({ ...line, at: instantText(at) })),
+    });
+  },
+});
+
+export const noteRoutes: readonly Route[] = [
+  putProgress,
+  workerProgress,
+  getProgress,
+  saveBy("PUT"),
+  saveBy("POST"),
+  getCheckpoint,
+  deleteCheckpoint,
+  addLogs,
+  getLogs,
+];

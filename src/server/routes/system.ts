@@ -1,0 +1,108 @@
+import { json, type Route, type RouteContext, reply, route } from "../route.ts";
+import { healthReplySchema } from "../wire/replies.ts";
+
+const TAG = "system";
+const CHECK_WITHIN = 2_000;
+
+/** Whether the store answers, and how soon; one that hangs counts as one that does not. */
+async function storeAnswers({ engine, service }: RouteContext): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = service.system.after(CHECK_WITHIN, () => resolve(false), { keepAlive: true });
+    const settle = (isUp: boolean) => () => {
+      timer.cancel();
+      resolve(isUp);
+    };
+    engine.store.clock().then(settle(true), settle(false));
+  });
+}
+
+const healthBy = (path: string) =>
+  route({
+    method: "GET",
+    path,
+    right: "open",
+    tag: TAG,
+    summary: "Whether the server and its store are up",
+    reply: healthReplySchema,
+    replies: { 200: "Both are", 503: "The store does not answer" },
+    async run(_call, context) {
+      const isUp = await storeAnswers(context);
+      const status = isUp ? "healthy" : "unhealthy";
+      const { name } = context.engine.store.capabilities;
+      return json(isUp ? 200 : 503, { status, version: context.version, backend: { type: name, status } });
+    },
+  });
+
+const ready = route({
+  method: "GET",
+  path: "/ready",
+  right: "open",
+  tag: TAG,
+  summary: "Whether the server takes requests",
+  replies: { 200: "It does", 503: "It is closing, or its store does not answer" },
+  async run(_call, context) {
+    if (!context.isReady()) return json(503, { status: "closing" });
+    return (await storeAnswers(context))
+      ? json(200, { status: "ready" })
+      : json(503, { status: "store_unavailable" });
+  },
+});
+
+const manifest = route({
+  method: "GET",
+  path: "/ojs/manifest",
+  right: "open",
+  tag: TAG,
+  summary: "What this server is and can do",
+  replies: { 200: "The manifest" },
+  run: (_call, { version, engine }) =>
+    json(200, {
+      specversion: "1.0",
+      ojs_version: "1.0",
+      implementation: { name: "curfew", version, language: "typescript" },
+      conformance_level: 1,
+      protocols: ["http"],
+      backend: engine.store.capabilities.name,
+      capabilities: {
+        events: true,
+        dead_letter: true,
+        batch_enqueue: true,
+        priority: true,
+        delayed_jobs: true,
+        job_ttl: true,
+        timeouts: ["execution", "total", "enqueue_ttl", "grace", "heartbeat"],
+        soft_timeout: true,
+        fencing: true,
+      },
+      extensions: ["progress", "graceful-shutdown", "observability", "encryption", "serverless", "timeouts"],
+    }),
+});
+
+const metrics = route({
+  method: "GET",
+  path: "/metrics",
+  right: "read",
+  tag: TAG,
+  summary: "Counters for Prometheus",
+  replies: { 200: "The text format of Prometheus" },
+  run: async (_call, context) => reply(200, await context.metrics(), { "Content-Type": "text/plain" }),
+});
+
+const openapi = route({
+  method: "GET",
+  path: "/openapi.json",
+  right: "open",
+  tag: TAG,
+  summary: "This document",
+  replies: { 200: "OpenAPI 3.1" },
+  run: (_call, context) => reply(200, context.openapi(), { "Content-Type": "application/json" }),
+});
+
+export const systemRoutes: readonly Route[] = [
+  healthBy("/health"),
+  healthBy("/ojs/v1/health"),
+  ready,
+  manifest,
+  metrics,
+  openapi,
+];

@@ -1,0 +1,236 @@
+import { softKind } from "../../core/job/deadlines.ts";
+import type { BeatReport, JobBeat } from "../../engine/remote/beats.ts";
+import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";
+import type { Reported } from "../../engine/remote/reported.ts";
+import { conflict, notFound } from "../failures.ts";
+import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { instantText } from "../wire/durations.ts";
+import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
+import { deadlinesText, fetchedText, settledText } from "../wire/job.ts";
+import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
+import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
+import {
+  type BeatBody,
+  beatSchema,
+  failByPathSchema,
+  failSchema,
+  fetchSchema,
+  succeedByPathSchema,
+  succeedSchema,
+  workerId,
+} from "../wire/schemas.ts";
+import { jobId } from "./jobs.ts";
+
+const TAG = "workers";
+
+const fetchBy = (path: string) =>
+  route({
+    method: "POST",
+    path,
+    right: "work",
+    tag: TAG,
+    summary: "Take jobs: their attempts start with this reply",
+    reply: fetchReplySchema,
+    body: fetchSchema,
+    replies: { 200: "The jobs, each with its fence and deadlines; none if nothing is there to do" },
+    async run({ body, isGone }, { service, engine }) {
+      const rows = await service.fetch({
+        isGone,
+        queues: body.queues,
+        count: body.count ?? 1,
+        worker: body.worker_id ?? undefined,
+        hears: body.soft_timeout === true,
+        visibility: visibilityOf(body.visibility_timeout_ms, body.visibility_timeout),
+        definitions: readDefinitions(body.definitions),
+        wait: body.wait_ms ?? undefined,
+        key: body.fetch_id ?? undefined,
+      });
+      const now = engine.now();
+      return reply(200, `{"jobs":[${rows.map((row) => fetchedText(row, now)).join(",")}]}`);
+    },
+  });
+
+/** The reply to a report, or the refusal: 404 for a job that is not there, 409 for one that is no longer the sender's. */
+function reported(id: string, outcome: Reported, what: string): Reply {
+  return reply(200, settledText(counted(id, outcome, what)));
+}
+
+export function counted(id: string, outcome: Reported, what: string) {
+  if (outcome.ok) return outcome.row;
+  if (outcome.because === "gone") throw notFound("job", id);
+  throw conflict(outcome.row, what);
+}
+
+const REPORT = {
+  404: "There is no such job",
+  409: "The sender does not hold the job (any more); nothing was changed",
+};
+
+type SucceedBody = Parameters<typeof readSuccess>[0];
+type FailBody = Parameters<typeof readFailure>[0];
+
+async function ack(id: string, body: SucceedBody, { service }: RouteContext): Promise<Reply> {
+  return reported(id, await service.report(id, senderOf(body), readSuccess(body)), "ack");
+}
+
+async function nack(id: string, body: FailBody, { service, engine }: RouteContext): Promise<Reply> {
+  const judge = readFailure(body, engine.now());
+  return reported(id, await service.report(id, senderOf(body), judge), "nack");
+}
+
+const ackJob = route({
+  method: "POST",
+  path: "/ojs/v1/workers/ack",
+  right: "work",
+  tag: TAG,
+  summary: "Report that a job succeeded",
+  reply: settledReplySchema,
+  body: succeedSchema,
+  replies: { 200: "The job is completed", ...REPORT },
+  run: ({ body }, context) => ack(jobId({ id: body.job_id }), body, context),
+});
+
+const ackByPath = route({
+  method: "POST",
+  path: "/ojs/v1/jobs/:id/ack",
+  right: "work",
+  tag: TAG,
+  summary: "Report that a job succeeded",
+  reply: settledReplySchema,
+  body: succeedByPathSchema,
+  replies: { 200: "The job is completed", ...REPORT },
+  run: ({ body, params }, context) => ack(jobId(params), body ?? {}, context),
+});
+
+const nackJob = route({
+  method: "POST",
+  path: "/ojs/v1/workers/nack",
+  right: "work",
+  tag: TAG,
+  summary: "Report that a job failed, or give it back",
+  reply: settledReplySchema,
+  body: failSchema,
+  replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
+  run: ({ body }, context) => nack(jobId({ id: body.job_id }), body, context),
+});
+
+const nackByPath = route({
+  method: "POST",
+  path: "/ojs/v1/jobs/:id/nack",
+  right: "work",
+  tag: TAG,
+  summary: "Report that a job failed, or give it back",
+  reply: settledReplySchema,
+  body: failByPathSchema,
+  replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
+  run: ({ body, params }, context) => nack(jobId(params), body, context),
+});
+
+/** The jobs that a beat names. A plain number says only how many there are. */
+function namedJobs(body: BeatBody): JobBeat[] {
+  const listed = Array.isArray(body.active_jobs) ? body.active_jobs : [];
+  const worker = body.worker_id;
+  const named = new Map<string, JobBeat>();
+  const add = (entry: (typeof listed)[number], isWatched: boolean) => {
+    const { id, fence } = typeof entry === "string" ? { id: entry, fence: undefined } : entry;
+    const key = `${id} ${fence ?? ""}`;
+    if (!named.has(key)) named.set(key, { id, sender: { worker, fence: fence ?? undefined }, isWatched });
+  };
+  for (const entry of [...listed, ...(body.active_job_ids ?? [])]) add(entry, false);
+  for (const entry of body.watched_jobs ?? []) add(entry, true);
+  return [...named.values()];
+}
+
+function workerOf(body: BeatBody, now: number, running: number): RemoteWorker {
+  const { hostname, pid, queues, concurrency, labels } = body;
+  const about = Object.fromEntries(
+    Object.entries({ hostname, pid, queues, concurrency, labels }).filter(([, value]) => value != null),
+  ) as RemoteWorker["about"];
+  return {
+    id: body.worker_id,
+    seenAt: now,
+    state: body.state ?? (body.shutdown ? "drain" : "running"),
+    running,
+    ...(about && { about }),
+  };
+}
+
+async function beat(body: BeatBody, context: RouteContext): Promise<Reply> {
+  const { service, engine, isConformance } = context;
+  const jobs = namedJobs(body);
+  const running = typeof body.active_jobs === "number" ? body.active_jobs : jobs.length;
+  const worker = workerOf(body, engine.now(), running);
+  const report = await service.beat(worker, jobs, body.visibility_timeout_ms ?? undefined);
+  const hook = isConformance ? report.jobs.map(({ row }) => row?.options?.meta?.test_directive) : [];
+  const wanted = hook.find((directive) => directive === "quiet" || directive === "terminate");
+  const state = wanted ?? report.directive ?? "running";
+  const extended = report.jobs.filter(({ directive, beat }) => directive === "continue" && !beat.isWatched);
+  const told = report.jobs.map((job) => directiveText(job, report.now)).join(",");
+  return reply(
+    200,
+    `{"acknowledged":true,"state":"${state}","directive":"${state}","jobs_extended":${extended.length}` +
+      `,"server_time":"${instantText(report.now)}","jobs":[${told}]}`,
+  );
+}
+
+/** What one job that a beat named is told. */
+function directiveText(
+  { beat: { id, sender }, directive, row }: BeatReport["jobs"][number],
+  now: number,
+): string {
+  const fence = sender.fence === undefined ? "" : `,"fence":${sender.fence}`;
+  const head = `{"id":${JSON.stringify(id)}${fence},"directive":"${directive}"`;
+  if (row === null || directive === "cancel" || directive === "lost") return `${head}}`;
+  const deadlines = `,"deadlines":${deadlinesText(row, now)}`;
+  if (directive === "continue") return `${head}${deadlines}}`;
+  const hardAt = row.hardAt === null ? "null" : `"${instantText(row.hardAt)}"`;
+  return `${head}${deadlines},"deadline":${hardAt},"kind":"${softKind(row)}"}`;
+}
+
+const beatBy = (path: string) =>
+  route({
+    method: "POST",
+    path,
+    right: "work",
+    tag: TAG,
+    summary: "Give a sign of life, for the worker and for each job it names",
+    reply: beatReplySchema,
+    body: beatSchema,
+    replies: { 200: "What is wanted of the worker, and of each job that was named" },
+    run: ({ body }, context) => beat(body, context),
+  });
+
+const STOPPING = new Set(["drain", "draining", "terminate", "shutting_down"]);
+
+const health = route({
+  method: "GET",
+  path: "/ojs/v1/workers/:id/health",
+  right: "read",
+  tag: TAG,
+  summary: "How a remote worker is doing",
+  replies: { 200: "It works", 404: "Nobody of that name was heard of lately", 503: "It is stopping" },
+  async run({ params }, { service }) {
+    const id = params.id ?? "";
+    const worker = workerId.safeParse(id).success ? await service.workers.load(id) : null;
+    if (!worker) throw notFound("worker", id);
+    return json(STOPPING.has(worker.state) ? 503 : 200, {
+      worker_id: id,
+      state: worker.state,
+      active_jobs: worker.running,
+      last_heartbeat_at: instantText(worker.seenAt),
+      ...worker.about,
+    });
+  },
+});
+
+export const workerRoutes: readonly Route[] = [
+  fetchBy("/ojs/v1/workers/fetch"),
+  fetchBy("/ojs/v1/jobs/fetch"),
+  ackJob,
+  ackByPath,
+  nackJob,
+  nackByPath,
+  beatBy("/ojs/v1/workers/heartbeat"),
+  beatBy("/ojs/v1/workers/beat"),
+  health,
+];

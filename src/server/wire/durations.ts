@@ -1,0 +1,48 @@
+import { type Instant, LONGEST_DURATION, parseInstant } from "../../core/time.ts";
+
+const ISO_DURATION =
+  /^P(?:(\d+(?:\.\d+)?)W)?(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
+const ISO_UNITS = [604_800_000, 86_400_000, 3_600_000, 60_000, 1_000];
+
+/** Milliseconds of an ISO 8601 duration such as `PT1M30S`; undefined where the text is none that can be kept. */
+export function readIsoDuration(text: string): number | undefined {
+  const match = text.length <= 64 ? ISO_DURATION.exec(text) : null;
+  if (!match || text.endsWith("T") || text === "P") return undefined;
+  const exact = ISO_UNITS.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit, 0);
+  const whole = Math.round(exact);
+  return whole <= LONGEST_DURATION ? whole : undefined;
+}
+
+/** An instant on the wire: RFC 3339 with a zone, or `+` and an ISO duration from now. */
+export function readInstant(text: string, now: Instant, field: string): Instant {
+  if (text.startsWith("+")) {
+    const delay = readIsoDuration(text.slice(1));
+    if (delay !== undefined) return now + delay;
+  }
+  return parseInstant(text, field);
+}
+
+export function isInstantText(text: string): boolean {
+  if (text.startsWith("+")) return readIsoDuration(text.slice(1)) !== undefined;
+  try {
+    parseInstant(text, "");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A job is written several times in its life, and many jobs in one millisecond, so texts are kept for a while. */
+const SLOTS = 1_024;
+const instants = new Float64Array(SLOTS).fill(-1);
+const texts: string[] = new Array(SLOTS).fill("");
+
+/** An instant as it is written on the wire. */
+export function instantText(at: Instant): string {
+  const slot = at % SLOTS;
+  if (instants[slot] === at) return texts[slot] as string;
+  const text = new Date(at).toISOString();
+  instants[slot] = at;
+  texts[slot] = text;
+  return text;
+}

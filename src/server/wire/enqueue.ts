@@ -1,0 +1,292 @@
+import { defineJob, type JobDefinition } from "../../core/job/definition.ts";
+import type { EnqueueOptions } from "../../core/job/envelope.ts";
+import type { Backoff, JobOptions, Rung } from "../../core/job/job.ts";
+import { parseRung, type RetentionOptions } from "../../core/job/policy.ts";
+import type { RetryOptions } from "../../core/job/retry.ts";
+import { type Json, toJsonText } from "../../core/schema.ts";
+import type { Duration, Instant } from "../../core/time.ts";
+import type { RemoteJob } from "../../engine/service.ts";
+import { HttpError } from "../errors.ts";
+import { readInstant, readIsoDuration } from "./durations.ts";
+import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
+
+/** Fields that the server itself manages: what a client writes there is not kept. */
+const MANAGED = new Set([
+  "specversion",
+  "state",
+  "attempt",
+  "max_attempts",
+  "created_at",
+  "enqueued_at",
+  "started_at",
+  "completed_at",
+  "cancelled_at",
+  "discarded_at",
+  "error",
+  "errors",
+  "result",
+  "next_attempt_at",
+  "retry_delay_ms",
+  "parent_results",
+  "checkpoint",
+  "progress",
+  "fence",
+  "deadlines",
+  "worker_id",
+  "beats",
+  "dead_letter",
+]);
+
+/** Fields that have a place of their own in the engine; all others are kept as they came and given back. */
+const READ = new Set([
+  "type",
+  "args",
+  "id",
+  "meta",
+  "metadata",
+  "options",
+  "queue",
+  "priority",
+  "pending",
+  "timeout",
+  "timeout_ms",
+  "total_timeout",
+  "total_timeout_ms",
+  "enqueue_ttl",
+  "enqueue_ttl_ms",
+  "grace_period",
+  "grace_period_ms",
+  "heartbeat_timeout",
+  "heartbeat_timeout_ms",
+  "visibility_timeout",
+  "visibility_timeout_ms",
+  "timeout_mode",
+  "retry_fit",
+  "scheduled_at",
+  "delay_until",
+  "expires_at",
+  "parent_id",
+]);
+
+type Fields = { readonly [name: string]: unknown };
+
+/** One field that may stand in `options` or at the top level. */
+function field(body: EnqueueBody, name: string): unknown {
+  const options = body.options as Fields | null | undefined;
+  return options?.[name] ?? (body as Fields)[name] ?? undefined;
+}
+
+const definitions = new Map<string, JobDefinition<unknown, unknown, unknown>>();
+const MOST_DEFINITIONS = 10_000;
+
+/** A producer over HTTP has no definition, only the name of one. */
+function definitionOf(type: string): JobDefinition<unknown, unknown, unknown> {
+  const known = definitions.get(type);
+  if (known) return known;
+  if (definitions.size >= MOST_DEFINITIONS) definitions.clear();
+  const definition = defineJob({ type }) as JobDefinition<unknown, unknown, unknown>;
+  definitions.set(type, definition);
+  return definition;
+}
+
+/** A job as it came over the wire, in the engine's words. */
+export function readJob(body: EnqueueBody, now: Instant, documentLimit?: number): RemoteJob {
+  const isSpread = body.args.length !== 1;
+  const payload = toJsonText(isSpread ? body.args : body.args[0], "args", documentLimit);
+  const visibility = readVisibility(body);
+  return {
+    definition: definitionOf(body.type),
+    payload,
+    options: readOptions(body, now),
+    isPending: field(body, "pending") === true,
+    visibility,
+    wire: keptFields(body, isSpread),
+    parent: body.parent_id ?? undefined,
+  };
+}
+
+function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
+  const options: { -readonly [name in keyof EnqueueOptions]: EnqueueOptions[name] } = {};
+  const queue = field(body, "queue");
+  const priority = field(body, "priority");
+  const startAt = field(body, "scheduled_at") ?? field(body, "delay_until");
+  const expiresAt = field(body, "expires_at");
+  if (body.id) options.id = body.id;
+  if (queue !== undefined) options.queue = queue as string;
+  if (priority !== undefined) options.priority = priority as number;
+  if (startAt !== undefined) Object.assign(options, readStart(startAt as string, now));
+  if (expiresAt !== undefined)
+    options.expiresAt = { epochMilliseconds: readInstant(expiresAt as string, now, "expires_at") };
+  const timeouts = readTimeouts(body);
+  if (timeouts) options.timeouts = timeouts;
+  const retry = readRetry(field(body, "retry") as RetryBody | undefined, field(body, "retry_fit"));
+  if (retry) options.retry = retry;
+  const retention = readRetention(field(body, "retention_ms"));
+  if (retention) options.retention = retention;
+  const metadata = (body.options as Fields | null | undefined)?.metadata ?? (body as Fields).metadata;
+  if (body.meta || metadata)
+    options.meta = { ...(metadata as object | undefined), ...body.meta } as Record<string, Json>;
+  return options;
+}
+
+/** A start from now counts from the job's own creation, to the millisecond, like the limits that it is compared with. */
+function readStart(text: string, now: Instant): Pick<EnqueueOptions, "at" | "delay"> {
+  const delay = text.startsWith("+") ? readIsoDuration(text.slice(1)) : undefined;
+  if (delay !== undefined) return { delay: durationOf(delay) };
+  return { at: { epochMilliseconds: readInstant(text, now, "scheduled_at") } };
+}
+
+const LIMITS = [
+  ["attempt", "timeout"],
+  ["total", "total_timeout"],
+  ["wait", "enqueue_ttl"],
+  ["grace", "grace_period"],
+  ["heartbeat", "heartbeat_timeout"],
+] as const;
+
+function readTimeouts(body: EnqueueBody): EnqueueOptions["timeouts"] {
+  const timeouts: Record<string, unknown> = {};
+  for (const [name, wire] of LIMITS) {
+    const value = oneSpelling(body, wire);
+    if (value !== undefined) timeouts[name] = typeof value === "number" ? durationOf(value) : value;
+  }
+  const mode = field(body, "timeout_mode");
+  if (mode !== undefined) timeouts.mode = mode;
+  for (const name in timeouts) if (name) return timeouts as EnqueueOptions["timeouts"];
+  return undefined;
+}
+
+/** A limit in seconds or milliseconds; both may be sent if they mean the same. */
+function oneSpelling(body: EnqueueBody, wire: string): number | string | undefined {
+  const inSeconds = field(body, wire) as number | string | undefined;
+  const inMs = field(body, `${wire}_ms`) as number | string | undefined;
+  const fromSeconds = typeof inSeconds === "number" ? inSeconds * 1_000 : inSeconds;
+  if (inMs !== undefined && fromSeconds !== undefined && inMs !== fromSeconds) {
+    throw contradiction(wire, inMs, inSeconds);
+  }
+  return inMs ?? fromSeconds;
+}
+
+function contradiction(wire: string, inMs: unknown, other: unknown): HttpError {
+  const message = `${wire}_ms: ${inMs} contradicts ${wire}: ${other}; send one of them`;
+  return new HttpError(400, "invalid_request", message, { details: { field: `${wire}_ms` } });
+}
+
+function durationOf(ms: number): Duration {
+  return { milliseconds: ms };
+}
+
+function readVisibility(body: EnqueueBody): number | undefined {
+  return visibilityOf(field(body, "visibility_timeout_ms"), field(body, "visibility_timeout"));
+}
+
+/** The visibility timeout in any of its spellings. */
+export function visibilityOf(inMs: unknown, other: unknown): number | undefined {
+  const exact = typeof inMs === "number" ? inMs : undefined;
+  const fromOther =
+    typeof other === "number"
+      ? other * 1_000
+      : typeof other === "string"
+        ? readIsoDuration(other)
+        : undefined;
+  if (exact !== undefined && fromOther !== undefined && exact !== fromOther)
+    throw contradiction("visibility_timeout", inMs, other);
+  return exact ?? fromOther;
+}
+
+/** Merged field by field with the defaults of the specification. */
+function readRetry(retry: RetryBody | undefined, retryFit: unknown): RetryOptions | undefined {
+  if (!retry && retryFit === undefined) return undefined;
+  const { max_attempts, non_retryable_errors, on_exhaustion, on_stall } = retry ?? {};
+  const backoff = retry && readBackoff(retry);
+  return {
+    // No attempt and one attempt both mean that nothing is retried.
+    ...(typeof max_attempts === "number" && { attempts: Math.max(1, max_attempts) }),
+    ...(backoff && { backoff }),
+    ...(non_retryable_errors && { except: non_retryable_errors }),
+    ...(on_exhaustion && { onExhausted: on_exhaustion === "dead_letter" ? "dead-letter" : "discard" }),
+    ...(on_stall && { onStall: on_stall }),
+    ...(retryFit !== undefined && { retryFit: retryFit as "full" | "any" }),
+  };
+}
+
+function readRetention(said: unknown): RetentionOptions | undefined {
+  if (said === undefined || said === null) return undefined;
+  if (typeof said === "number") return durationOf(said);
+  const named = TERMINALS.flatMap((state) => {
+    const kept = (said as Fields)[state];
+    return typeof kept === "number" ? [[state, durationOf(kept)] as const] : [];
+  });
+  return named.length === 0 ? undefined : Object.fromEntries(named);
+}
+
+const TERMINALS = ["completed", "discarded", "cancelled"] as const;
+
+/** What a worker's definitions say, in the words of the core: the definition rung of its jobs. */
+export function readDefinitions(
+  said: { readonly [type: string]: DefinitionBody } | null | undefined,
+): ReadonlyMap<string, Rung> | undefined {
+  if (!said) return undefined;
+  const types = Object.entries(said);
+  if (types.length > MOST_NAMED) {
+    throw new HttpError(400, "invalid_request", `definitions: name at most ${MOST_NAMED} job types`);
+  }
+  return new Map(
+    types.map(([type, body]) => {
+      const timeouts = readTimeouts(body as EnqueueBody);
+      const retry = readRetry(body.retry ?? undefined, body.retry_fit ?? undefined);
+      const retention = readRetention(body.retention_ms);
+      const rung = {
+        ...(timeouts && { timeouts }),
+        ...(retry && { retry }),
+        ...(retention && { retention }),
+      };
+      return [type, parseRung(rung, `definitions.${type}`)] as const;
+    }),
+  );
+}
+
+const MOST_NAMED = 200;
+const FIRST = 1_000;
+const MAX = 300_000;
+
+function readBackoff(retry: RetryBody): Backoff | undefined {
+  const first =
+    retry.initial_interval_ms ?? retry.initial_delay_ms ?? readIsoDuration(retry.initial_interval ?? "");
+  const most = retry.max_interval_ms ?? readIsoDuration(retry.max_interval ?? "");
+  const kind = retry.backoff_strategy ?? retry.strategy ?? undefined;
+  const factor = retry.backoff_coefficient ?? undefined;
+  if (kind === "delays" && retry.delays_ms) {
+    const delays = retry.delays_ms;
+    return { kind, delays, max: most ?? Math.max(...delays), jitter: retry.jitter ?? false };
+  }
+  const isNamed = [first, most, kind, factor, retry.jitter ?? undefined].some((part) => part !== undefined);
+  if (!isNamed) return undefined;
+  const common = { first: first ?? FIRST, max: most ?? MAX, jitter: retry.jitter ?? true };
+  if (kind === "none" || kind === "constant") return { kind: "constant", ...common };
+  if (kind === "linear") return { kind, ...common };
+  if (kind === "polynomial") return { kind, ...common, power: factor ?? 2 };
+  return { kind: "exponential", ...common, factor: factor ?? 2 };
+}
+
+/** What the engine has no place for, to be given back as it came. Options are flattened, as the specification has it. */
+function keptFields(body: EnqueueBody, isSpread: boolean): JobOptions["wire"] {
+  const kept: Record<string, Json> = {};
+  // A client may name its fields like things that every object has, so only what was kept before counts as known.
+  for (const part of [body.options, body] as (Fields | null | undefined)[]) {
+    for (const name in part) {
+      if (READ.has(name) || MANAGED.has(name) || part[name] === undefined) continue;
+      if (!Object.hasOwn(kept, name)) kept[name] = part[name] as Json;
+    }
+  }
+  // Instants are echoed exactly as they were written; a relative one has become an instant by now.
+  for (const name of ["scheduled_at", "delay_until", "expires_at"]) {
+    const text = field(body, name);
+    if (typeof text === "string" && !text.startsWith("+")) kept[name] = text;
+  }
+  let hasKept = false;
+  for (const name in kept) hasKept = name !== "" || hasKept;
+  if (!hasKept && !isSpread) return undefined;
+  const wire = { ...(hasKept && { fields: kept }), ...(isSpread && { spread: true as const }) };
+  return JSON.parse(toJsonText(wire, "job")) as JobOptions["wire"];
+}

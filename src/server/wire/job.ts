@@ -1,0 +1,187 @@
+import { dueAtOf, type ErrorRecord, type JobRow } from "../../core/job/job.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
+import { instantText } from "./durations.ts";
+
+type Fields = Record<string, unknown>;
+
+/** What a job's error looks like on the wire. */
+export function errorFields(record: ErrorRecord): Fields {
+  const { type, code, message, attempt, at, kind, limit, elapsed, details, stack, cause } = record;
+  return {
+    type,
+    code,
+    message,
+    attempt,
+    occurred_at: instantText(at),
+    ...(kind && { timeout_kind: kind }),
+    ...(limit !== undefined && { limit_seconds: limit / 1_000 }),
+    ...(elapsed !== undefined && { elapsed_seconds: elapsed / 1_000 }),
+    ...(record.predicted && { predicted: true }),
+    ...(record.forced && { forced: true }),
+    ...(details !== undefined && { details }),
+    ...(cause && { cause: { type: cause.type, code: cause.code, message: cause.message } }),
+    ...(stack !== undefined && { backtrace: stack.split("\n") }),
+  };
+}
+
+/** The milliseconds between the last failure and the retry that followed it. */
+function retryDelayOf(row: JobRow): number | undefined {
+  const last = row.errors?.at(-1);
+  if (!last || row.attempt === 0) return undefined;
+  const delay = dueAtOf(row.rank) - last.at;
+  return delay >= 0 ? delay : undefined;
+}
+
+/**
+ * Replies are put together as text: names of queues and types, ids, states, numbers and instants need no escaping, and
+ * building objects only to write them out costs more than everything else about a small job.
+ */
+function text(name: string, value: string | undefined): string {
+  return value === undefined ? "" : `,"${name}":"${value}"`;
+}
+
+function number(name: string, value: number | null | undefined): string {
+  return value == null ? "" : `,"${name}":${value}`;
+}
+
+function instant(name: string, at: Instant | null): string {
+  return at === null ? "" : `,"${name}":"${instantText(at)}"`;
+}
+
+interface Times {
+  readonly scheduledAt: Instant | null;
+  readonly nextAttemptAt: Instant | null;
+  readonly completedAt: Instant | null;
+  readonly cancelledAt: Instant | null;
+  readonly discardedAt: Instant | null;
+}
+
+function timesOf(row: JobRow): Times {
+  const { state, createdAt, startedAt, finishedAt } = row;
+  const isWaiting = state === "scheduled" || state === "pending";
+  const dueAt = dueAtOf(row.rank);
+  return {
+    scheduledAt: isWaiting && dueAt > createdAt ? dueAt : null,
+    nextAttemptAt: state === "retryable" ? dueAt : null,
+    cancelledAt: state === "cancelled" ? finishedAt : null,
+    discardedAt: state === "discarded" ? finishedAt : null,
+    // A job that ended without having run was not completed (SEMANTICS 4.5).
+    completedAt: startedAt !== null && state !== "cancelled" ? finishedAt : null,
+  };
+}
+
+function timesText(row: JobRow, fields: WireFields | undefined): string {
+  const { scheduledAt, nextAttemptAt, completedAt, cancelledAt, discardedAt } = timesOf(row);
+  const created = instantText(row.createdAt);
+  const expiresAt = row.options?.expiresAt ?? null;
+  return (
+    `,"created_at":"${created}","enqueued_at":"${created}"` +
+    // What the client wrote is given back as it wrote it.
+    (fields?.expires_at === undefined ? instant("expires_at", expiresAt) : "") +
+    (fields?.scheduled_at === undefined ? instant("scheduled_at", scheduledAt) : "") +
+    instant("next_attempt_at", nextAttemptAt) +
+    instant("started_at", row.startedAt) +
+    instant("completed_at", completedAt) +
+    instant("cancelled_at", cancelledAt) +
+    instant("discarded_at", discardedAt)
+  );
+}
+
+/** The limits of a job in milliseconds; never `timeout`, which a public client reads as milliseconds. */
+function limitsText(row: JobRow): string {
+  const { policy, options } = row;
+  if (policy === null && options === null) return "";
+  const said = options?.rung?.timeouts;
+  return (
+    number("timeout_ms", policy ? policy.attempt : said?.attempt) +
+    number("total_timeout_ms", options?.total) +
+    number("enqueue_ttl_ms", options?.wait) +
+    number("grace_period_ms", policy ? policy.grace : said?.grace) +
+    number("heartbeat_timeout_ms", policy ? policy.heartbeat : said?.heartbeat) +
+    number("visibility_timeout_ms", policy?.visibility ?? options?.visibility) +
+    text("timeout_mode", policy?.mode ?? said?.mode) +
+    text("retry_fit", policy?.retry.retryFit ?? options?.rung?.retry?.retryFit)
+  );
+}
+
+/** What attempts have left on a job so far. */
+function tracesText(row: JobRow): string {
+  const { errors, state, attempt } = row;
+  const last = errors?.at(-1);
+  const progress = state === "completed" ? 1 : progressOf(row)?.value;
+  const checkpoint = checkpointOf(row);
+  // Success and a manual retry clear the error; its history stays (SEMANTICS 4.6).
+  const hasError = last && state !== "completed" && (attempt > 0 || state === "discarded");
+  return (
+    (hasError ? `,"error":${JSON.stringify(errorFields(last))}` : "") +
+    (last ? `,"errors":${JSON.stringify(errors?.map(errorFields))}` : "") +
+    number("retry_delay_ms", retryDelayOf(row)) +
+    number("progress", progress) +
+    (checkpoint ? `,"checkpoint":${JSON.stringify(checkpoint)}` : "") +
+    (row.deadLetter ? ',"dead_letter":true' : "")
+  );
+}
+
+const DEFAULT_ATTEMPTS = 3;
+
+function maxAttempts(row: JobRow): number {
+  return row.policy?.retry.attempts ?? row.options?.rung?.retry?.attempts ?? DEFAULT_ATTEMPTS;
+}
+
+type WireFields = { readonly [name: string]: Json };
+
+/**
+ * A job as text. Its documents are JSON text already and are put in as they are: they come back as they were sent, and
+ * nothing is parsed only to be written again.
+ */
+export function jobText(row: JobRow, more = ""): string {
+  const { options } = row;
+  const wire = options?.wire as { fields?: WireFields; spread?: true } | undefined;
+  const fields = wire?.fields;
+  return (
+    `{"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${row.state}"` +
+    `,"priority":${row.priority},"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
+    timesText(row, fields) +
+    limitsText(row) +
+    (row.attempt > 0 || row.errors || row.checkpoint !== null ? tracesText(row) : "") +
+    (fields ? `,${JSON.stringify(fields).slice(1, -1)}` : "") +
+    `,"meta":${options?.meta ? JSON.stringify(options.meta) : "{}"}` +
+    more +
+    `,"args":${wire?.spread ? row.payload : `[${row.payload}]`}` +
+    `${row.result === null ? "" : `,"result":${row.result}`}}`
+  );
+}
+
+const textOrNull = (at: Instant | null) => (at === null ? "null" : `"${instantText(at)}"`);
+
+/** The instants of a running attempt, for a worker whose clock is another: all of them beside the server's own time. */
+export function deadlinesText(row: JobRow, now: Instant): string {
+  return (
+    `{"soft_at":${textOrNull(row.softAt)},"hard_at":${textOrNull(row.hardAt)},"total_at":${textOrNull(row.totalAt)}` +
+    `,"stall_at":${textOrNull(row.stallAt)},"silence_ms":${row.heartbeat},"server_time":"${instantText(now)}"}`
+  );
+}
+
+/** A job as it is handed to the worker that fetched it. */
+export function fetchedText(row: JobRow, now: Instant): string {
+  // Where a rung named the heartbeat, only the handler's own signs of life count (SEMANTICS 3.6).
+  const beats = row.policy?.rungs.heartbeat === "built-in" ? "worker" : "handler";
+  return jobText(row, `,"fence":${row.fence},"beats":"${beats}","deadlines":${deadlinesText(row, now)}`);
+}
+
+/** The answer to ACK and NACK, in one shape that every known client can read. */
+export function settledText(row: JobRow): string {
+  const { nextAttemptAt, completedAt, cancelledAt, discardedAt } = timesOf(row);
+  return (
+    `{"acknowledged":true,"id":"${row.id}","job_id":"${row.id}","state":"${row.state}"` +
+    `,"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
+    instant("next_attempt_at", nextAttemptAt) +
+    instant("completed_at", completedAt) +
+    instant("cancelled_at", cancelledAt) +
+    instant("discarded_at", discardedAt) +
+    number("retry_delay_ms", row.state === "retryable" ? retryDelayOf(row) : undefined) +
+    `,"job":${jobText(row)}}`
+  );
+}

@@ -1,0 +1,106 @@
+import type { JobEvent } from "../../core/job/events.ts";
+import { isSignalled, isTooLate, type Sender } from "../../core/job/holder.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import { SHUTDOWN } from "../../core/job/reasons.ts";
+import type { ErrorInput } from "../../core/job/verdict.ts";
+import { type Json, toJsonText } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import { readInstant } from "./durations.ts";
+import type { FailBody } from "./schemas.ts";
+
+const MESSAGE_LIMIT = 4_000;
+const STACK_LIMIT = 8_000;
+
+interface Said {
+  readonly fence?: number | null | undefined;
+  readonly worker_id?: string | null | undefined;
+  readonly signalled?: boolean | null | undefined;
+}
+
+export function senderOf(said: Said): Sender {
+  return { fence: said.fence ?? undefined, worker: said.worker_id ?? undefined };
+}
+
+type Judge = (row: JobRow, now: Instant) => JobEvent;
+
+/** An ACK in the engine's words. */
+export function readSuccess(body: Said & { readonly result?: unknown }, limit?: number): Judge {
+  const result = body.result === undefined ? undefined : toJsonText(body.result, "result", limit);
+  return (row, now) => ({
+    type: "succeed",
+    signalled: isSignalled(row, now, body.signalled ?? undefined),
+    ...(result !== undefined && { result }),
+  });
+}
+
+/** A NACK in the engine's words: a failure, a job given back, or a wish to be called again later. */
+export function readFailure(body: FailBody, now: Instant): Judge {
+  if (typeof body.snooze_until === "string") {
+    const dueAt = readInstant(body.snooze_until, now, "snooze_until");
+    return (_row, at) => ({ type: "snooze", dueAt: Math.max(dueAt, at) });
+  }
+  const error = readError(body);
+  if (body.requeue) return readRelease(body, error);
+  if (body.fence != null && (body.forced || body.stalled)) return readVerdict(body, error);
+  // The codes by which a handler overrides the policy (retry, section 7).
+  const { code } = error;
+  return (row, at) => ({
+    type: "fail",
+    error,
+    signalled: isSignalled(row, at, body.signalled ?? undefined),
+    discard: body.discard === true || code === "DISCARD",
+    deadLetter: code === "DEAD_LETTER",
+    insist: code === "RETRY",
+    final: code === "FAIL" || (body.error?.retryable === false && code !== "RETRY"),
+  });
+}
+
+/** A job given back. An error that is written out as null says that nothing went wrong with it. */
+function readRelease(body: FailBody, error: ErrorInput): Judge {
+  const delay = body.delay_ms ?? undefined;
+  const kept = body.error ? { ...error, type: "shutdown", details: { code: error.code } } : SHUTDOWN;
+  return () => ({
+    type: "release",
+    ...(body.error !== null && { error: kept }),
+    ...(delay !== undefined && { delay }),
+  });
+}
+
+/** A worker that judged for itself, at the hard deadline or when the handler fell silent (SEMANTICS 3.7). */
+function readVerdict(body: FailBody, error: ErrorInput): Judge {
+  const where = error.stack === undefined ? {} : { stack: error.stack };
+  if (body.stalled) return () => ({ type: "stall", witnessed: true, ...where });
+  return (row, now) =>
+    isTooLate(row, now)
+      ? { type: "expire", forced: true, ...where }
+      : { type: "fail", error, signalled: isSignalled(row, now) };
+}
+
+/** Type and code are both kept, whichever the client sent; a class named in the details is the better type. */
+function readError({ error }: FailBody): ErrorInput {
+  const details = error?.details;
+  const errorClass =
+    typeof details === "object" && details !== null && !Array.isArray(details)
+      ? (details as { error_class?: unknown }).error_class
+      : undefined;
+  const code = error?.code || error?.type || "handler_error";
+  const type = error?.type || (typeof errorClass === "string" && errorClass.slice(0, 255)) || code;
+  const cause = error?.cause;
+  const trace = error?.stack ?? error?.backtrace;
+  const stack = Array.isArray(trace) ? trace.join("\n") : trace;
+  return {
+    type,
+    code,
+    message: (error?.message ?? "The handler failed").slice(0, MESSAGE_LIMIT),
+    ...(details != null && { details: details as Json }),
+    ...(stack && { stack: stack.slice(0, STACK_LIMIT) }),
+    ...(cause && {
+      cause: {
+        type: cause.type ?? "Error",
+        message: (cause.message ?? "").slice(0, MESSAGE_LIMIT),
+        ...(cause.code && { code: cause.code }),
+        ...(cause.stack && { stack: cause.stack.slice(0, STACK_LIMIT) }),
+      },
+    }),
+  };
+}

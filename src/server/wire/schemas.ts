@@ -1,0 +1,330 @@
+import { z } from "zod";
+import { UUID_V7 } from "../../core/ids.ts";
+import { isInstantText, readIsoDuration } from "./durations.ts";
+
+/** The request bodies of the HTTP interface. Validation and the OpenAPI document are both made from these. */
+
+const MOST_SECONDS = 315_360_000;
+const MOST_MS = MOST_SECONDS * 1_000;
+
+const seconds = z.int().min(1).max(MOST_SECONDS);
+const ms = z.int().min(1).max(MOST_MS);
+const none = z.literal("none");
+const iso = z.string().refine((text) => readIsoDuration(text) !== undefined, {
+  error: 'use an ISO 8601 duration such as "PT30S", at most 10 years',
+});
+const someTime = iso.refine((text) => readIsoDuration(text) !== 0, {
+  error: "use a duration of one millisecond at least",
+});
+const instant = z.string().max(64).refine(isInstantText, {
+  error: 'use RFC 3339 with a zone such as "2030-01-31T12:00:00Z", or "+PT30S" for an instant from now',
+});
+
+const jobId = z
+  .string()
+  .regex(UUID_V7, { error: "use a lower-case UUIDv7" })
+  .meta({ description: "A UUIDv7 in lower case." });
+/** Ids in paths and reports may be anything; what is no id of ours is simply not found. */
+const anyId = z.string().min(1).max(128);
+
+const queueName = z
+  .string()
+  .max(128)
+  .regex(/^[a-z0-9][a-z0-9.-]*$/, {
+    error: 'use lower-case letters, digits, "-" and ".", beginning with a letter or digit',
+  });
+
+const jobType = z
+  .string()
+  .max(255)
+  .regex(/^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/, {
+    error: 'use lower-case words joined by dots, such as "card.charge"',
+  });
+
+const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
+
+/** The five timeouts in both spellings, and what goes with them (SEMANTICS 1). */
+const timeoutFields = {
+  timeout: optional(z.union([seconds, none])).meta({
+    description: "Seconds from the start of each attempt to its soft signal.",
+  }),
+  timeout_ms: optional(z.union([ms, none])),
+  total_timeout: optional(z.union([seconds, none])).meta({
+    description: "Seconds from creation through queue time, attempts and backoff.",
+  }),
+  total_timeout_ms: optional(z.union([ms, none])),
+  enqueue_ttl: optional(z.union([seconds, none])).meta({
+    description: "Seconds from creation until the first start.",
+  }),
+  enqueue_ttl_ms: optional(z.union([ms, none])),
+  grace_period: optional(z.union([z.int().min(0).max(MOST_SECONDS), z.literal("unbounded")])).meta({
+    description: "Seconds from the soft signal until the attempt is ended by force.",
+  }),
+  grace_period_ms: optional(z.union([z.int().min(0).max(MOST_MS), z.literal("unbounded")])),
+  heartbeat_timeout: optional(z.union([seconds, none])).meta({
+    description: "The longest silence of a running attempt, in seconds.",
+  }),
+  heartbeat_timeout_ms: optional(z.union([ms, none])),
+  visibility_timeout: optional(z.union([seconds, someTime])),
+  visibility_timeout_ms: optional(ms),
+  timeout_mode: optional(z.enum(["fail", "discard"])),
+  retry_fit: optional(z.enum(["full", "any"])),
+};
+
+const strategy = z.enum(["none", "constant", "linear", "exponential", "polynomial", "delays"]);
+
+const retrySchema = z
+  .looseObject({
+    max_attempts: optional(z.int().min(0).max(1_000)),
+    initial_interval: optional(iso),
+    initial_interval_ms: optional(z.int().min(0).max(MOST_MS)),
+    initial_delay_ms: optional(z.int().min(0).max(MOST_MS)),
+    backoff_coefficient: optional(z.number().min(1).max(100)),
+    backoff_strategy: optional(strategy),
+    strategy: optional(strategy),
+    delays_ms: optional(z.array(z.int().min(0).max(MOST_MS)).min(1).max(100)).meta({
+      description: 'With backoff_strategy "delays": exactly these, the last one for all further retries.',
+    }),
+    max_interval: optional(iso),
+    max_interval_ms: optional(ms),
+    jitter: optional(z.boolean()),
+    non_retryable_errors: optional(z.array(z.string().min(1).max(255)).max(100)),
+    on_exhaustion: optional(z.enum(["discard", "dead_letter"])),
+    on_stall: optional(z.enum(["retry", "discard"])),
+  })
+  .meta({ id: "RetryPolicy" });
+
+const kept = z.int().min(0).max(MOST_MS);
+const retention = z.union([
+  kept,
+  z.looseObject({ completed: optional(kept), discarded: optional(kept), cancelled: optional(kept) }),
+]);
+
+const optionFields = {
+  queue: optional(queueName),
+  priority: optional(z.int().min(-100).max(100)),
+  scheduled_at: optional(instant),
+  delay_until: optional(instant),
+  expires_at: optional(instant),
+  pending: optional(z.boolean()),
+  ...timeoutFields,
+  retry: optional(retrySchema),
+  retention_ms: optional(retention).meta({ description: "How long the job is kept once it has ended." }),
+  tags: optional(z.array(z.string().max(255)).max(100)),
+};
+
+/** The body was read as JSON, so whatever is in it is JSON. */
+const anyJson = z.any().meta({ description: "Any JSON." });
+const metaObject = z.record(z.string(), z.any());
+
+export const enqueueSchema = z
+  .looseObject({
+    type: jobType,
+    args: z
+      .array(z.any())
+      .meta({ description: "What the job is given. Any JSON, handed through untouched." }),
+    id: optional(jobId),
+    parent_id: optional(anyId).meta({
+      description: "The running job that enqueues this one: what is left of its total is an upper bound.",
+    }),
+    meta: optional(z.record(z.string(), z.any())),
+    options: optional(
+      z.looseObject({ ...optionFields, metadata: optional(z.record(z.string(), z.any())) }).meta({
+        description: "The same fields may stand at the top level; these go first.",
+      }),
+    ),
+    ...optionFields,
+  })
+  .meta({
+    id: "EnqueueRequest",
+    description: "A job. Fields that are not named here are kept and given back.",
+  });
+
+export const batchSchema = z
+  .looseObject({ jobs: z.array(enqueueSchema).min(1).max(1_000) })
+  .meta({ id: "EnqueueBatchRequest", description: "All jobs are stored, or none is." });
+
+/** Names of workers are keys in every store, and not every store takes all characters in a key. */
+export const workerId = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, { error: "use a name without control characters" });
+
+const definitionSchema = z
+  .looseObject({ ...timeoutFields, retry: optional(retrySchema), retention_ms: optional(retention) })
+  .meta({ id: "DefinitionRung" });
+
+export const fetchSchema = z
+  .looseObject({
+    queues: z.array(queueName).min(1).max(100),
+    count: optional(z.int().min(1).max(200)),
+    worker_id: optional(workerId),
+    visibility_timeout_ms: optional(ms),
+    visibility_timeout: optional(z.union([seconds, someTime])),
+    wait_ms: optional(z.int().min(0).max(2_000)).meta({
+      description: "Hold the reply so long while there is nothing to do.",
+    }),
+    fetch_id: optional(z.string().min(1).max(128)).meta({
+      description: "Asked again under the same id within 30 s, the worker gets the same jobs again.",
+    }),
+    definitions: optional(z.record(z.string().max(255), definitionSchema)).meta({
+      description: "What the worker's definitions say, by job type, for jobs whose producer had none.",
+    }),
+    soft_timeout: optional(z.boolean()).meta({
+      description:
+        "The worker hears soft signals: it obeys `deadlines.soft_at` and the directives of its beats.",
+    }),
+  })
+  .meta({ id: "FetchRequest" });
+
+/** Who sends a report: the fence decides, else the worker's name, else any report on an active job counts. */
+const senderFields = {
+  fence: optional(z.int().min(0)).meta({
+    description: "The fence of the fetched job. It decides whether the report counts.",
+  }),
+  worker_id: optional(workerId),
+};
+
+const reportFields = {
+  ...senderFields,
+  signalled: optional(z.boolean()).meta({
+    description:
+      "Whether the handler had heard its soft signal. Counts only from a worker that fetched with soft_timeout.",
+  }),
+};
+
+const succeedBody = { result: anyJson.optional(), ...reportFields };
+export const succeedSchema = z.looseObject({ job_id: anyId, ...succeedBody }).meta({ id: "AckRequest" });
+export const succeedByPathSchema = z.looseObject(succeedBody).nullish();
+
+const errorInput = z
+  .looseObject({
+    code: optional(z.string().max(255)),
+    type: optional(z.string().max(255)),
+    message: optional(z.string().max(100_000)),
+    retryable: optional(z.boolean()),
+    details: anyJson.optional(),
+    backtrace: optional(z.union([z.string(), z.array(z.string())])),
+    stack: optional(z.string()),
+    cause: optional(
+      z.looseObject({
+        type: optional(z.string().max(255)),
+        code: optional(z.string().max(255)),
+        message: optional(z.string().max(100_000)),
+        stack: optional(z.string()),
+      }),
+    ),
+  })
+  .meta({ id: "ReportedError" });
+
+const nsucceedBody = {
+  error: optional(errorInput),
+  requeue: optional(z.boolean()).meta({ description: "Give the job back without spending the attempt." }),
+  delay_ms: optional(z.int().min(0).max(MOST_MS)).meta({
+    description: "With requeue: not before so many milliseconds.",
+  }),
+  snooze_until: optional(instant).meta({ description: "Call me again then; no attempt is spent." }),
+  forced: optional(z.boolean()).meta({
+    description: "The worker ended the attempt at its hard deadline; counts only with the fence.",
+  }),
+  stalled: optional(z.boolean()).meta({
+    description:
+      "The worker saw no sign of life of the handler for its heartbeat timeout; counts only with the fence.",
+  }),
+  discard: optional(z.boolean()).meta({ description: "End the job: no retry, no dead letter." }),
+  ...reportFields,
+};
+export const failSchema = z.looseObject({ job_id: anyId, ...nsucceedBody }).meta({ id: "NackRequest" });
+export const failByPathSchema = z.looseObject(nsucceedBody);
+
+const activeJob = z.union([anyId, z.looseObject({ id: anyId, fence: optional(z.int().min(0)) })]);
+
+export const beatSchema = z
+  .looseObject({
+    worker_id: workerId,
+    active_jobs: optional(z.union([z.array(activeJob).max(1_000), z.int().min(0)])),
+    active_job_ids: optional(z.array(anyId).max(1_000)),
+    watched_jobs: optional(z.array(activeJob).max(1_000)).meta({
+      description: "Jobs that are only asked about: their silence goes on.",
+    }),
+    state: optional(z.string().max(64)),
+    visibility_timeout_ms: optional(ms),
+    shutdown: optional(z.boolean()),
+    hostname: optional(z.string().max(255)),
+    pid: optional(z.int()),
+    queues: optional(z.array(z.string().max(128)).max(100)),
+    concurrency: optional(z.int().min(0)),
+    labels: optional(z.union([z.array(z.string().max(255)).max(100), metaObject])),
+  })
+  .meta({ id: "BeatRequest" });
+
+const note = { message: optional(z.string().max(10_000)), data: anyJson.optional() };
+export const progressSchema = z
+  .looseObject({ progress: z.number(), checkpoint: anyJson.optional(), ...note, ...senderFields })
+  .meta({ id: "ProgressRequest", description: "A fraction; what lies outside of 0 to 1 is cut." });
+export const workerProgressSchema = z
+  .looseObject({ job_id: anyId, percentage: z.number(), ...note, ...senderFields })
+  .meta({ id: "WorkerProgressRequest" });
+
+export const checkpointSchema = z
+  .looseObject({
+    state: anyJson.refine((state) => state !== null, { error: "send a value; DELETE forgets the saved one" }),
+    ...senderFields,
+  })
+  .meta({ id: "CheckpointRequest" });
+
+export const logsSchema = z
+  .looseObject({
+    lines: z
+      .array(
+        z.looseObject({
+          message: z.string().max(4_000),
+          fields: optional(metaObject),
+          at: optional(instant),
+        }),
+      )
+      .min(1)
+      .max(1_000),
+    ...senderFields,
+  })
+  .meta({ id: "LogRequest" });
+
+const duration = z.union([ms, none]);
+export const extendSchema = z
+  .looseObject({
+    timeout_ms: optional(duration),
+    total_timeout_ms: optional(duration),
+    heartbeat_timeout_ms: optional(duration),
+  })
+  .meta({ id: "ExtendRequest", description: "New limits for a waiting or running job." });
+
+export const retryJobSchema = z.looseObject({ keep_deadline: optional(z.boolean()) }).nullish();
+export const emptySchema = z.looseObject({}).nullish();
+
+const limit = z.coerce.number().int().min(1).max(200).optional();
+export const pageQuery = z.looseObject({ limit, cursor: z.string().max(128).optional() });
+export const jobQuery = z.looseObject({ wait_ms: z.coerce.number().int().min(0).max(2_000).optional() });
+export const jobsQuery = z.looseObject({
+  limit,
+  cursor: z.string().max(128).optional(),
+  queue: queueName.optional(),
+  type: jobType.optional(),
+  state: z
+    .enum(["scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded"])
+    .optional(),
+});
+export const eventsQuery = z.looseObject({
+  limit: z.coerce.number().int().min(1).max(1_000).optional(),
+  types: z.string().max(2_000).optional(),
+  queues: z.string().max(10_000).optional(),
+  job_id: z.string().max(128).optional(),
+  after: z.string().max(128).optional(),
+  cursor: z.string().max(128).optional(),
+});
+
+export type EnqueueBody = z.infer<typeof enqueueSchema>;
+export type RetryBody = z.infer<typeof retrySchema>;
+export type DefinitionBody = z.infer<typeof definitionSchema>;
+export type FailBody = z.infer<typeof failByPathSchema>;
+export type BeatBody = z.infer<typeof beatSchema>;

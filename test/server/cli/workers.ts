@@ -1,0 +1,15 @@
+/** Processors for a server under test: one is quick, one takes as long as its payload says. */
+import { setTimeout as wait } from "node:timers/promises";
+import { defineJob, processor, unchecked } from "../../../src/index.ts";
+
+const quick = defineJob({ type: "test.quick", queue: "other" });
+const slow = defineJob({ type: "test.slow", payload: unchecked<{ takes: number }>() });
+
+export default [
+  processor(quick, () => "done"),
+  // Real time: the process under test is drained by a real signal.
+  processor(slow, async ({ payload }) => {
+    await wait(payload.takes);
+    return "drained";
+  }),
+];

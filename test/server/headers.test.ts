@@ -1,0 +1,220 @@
+import { describe, expect, it } from "vitest";
+import { createKey } from "../../src/server/auth.ts";
+import { HttpError } from "../../src/server/errors.ts";
+import { createGate, type GateOptions } from "../../src/server/gate.ts";
+import { checkContentType } from "../../src/server/headers.ts";
+
+/** A gate on a clock that stands until it is moved. */
+function gate(options: GateOptions = {}) {
+  const clock = { now: 0 };
+  const system = { monotonic: () => clock.now, fill: (bytes: Uint8Array) => void bytes.fill(9) };
+  return Object.assign(createGate(options, { system, now: () => clock.now }), { clock });
+}
+
+const get = (headers: Record<string, string> = {}) =>
+  new Request("http://curfew.test/ojs/v1/jobs", { headers });
+const post = (body: string, headers: Record<string, string> = {}) =>
+  new Request("http://curfew.test/ojs/v1/jobs", {
+    method: "POST",
+    body,
+    headers: { "content-type": "application/json", ...headers },
+  });
+
+function refused(act: () => unknown): HttpError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof HttpError) return error;
+    throw error;
+  }
+  return expect.fail("nothing was refused");
+}
+
+describe("the request's id", () => {
+  it.each(["a", "0191-abc", "x".repeat(128), "req:1/2+3=@._-"])("is echoed when it is sound: %.20s", (id) => {
+    expect(gate().open(get({ "x-request-id": id }))).toMatchObject({
+      requestId: id,
+      headers: { "X-Request-ID": id },
+    });
+  });
+
+  it.each(["", "x".repeat(129), "a b", "<script>", "a\tb", "ü", '"', "a,b"])(
+    "is made anew when it is not: %.20s",
+    (id) => {
+      const { requestId } = gate().open(get({ "x-request-id": id }));
+      expect(requestId).toMatch(/^req_[A-Za-z0-9_-]{12}_1$/);
+    },
+  );
+
+  it("is another one each time", () => {
+    const { open } = gate();
+    expect(open(get()).requestId).not.toBe(open(get()).requestId);
+  });
+});
+
+describe("headers of every reply", () => {
+  it("keep browsers from sniffing, framing, keeping or leaking it", () => {
+    expect(gate().open(get()).headers).toEqual({
+      "X-Content-Type-Options": "nosniff",
+      "X-Frame-Options": "DENY",
+      "Referrer-Policy": "no-referrer",
+      "Cross-Origin-Resource-Policy": "same-origin",
+      "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+      "Cache-Control": "no-store",
+      "X-Request-ID": expect.any(String),
+    });
+  });
+
+  it("are made for one call: what a route adds is not seen by the next", () => {
+    const { open } = gate();
+    open(get()).headers.Location = "/x";
+    expect(open(get()).headers).not.toHaveProperty("Location");
+  });
+});
+
+describe("cross-origin calls", () => {
+  const origin = "https://jobs.example.org";
+
+  it("are not allowed by default, not even asked for", () => {
+    const { open, preflight } = gate();
+    const request = new Request("http://x/", {
+      method: "OPTIONS",
+      headers: { origin, "access-control-request-method": "POST" },
+    });
+    const call = open(request);
+    expect(Object.keys(call.headers).filter((name) => /access-control/i.test(name))).toEqual([]);
+    expect(preflight(request, call)).toBeNull();
+  });
+
+  it("are allowed from a listed origin and no other", () => {
+    const { open, preflight } = gate({ cors: [origin] });
+    const ask = (from: string) =>
+      new Request("http://x/", {
+        method: "OPTIONS",
+        headers: { origin: from, "access-control-request-method": "POST" },
+      });
+    const reply = preflight(ask(origin), open(ask(origin)));
+    expect(reply?.status).toBe(204);
+    expect(reply?.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(reply?.headers.get("access-control-allow-headers")).toContain("Authorization");
+    expect(reply?.headers.get("access-control-allow-credentials")).toBeNull();
+    expect(reply?.headers.get("vary")).toBe("Origin");
+    for (const other of [
+      "https://evil.example",
+      `${origin}.evil.example`,
+      "null",
+      "http://jobs.example.org",
+    ]) {
+      expect(preflight(ask(other), open(ask(other)))).toBeNull();
+      expect(open(get({ origin: other })).headers).not.toHaveProperty("Access-Control-Allow-Origin");
+      expect(open(get({ origin: other })).headers).toHaveProperty("Vary", "Origin");
+    }
+  });
+
+  it.each(["*", "jobs.example.org", "https://jobs.example.org/", "https://a.b/path"])(
+    "refuse the origin %s",
+    (bad) => {
+      expect(() => gate({ cors: [bad] })).toThrow(/cors: /);
+    },
+  );
+
+  it("of a browser's page are refused without keys, though it could not read the reply", () => {
+    const { admit } = gate({ cors: [origin] });
+    const from = (given: string) => post("{}", { origin: given, host: "127.0.0.1:8080" });
+    expect(refused(() => admit(from("https://evil.example"), "enqueue"))).toMatchObject({ status: 403 });
+    expect(refused(() => admit(from("null"), "enqueue"))).toMatchObject({ status: 403 });
+    expect(refused(() => admit(from("http://127.0.0.1:9999"), "enqueue"))).toMatchObject({ status: 403 });
+    expect(admit(from(origin), "enqueue")).toMatchObject({ role: "admin" });
+    expect(admit(from("http://127.0.0.1:8080"), "enqueue")).toMatchObject({ role: "admin" });
+    expect(admit(post("{}"), "enqueue")).toMatchObject({ role: "admin" });
+  });
+});
+
+describe("the content type", () => {
+  it.each([
+    null,
+    "application/json",
+    "application/openjobspec+json",
+    "Application/JSON; charset=UTF-8",
+    'application/openjobspec+json;charset="utf-8"',
+    "application/json; profile=x",
+  ])("%s is served", (type) => {
+    expect(() => checkContentType(type)).not.toThrow();
+  });
+
+  it.each([
+    "",
+    "text/plain",
+    "application/jsonp",
+    "application/json; charset=latin1",
+    "application/xml",
+    "multipart/form-data",
+    "x".repeat(10_000),
+  ])("%.40s is not", (type) => {
+    const error = refused(() => checkContentType(type));
+    expect(error).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(error.message.length).toBeLessThan(250);
+  });
+
+  it("is asked for only where there is a body", async () => {
+    const { body } = gate();
+    expect(await body(post("", { "content-type": "text/plain" }))).toBeUndefined();
+    await expect(body(post("{}", { "content-type": "text/plain" }))).rejects.toMatchObject({ status: 400 });
+    expect(await body(post('{"a":1}', { "content-type": "application/json" }))).toEqual({ a: 1 });
+  });
+});
+
+describe("the gate", () => {
+  const keyOf = (name: string, role: "producer" | "admin", rate?: number) => {
+    const { key, hash } = createKey();
+    return { key, entry: { name, role, hash, ...(rate !== undefined && { rate }) } };
+  };
+
+  it("asks for keys, unless the route is open to all", () => {
+    const { key, entry } = keyOf("web", "producer");
+    const { admit, isOpen } = gate({ keys: [entry] });
+    expect(isOpen).toBe(false);
+    expect(gate().isOpen).toBe(true);
+    expect(refused(() => admit(get(), "read")).status).toBe(401);
+    expect(() => admit(get(), "open")).not.toThrow();
+    const withKey = get({ authorization: `Bearer ${key}`, origin: "https://elsewhere.example" });
+    expect(admit(withKey, "enqueue")).toMatchObject({ name: "web", role: "producer" });
+    expect(refused(() => admit(withKey, "operate")).status).toBe(403);
+  });
+
+  it("slows down who asks too often, per name, and says when to come back", () => {
+    const [web, ops] = [keyOf("web", "producer"), keyOf("ops", "admin", 1)];
+    const { admit, clock } = gate({ keys: [web.entry, ops.entry], limits: { rate: 2 } });
+    const by = ({ key }: { key: string }) => admit(get({ authorization: `Bearer ${key}` }), "read");
+    by(web);
+    by(web);
+    const error = refused(() => by(web));
+    expect(error).toMatchObject({
+      status: 429,
+      code: "rate_limited",
+      more: { retryable: true, headers: { "Retry-After": "1" } },
+    });
+    by(ops);
+    expect(refused(() => by(ops)).status).toBe(429);
+    clock.now += 500;
+    by(web);
+    expect(refused(() => by(web)).status).toBe(429);
+    clock.now += 500;
+    by(ops);
+  });
+
+  it("lets two keys of one name share one limit, so that a rotation doubles nothing", () => {
+    const [old, next] = [keyOf("web", "producer"), keyOf("web", "producer")];
+    const { admit } = gate({ keys: [old.entry, next.entry], limits: { rate: 1 } });
+    admit(get({ authorization: `Bearer ${old.key}` }), "read");
+    expect(refused(() => admit(get({ authorization: `Bearer ${next.key}` }), "read")).status).toBe(429);
+  });
+
+  it("bounds the body before it is parsed", async () => {
+    const { body } = gate({ limits: { body: 20, depth: 2, keys: 2 } });
+    await expect(body(post(`"${"x".repeat(30)}"`))).rejects.toMatchObject({ status: 413 });
+    await expect(body(post("[[[]]]"))).rejects.toMatchObject({ status: 400, code: "invalid_payload" });
+    await expect(body(post("{"))).rejects.toMatchObject({ status: 400, code: "invalid_payload" });
+    expect(await body(post("[[]]"))).toEqual([[]]);
+  });
+});
