@@ -123,14 +123,13 @@ async function postgresPlans(url: string): Promise<string[]> {
 /** SQLite tells what it would do; `indexed by` leaves it no choice. */
 function sqlitePlans(path: string): string[] {
   const file = new Database(path, { readonly: true });
-  const { PEEK, CLAIMABLE, NEXT_WAKE, PROMOTE, HOLD_DUE_JOBS } = sqlite;
-  const lines = Object.entries({ PEEK, CLAIMABLE, NEXT_WAKE, PROMOTE, HOLD_DUE_JOBS }).flatMap(
-    ([name, text]) => {
-      const values = [...text.matchAll(/\?/g)].map(() => 0);
-      const rows = file.prepare(`explain query plan ${text}`).all(values) as { detail: string }[];
-      return [`-- ${name}`, ...rows.map(({ detail }) => detail)];
-    },
-  );
+  const { PEEK, CLAIMABLE, CLAIM, NEXT_WAKE, PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS } = sqlite;
+  const texts = { PEEK, CLAIMABLE, CLAIM, NEXT_WAKE, PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS };
+  const lines = Object.entries(texts).flatMap(([name, text]) => {
+    const values = [...text.matchAll(/\?/g)].map(() => 0);
+    const rows = file.prepare(`explain query plan ${text}`).all(values) as { detail: string }[];
+    return [`-- ${name}`, ...rows.map(({ detail }) => detail)];
+  });
   file.close();
   return lines;
 }

@@ -21,8 +21,10 @@ export { LATENESS_BOUNDS } from "./engine/counters.ts";
 export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
 export { JobFailedError, type JobHandle } from "./engine/handle.ts";
+export { EnqueueFailedError } from "./engine/intake.ts";
 export {
   type AttemptContext,
+  type CleanupHook,
   type Handler,
   type Middleware,
   type Processor,
@@ -31,7 +33,7 @@ export {
 export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
-export type { Logger } from "./ports/log.ts";
+export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";
 export type { JobFilter, Store } from "./ports/store.ts";
 export { type MemorySize, type SandboxOptions, sandboxed } from "./sandbox/sandboxed.ts";

@@ -2,17 +2,20 @@ import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { RungOptions } from "./core/job/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
+import { consoleLogger } from "./engine/console-logger.ts";
 import { Engine } from "./engine/engine.ts";
 import { realSystem } from "./engine/system.ts";
-import { type Logger, silentLogger } from "./ports/log.ts";
+import type { Logger } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
+import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
 export interface OpenOptions extends RungOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
   readonly store: string | Store;
+  /** Where warnings and errors go; pino, winston and the like fit. Default: a line each on standard error. */
   readonly logger?: Logger;
   /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
   readonly openWithin?: Duration;
@@ -43,7 +46,7 @@ const LONGEST_BACKOFF = 2_000;
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
-  const { store: address, openWithin, system = realSystem, logger = silentLogger, ...rest } = options;
+  const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
     return Engine.open({ ...rest, store: address, system, logger });
@@ -60,6 +63,12 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     }
   };
   return patiently(open, within, system, logger);
+}
+
+/** The real system, with the clock that it shares with all processes of this machine where there is one. */
+function onThisMachine(): System {
+  const machine = machineClock();
+  return machine ? { ...realSystem, machine } : realSystem;
 }
 
 /** Drivers are loaded when an address names them, so nobody pays for a database they do not use. */

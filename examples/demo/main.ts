@@ -3,7 +3,7 @@
  * `npm run demo -- --json` prints the events as JSON lines instead. Ctrl-C drains the worker and ends.
  */
 import { parseArgs } from "node:util";
-import { type Engine, type JobHandle, openEngine } from "curfew";
+import { type Engine, type JobHandle, openEngine, silentLogger } from "curfew";
 import {
   hash,
   mailing,
@@ -101,7 +101,7 @@ const CHAPTERS: readonly Chapter[] = [
   ],
 ];
 
-await using engine = await openEngine({ store: "memory:" });
+await using engine = await openEngine({ store: "memory:", logger: silentLogger });
 const screen = createScreen(() => engine.now());
 void tell();
 engine.work({

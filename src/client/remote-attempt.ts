@@ -291,7 +291,7 @@ export class RemoteAttempt implements ScopedAttempt {
 
   /** Where a sandbox hung, for the error. */
   #where(): { stack?: string } {
-    const stack = this.#sandbox?.where();
+    const stack = this.#sandbox?.run.where();
     return stack === undefined ? {} : { stack };
   }
 

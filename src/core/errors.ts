@@ -18,6 +18,7 @@ export const ERRORS = {
   unknown_option: { kind: "programmer", says: "is not an option" },
   invalid_definition: { kind: "programmer", says: "is not a definition made by defineJob" },
   invalid_module: { kind: "operating", says: "The module of a sandbox is not a processor of its definition" },
+  load_timeout: { kind: "operating", says: "The module of a sandbox was not loaded in time" },
   invalid_payload: { kind: "programmer", says: "does not fit the definition's schema" },
   invalid_result: { kind: "programmer", says: "does not fit the definition's result schema" },
   not_json: { kind: "programmer", says: "cannot be kept as JSON" },

@@ -71,6 +71,10 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
 
 /** One megabyte of UTF-8: large documents belong into a blob store, with their address in the payload. */
 export const DOCUMENT_LIMIT = 1_000_000;
+/** A line of a job's log, with its fields. */
+export const LOG_LINE_LIMIT = 16_000;
+/** So many lines are kept of one attempt. */
+export const LOG_LINES_LIMIT = 1_000;
 const DEPTH_LIMIT = 1_000;
 
 /**

@@ -5,12 +5,12 @@ import type { JobRow, Policy } from "../core/job/job.ts";
 import { extendedAttempt } from "../core/job/operator-rules.ts";
 import { BUILT_IN_GRACE } from "../core/job/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../core/job/reasons.ts";
-import { imageOf, type LifecycleEvent, timeoutError } from "../core/job/verdict.ts";
+import { timeoutError } from "../core/job/verdict.ts";
 import { writtenRow } from "../core/job/written-row.ts";
 import { type Json, validate } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../ports/sandbox.ts";
-import type { Outcome } from "../ports/store.ts";
+import type { Refused } from "../ports/store.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup.ts";
 import { Journal } from "./journal.ts";
@@ -19,6 +19,7 @@ import type { Parts } from "./parts.ts";
 import { isThenable, runPipeline } from "./pipeline.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
 import { SandboxedRun } from "./sandboxed-run.ts";
+import { type MarkedAttempt, STARTED, StartMark } from "./start-mark.ts";
 import { type Decided, VerdictWrite } from "./verdict-write.ts";
 import type { Writer } from "./writer.ts";
 
@@ -41,27 +42,24 @@ export interface AttemptHost {
   beaten(attempt: Attempt): void;
 }
 
-const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
-
 /**
  * One attempt: the handler, its signal, and the one verdict on it. The row is the truth about its deadlines; this
  * object only watches them for as long as the handler runs.
  */
-export class Attempt implements ScopedAttempt {
+export class Attempt implements ScopedAttempt, MarkedAttempt {
   readonly processor: Processor;
   /** The next instant at which something is due for this attempt; Infinity for never. */
   nextAt = Number.POSITIVE_INFINITY;
   /** By `clock.elapsed()`, for measuring how long handlers run. */
   readonly enteredAt: number;
-  /** Whether the store knows that this attempt has started. */
-  mark: "unwritten" | "queued" | "sent" | "written" = "unwritten";
+  readonly mark: StartMark;
   row: JobRow;
   readonly #host: AttemptHost;
-  /** Whether the start has been told, which happens once its first commit is through. */
-  #isTold = false;
   #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isOver = false;
+  /** The hard deadline has passed: the verdict stands, even where its writing waits for a moment. */
+  #isForced = false;
   /** Somebody else's verdict stands: this one would be refused. */
   #isLost = false;
   /** Until when the handler of a cancelled or lost job may hold its slot. */
@@ -72,7 +70,7 @@ export class Attempt implements ScopedAttempt {
   #hasLeft = false;
   #isInside = false;
   #onEnded: (() => void)[] | undefined;
-  #rejectForced: ((error: TimeoutError) => void) | undefined;
+  #rejectForced: ((reason: AbortReason) => void) | undefined;
   #journal: Journal | undefined;
   #sandbox: SandboxedRun | undefined;
   #cleanup: CleanupHooks | undefined;
@@ -85,6 +83,7 @@ export class Attempt implements ScopedAttempt {
     // The start is not committed yet, so the revision in the store is still the one of the claim.
     this.row = writtenRow(row, start, row.rev);
     this.enteredAt = host.parts.clock.elapsed();
+    this.mark = new StartMark(this, host.writer);
     this.#schedule();
   }
 
@@ -126,8 +125,8 @@ export class Attempt implements ScopedAttempt {
 
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
     const schema = this.processor.definition.payload;
-    // A sandbox parses its payload inside, where a schema can make more of it than JSON.
-    if (!schema || this.processor.sandbox) return undefined;
+    // A sandbox parses its payload inside; here it is parsed only for middleware, which sees what the handler sees.
+    if (!schema || (this.processor.sandbox && this.#host.middleware.length === 0)) return undefined;
     const payload = validate(schema, JSON.parse(this.row.payload), "payload", "invalid_payload");
     if (payload instanceof Promise) return payload.then((value) => scope.setPayload(value));
     scope.setPayload(payload);
@@ -172,7 +171,10 @@ export class Attempt implements ScopedAttempt {
 
   #returned(value: unknown): void {
     this.#ended();
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isForced) {
+      this.#ignored();
+      return;
+    }
     try {
       const signalled = this.#isTimedOut;
       const event = judgeReturned(value, this.processor.definition.result, this.parts, signalled);
@@ -189,7 +191,13 @@ export class Attempt implements ScopedAttempt {
 
   #threw(error: unknown): void {
     this.#ended();
-    if (!this.#isOver) this.#fail(error);
+    if (!this.#isOver && !this.#isForced) this.#fail(error);
+    // The end of a sandbox that was ended by force is no late report.
+    else if (!this.#sandbox) this.#ignored();
+  }
+
+  #ignored(): void {
+    this.parts.counters.add("ignored");
   }
 
   /** Classified by the state of our own signal, never by the class of the error (SEMANTICS 3.5). */
@@ -235,9 +243,10 @@ export class Attempt implements ScopedAttempt {
       this.#over();
       return;
     }
-    const row = this.mark === "sent" ? { ...this.row, rev: this.row.rev + 1 } : this.row;
     // Asked for after the commit: a mark on its way may still be refused, and then nothing has told of the start.
-    const before = () => (this.#isTold ? undefined : STARTED);
+    const before = () => (this.mark.isTold ? undefined : STARTED);
+    const { nextRev } = this.mark;
+    const row = nextRev === this.row.rev ? this.row : { ...this.row, rev: nextRev };
     writer.push(
       new VerdictWrite({ parts, writer, row, event, decision, at, before, draft: this.#journal?.take() }),
     );
@@ -254,6 +263,7 @@ export class Attempt implements ScopedAttempt {
 
   /** The verdict stands while the handler runs: a sandbox is ended, a handler in this process can only be counted. */
   #leave(): void {
+    this.#rejectForced?.(this.#reason ?? new StopError("lost", 0, null));
     if (!this.#sandbox) this.#host.stuck(this);
     else void this.#sandbox.end().then((isGone) => isGone || this.#host.stuck(this));
   }
@@ -278,7 +288,7 @@ export class Attempt implements ScopedAttempt {
 
   /** Called when `nextAt` has come. */
   tick(now: Instant): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isForced) return;
     const { softAt, hardAt } = this.row;
     const stallAt = this.#stallAt;
     const isSoftDue = this.#reason === undefined && softAt !== null && now >= softAt;
@@ -291,11 +301,7 @@ export class Attempt implements ScopedAttempt {
         this.#reason !== undefined);
     if (isStallFirst && !(this.#reason instanceof StopError)) {
       this.parts.counters.fired(now - stallAt);
-      const { heartbeat } = this.row;
-      this.row = { ...this.row, stallAt };
-      this.#settle({ type: "stall", ...this.#where() });
-      // The verdict stands; the handler hears of it, so that it does not go on working for nothing.
-      this.#abort(new TimeoutError("stalled", heartbeat ?? 0, now - stallAt + (heartbeat ?? 0), null));
+      this.#stall(now, stallAt);
       return;
     }
     if (isSoftDue) {
@@ -307,23 +313,27 @@ export class Attempt implements ScopedAttempt {
     this.#schedule();
   }
 
+  #stall(now: Instant, stallAt: Instant): void {
+    const heartbeat = this.row.heartbeat ?? 0;
+    this.row = { ...this.row, stallAt };
+    this.#reason ??= new TimeoutError("stalled", heartbeat, now - stallAt + heartbeat, null);
+    this.#settle({ type: "stall", ...this.#sandbox?.hung() });
+    // The verdict stands; the handler hears of it, so that it does not go on working for nothing.
+    this.#abort(this.#reason);
+  }
+
   #timeOut(now: Instant): void {
     const { kind = "execution", limit = 0, elapsed = 0 } = timeoutError(this.row, now, {});
     this.#abort(new TimeoutError(kind, limit, elapsed, this.row.hardAt));
   }
 
   #force(now: Instant): void {
-    this.#rejectForced?.(this.#reason as TimeoutError);
     this.parts.counters.fired(now - (this.row.hardAt as Instant));
-    this.#settle({ type: "expire", forced: true, ...this.#where() });
-  }
-
-  /** Where a sandbox hung, for the error and for the job's log. */
-  #where(): { stack?: string } {
-    const stack = this.#sandbox?.where();
-    if (stack === undefined) return {};
-    this.log(stack, undefined);
-    return { stack };
+    this.#isForced = true;
+    const settle = () =>
+      this.#isOver || this.#settle({ type: "expire", forced: true, ...this.#sandbox?.hung() });
+    if (this.#sandbox) void this.#sandbox.condemn().then(settle);
+    else settle();
   }
 
   /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
@@ -376,44 +386,19 @@ export class Attempt implements ScopedAttempt {
     const row = softAt !== null && clock.upper() >= softAt ? null : restarted(this.row, clock.now());
     if (!row) return false;
     this.row = row;
-    this.mark = "unwritten";
-    this.writeMark();
+    this.mark.again();
     this.#schedule();
     return true;
   }
 
-  /** Commits that the attempt has started, so that a crash of this process spends it (SEMANTICS 4.3). */
-  writeMark(): void {
-    if (this.#isOver || this.mark !== "unwritten") return;
-    this.mark = "queued";
-    this.#host.writer.push({
-      id: this.row.id,
-      unit: () => {
-        if (this.#isOver || this.mark !== "queued") return null;
-        this.mark = "sent";
-        const { id, fence, rev, policy } = this.row;
-        return { job: { id, fence, rev, image: imageOf(this.row), documents: { policy } } };
-      },
-      done: (outcome) => this.#marked(outcome),
-    });
+  /** Somebody else wrote the row under the same fence: it has to be read again. */
+  changed(): void {
+    this.#host.changed(this);
   }
 
-  /** The start is committed: from here on a crash spends the attempt. */
-  markWritten(): void {
-    this.mark = "written";
-    this.row = { ...this.row, rev: this.row.rev + 1 };
-    if (this.#isTold) return;
-    this.#isTold = true;
-    this.parts.counters.record(this.row, STARTED, this.row.startedAt as Instant);
-    this.parts.bus.announce(this.row, STARTED, this.row.startedAt as Instant);
-  }
-
-  #marked(outcome: Outcome): void {
-    if (outcome.ok) this.markWritten();
-    else if (outcome.because === "stale") {
-      this.mark = "unwritten";
-      this.#host.changed(this);
-    } else if (!this.#isOver) this.stop(outcome.at?.state === "cancelled" ? "cancelled" : "lost");
+  /** A write of this attempt was refused: the fence is no longer ours. */
+  refused(outcome: Refused): void {
+    this.stop(outcome.at?.state === "cancelled" ? "cancelled" : "lost");
   }
 
   #abort(reason: AbortReason): void {
@@ -446,18 +431,22 @@ export class Attempt implements ScopedAttempt {
 
   /** Made on first use: most handlers report nothing. */
   get #notes(): Journal {
-    this.#journal ??= new Journal(this.parts, this.#host.writer, () => this.row);
+    this.#journal ??= new Journal(this.parts, this.#host.writer, this);
     return this.#journal;
   }
 
   progress(fraction: number, note: Json | undefined): void {
-    if (this.#isRefused) return;
+    if (this.#isRefused) {
+      this.#ignored();
+      return;
+    }
     this.#notes.progress(fraction, note);
     this.beat();
   }
 
   checkpoint(state: Json): Promise<void> {
     const { refusal } = this;
+    if (refusal) this.#ignored();
     const durable = refusal ? Promise.reject(refusal) : this.#notes.checkpoint(state);
     // A handler that does not wait for it must not take the process down with an unhandled rejection.
     durable.catch(() => {});
@@ -466,7 +455,8 @@ export class Attempt implements ScopedAttempt {
   }
 
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    if (!this.#isRefused) this.#notes.log(message, fields);
+    if (this.#isRefused) this.#ignored();
+    else this.#notes.log(message, fields);
   }
 
   /** The row changed under the same fence (an extension): its limits hold from now on. */
@@ -476,7 +466,7 @@ export class Attempt implements ScopedAttempt {
     // What was signalled stays signalled (SEMANTICS 3.3): only the revision is news then.
     if (this.#reason) this.row = { ...this.row, rev: row.rev };
     else this.row = extendedAttempt(this.row, row, this.parts.clock.now());
-    if (!isMarked && this.mark !== "queued") this.mark = "unwritten";
+    if (!isMarked) this.mark.redo();
     this.#sandbox?.refreshed();
     this.#schedule();
   }
@@ -493,7 +483,7 @@ export class Attempt implements ScopedAttempt {
     if (this.#reason === undefined && softAt !== null) nextAt = softAt;
     else if (this.#isTimedOut && hardAt !== null) nextAt = hardAt;
     if (stallAt !== null && stallAt < nextAt && !(this.#reason instanceof StopError)) nextAt = stallAt;
-    if (this.#isOver) nextAt = Number.POSITIVE_INFINITY;
+    if (this.#isOver || this.#isForced) nextAt = Number.POSITIVE_INFINITY;
     this.nextAt = nextAt;
     if (nextAt !== Number.POSITIVE_INFINITY) this.#host.watch(this);
   }

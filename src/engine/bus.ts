@@ -1,5 +1,6 @@
+import { refuse } from "../core/errors.ts";
 import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
-import type { LifecycleEvent, LifecycleEventName } from "../core/job/verdict.ts";
+import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
 
@@ -57,16 +58,17 @@ export interface StoreErrorDetail {
   readonly error: unknown;
 }
 
-/** Events of one job: the lifecycle, and what only the process that runs it can tell. */
-type WorkerJobEventName =
-  | "job.stuck"
-  | "job.unstuck"
-  | "job.lost"
-  | "job.killed"
-  | "job.unknown_type"
-  | "job.progress"
-  | "job.cleanup_failed";
-type JobEventNames = LifecycleEventName | WorkerJobEventName;
+/** What only the process that runs a job can tell of it. */
+const WORKER_JOB_EVENTS = [
+  "job.stuck",
+  "job.unstuck",
+  "job.lost",
+  "job.killed",
+  "job.unknown_type",
+  "job.progress",
+  "job.cleanup_failed",
+] as const;
+type JobEventNames = LifecycleEventName | (typeof WORKER_JOB_EVENTS)[number];
 
 export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & { readonly name: Name } } & {
   readonly "worker.blocked": BlockedDetail;
@@ -78,6 +80,21 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
 };
 
 export type EngineEventName = keyof EngineEvents;
+
+/** As a record, so that the compiler misses every name that is left out. */
+const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
+  "worker.blocked": true,
+  "worker.unready": true,
+  "worker.ready": true,
+  "sandbox.broken": true,
+  "sandbox.mended": true,
+  "store.error": true,
+};
+const EVENT_NAMES: ReadonlySet<string> = new Set([
+  ...LIFECYCLE_EVENTS,
+  ...WORKER_JOB_EVENTS,
+  ...Object.keys(PROCESS_EVENTS),
+]);
 export type EngineEvent = EngineEvents[EngineEventName];
 
 type Listener = (event: never) => unknown;
@@ -95,6 +112,10 @@ export class EventBus {
   }
 
   on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
+    if (!EVENT_NAMES.has(name))
+      throw refuse("invalid_option", "on", name, `use one of ${[...EVENT_NAMES].join(", ")}`);
+    if (typeof listener !== "function")
+      throw refuse("invalid_option", `on(${name})`, listener, "pass a function");
     return this.#add(name, listener as Listener);
   }
 

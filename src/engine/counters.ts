@@ -34,7 +34,7 @@ export interface CounterSnapshot {
   readonly lost: number;
   /** Writes of which it cannot be known whether they counted, because the row is gone. */
   readonly unknown: number;
-  /** Hints and directives about jobs this process no longer holds. */
+  /** What handlers reported after their verdict: results, progress, checkpoints and log lines that count for nothing. */
   readonly ignored: number;
   readonly released: number;
   readonly timeouts: readonly TimeoutCount[];

@@ -1,8 +1,8 @@
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
-import { type Json, toJsonText } from "../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
-import type { Effect, Outcome } from "../ports/store.ts";
+import type { Effect, Outcome, Refused } from "../ports/store.ts";
 import type { Writer } from "./writer.ts";
 
 /** What was written before a verdict and travels with it. */
@@ -11,6 +11,12 @@ export interface DraftContent {
   readonly effects?: readonly Effect[];
   /** Tells whoever waits for a checkpoint to be durable. */
   readonly settle?: (outcome: Outcome) => void;
+}
+
+/** What a draft needs of the attempt that writes it. */
+export interface DraftedAttempt {
+  readonly row: JobRow;
+  refused(outcome: Refused): void;
 }
 
 /** A line of a job's log. */
@@ -26,25 +32,22 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-const MOST_LOG_LINES = 1_000;
-const LONGEST_LOG_LINE = 16_000;
-
 /**
  * Progress, checkpoint and log lines of one attempt on their way into the store. They are gathered until the writer
  * takes them, so a handler that reports often costs one write per batch; a verdict takes what is left with it.
  */
 export class Draft {
   readonly #writer: Writer;
-  readonly #row: () => JobRow;
+  readonly #attempt: DraftedAttempt;
   #documents: JobDocuments | undefined;
   #effects: Effect[] | undefined;
   #waiting: Waiting[] | undefined;
   #isQueued = false;
   #logLines = 0;
 
-  constructor(writer: Writer, row: () => JobRow) {
+  constructor(writer: Writer, attempt: DraftedAttempt) {
     this.#writer = writer;
-    this.#row = row;
+    this.#attempt = attempt;
   }
 
   write(documents: JobDocuments): void {
@@ -67,16 +70,16 @@ export class Draft {
   }
 
   log(at: Instant, message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    if (this.#logLines >= MOST_LOG_LINES) return;
+    if (this.#logLines >= LOG_LINES_LIMIT) return;
     this.#logLines += 1;
-    const { id, attempt } = this.#row();
+    const { id, attempt } = this.#attempt.row;
     const line: LogLine = {
       at,
       attempt,
       message: String(message).slice(0, 4_000),
       ...(fields && { fields }),
     };
-    const log = JSON.parse(toJsonText(line, "log", LONGEST_LOG_LINE)) as Json;
+    const log = JSON.parse(toJsonText(line, "log", LOG_LINE_LIMIT)) as Json;
     this.#effects ??= [];
     this.#effects.push({ log, job: id });
     this.#queue();
@@ -85,7 +88,7 @@ export class Draft {
   #queue(): void {
     if (this.#isQueued) return;
     this.#isQueued = true;
-    const { id } = this.#row();
+    const { id } = this.#attempt.row;
     let taken: DraftContent | undefined;
     this.#writer.push({
       id,
@@ -94,10 +97,13 @@ export class Draft {
         taken = this.take();
         if (!taken) return null;
         const { documents, effects } = taken;
-        const job = { id, fence: this.#row().fence, ...(documents && { documents }) };
+        const job = { id, fence: this.#attempt.row.fence, ...(documents && { documents }) };
         return effects ? { job, effects } : { job };
       },
-      done: (outcome) => taken?.settle?.(outcome),
+      done: (outcome) => {
+        taken?.settle?.(outcome);
+        if (!outcome.ok) this.#attempt.refused(outcome);
+      },
     });
   }
 
@@ -116,11 +122,6 @@ export class Draft {
       ...(waiting && { settle: (outcome: Outcome) => settle(waiting, outcome) }),
     };
   }
-}
-
-export function progressText(fraction: number, note: Json | undefined, limit: number): string {
-  const value = Number.isFinite(fraction) ? Math.min(1, Math.max(0, fraction)) : 0;
-  return toJsonText({ value, ...(note !== undefined && { note }) }, "progress", limit);
 }
 
 function settle(waiting: readonly Waiting[], outcome: Outcome): void {

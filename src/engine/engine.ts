@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
@@ -14,7 +15,7 @@ import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import { DOCUMENT_LIMIT, type Json } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { type Logger, silentLogger } from "../ports/log.ts";
+import type { Logger } from "../ports/log.ts";
 import {
   BATCH_LIMIT,
   type Enqueued,
@@ -29,23 +30,23 @@ import { EngineClock } from "./clock.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
 import { JobHandle } from "./handle.ts";
-import { Intake } from "./intake.ts";
+import { foundOr, Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { PruneLoop } from "./loops/prune.ts";
 import { SweepLoop } from "./loops/sweep.ts";
-import { type ExtendOptions, operate } from "./operations.ts";
+import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
 import { Service } from "./service.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
-import type { WorkOptions } from "./work-options.ts";
+import { parseDrain, type WorkOptions } from "./work-options.ts";
 import { Worker } from "./worker.ts";
 
 export interface EngineOptions extends RungOptions {
   readonly store: Store;
   readonly system: System;
-  readonly logger?: Logger;
+  readonly logger: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
   /** How long the events that a server writes are kept. Default 1 day. */
@@ -103,8 +104,7 @@ export class Engine implements AsyncDisposable {
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
-    const { store, system } = options;
-    const logger = options.logger ?? silentLogger;
+    const { store, system, logger } = options;
     const rung = parseRung(options, "");
     const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
     const clock = await EngineClock.open(system, store);
@@ -168,7 +168,10 @@ export class Engine implements AsyncDisposable {
     return this.#handle(job.id, answer as Enqueued);
   }
 
-  /** Adds many jobs of one definition; all payloads are checked before any is stored. */
+  /**
+   * Adds many jobs of one definition; all payloads are checked before any is stored. Up to 1,000 are stored together
+   * or not at all; more are stored in batches of 1,000, and a failing store may have taken some of them.
+   */
   async enqueueMany<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
     payloads: readonly NoInfer<Input>[],
@@ -196,8 +199,11 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
-  #store(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, clock } = this.#parts;
+  #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock, random } = this.#parts;
+    const jobs = stamped.every(({ fresh }) => fresh)
+      ? stamped
+      : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
     if (tx === undefined) return this.#intake.enqueue(jobs);
     if (!store.capabilities.tx) {
       throw refuse(
@@ -299,9 +305,8 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  retry(id: JobId, options: { readonly keepDeadline?: boolean } = {}): Promise<JobRow> {
-    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
-    return operate(this.#parts, id, { type: "retry", ...options });
+  retry(id: JobId, options: RetryByHandOptions = {}): Promise<JobRow> {
+    return this.job(id).retry(options);
   }
 
   /** Makes a pending job available. */
@@ -408,10 +413,10 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Closes the workers (SEMANTICS 5.2), then the loops and the store. Calling it twice is harmless. */
-  close(options: { readonly drain?: Duration } = {}): Promise<void> {
-    if (options.drain !== undefined) parseDuration(options.drain, "close.drain", { zero: true });
+  async close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    parseDrain(options);
     this.#closing ??= this.#close(options);
-    return this.#closing;
+    await this.#closing;
   }
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {

@@ -1,10 +1,10 @@
-import { CurfewError } from "../core/errors.ts";
+import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
 import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { rereadImage } from "../core/job/verdict.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import type { Timer } from "../ports/system.ts";
-import { type ExtendOptions, operate, parseExtension } from "./operations.ts";
+import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 
 const POLL = 1_000;
@@ -46,12 +46,19 @@ export class JobHandle<Result = unknown> {
     return operate(this.#parts, this.id, { type: "extend", ...parseExtension(options) });
   }
 
+  /** Runs the job again if it was discarded (SEMANTICS 4.6). */
+  async retry(options: RetryByHandOptions = {}): Promise<JobRow> {
+    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
+    return operate(this.#parts, this.id, { type: "retry", ...options });
+  }
+
   /**
    * What the processor returned. It rejects with a JobFailedError if the job ended without a result, with
    * `result_gone` if nothing was kept of it, and with `result_timeout` when `within` is over; the job itself goes on.
    */
-  result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
-    const within = options.within === undefined ? undefined : parseDuration(options.within, "within");
+  async result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
+    refuseUnknownKeys(options, "result", ["within", "signal"]);
+    const within = options.within === undefined ? undefined : parseDuration(options.within, "result.within");
     return new Promise((resolve, reject) => {
       const { signal } = options;
       const onAbort = () => giveUp(signal?.reason);
@@ -63,7 +70,7 @@ export class JobHandle<Result = unknown> {
           reject(
             new CurfewError(
               "result_gone",
-              `job ${this.id} ended, and its result was not kept: set retention above "0s", or ask before it ends`,
+              `there is no job ${this.id}: either it never was, or it ended and was not kept (set retention above "0s", or ask before it ends)`,
             ),
           );
         else if (row.state === "completed")

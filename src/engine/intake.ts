@@ -1,5 +1,7 @@
 import { CurfewError } from "../core/errors.ts";
 import type { NewJob } from "../core/job/envelope.ts";
+import { fenceSalt, type JobId } from "../core/job/job.ts";
+import type { Random } from "../core/random.ts";
 import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import type { Parts } from "./parts.ts";
 
@@ -9,11 +11,34 @@ interface Entry {
   readonly reject: (error: unknown) => void;
 }
 
+/**
+ * The store did not confirm an enqueue, so the jobs may be there or not. Enqueueing them again under these ids is
+ * safe: whatever is there already is found as a duplicate.
+ */
+export class EnqueueFailedError extends CurfewError {
+  override readonly name = "EnqueueFailedError";
+  readonly ids: readonly JobId[];
+
+  constructor(jobs: readonly NewJob[], cause: unknown) {
+    const ids = jobs.map(({ id }) => id);
+    const which = ids.length === 1 ? `job ${ids[0]}` : `${ids.length} jobs from ${ids[0]} on`;
+    super("store_failed", `enqueue: the store did not confirm ${which}; enqueue again with the same id`, {
+      cause,
+    });
+    this.ids = ids;
+  }
+}
+
 /** Batches from here on travel alone: they are worth a statement of their own. */
 const BULK = 100;
 const BULK_LANES = 2;
 const TRIES = 4;
 const FIRST_BACKOFF = 25;
+
+/** A job whose id may be known already: it is found, or begins with a fence that no earlier one has had. */
+export function foundOr(job: NewJob, random: Random): NewJob {
+  return { ...job, fresh: false, fence: fenceSalt(random) };
+}
 
 /**
  * Enqueues made while a store call is under way share the next one and its commit; each caller's promise resolves
@@ -101,12 +126,7 @@ export class Intake {
     try {
       answers = await this.#tryStore(jobs);
     } catch (error) {
-      const failure = new CurfewError(
-        "store_failed",
-        "enqueue: the store did not take the job; enqueue it again with the same id",
-        { cause: error },
-      );
-      for (const entry of entries) entry.reject(failure);
+      for (const entry of entries) entry.reject(new EnqueueFailedError(entry.jobs, error));
       return;
     }
     this.#notice(jobs, answers);
@@ -119,10 +139,10 @@ export class Intake {
 
   /** A lost reply is asked for again under the same ids, so a retry can find the job but never double it. */
   async #tryStore(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    const { store, clock, system } = this.#parts;
+    const { store, clock, system, random } = this.#parts;
     for (let tries = 1; ; tries++) {
       try {
-        const attempt = tries === 1 ? jobs : jobs.map((job) => ({ ...job, fresh: false }));
+        const attempt = tries === 1 ? jobs : jobs.map((job) => foundOr(job, random));
         const answers = await store.jobs.enqueue(attempt, { now: clock.now() });
         if (tries === 1) return answers;
         return answers.map((answer, index) =>

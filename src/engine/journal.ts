@@ -1,19 +1,19 @@
-import type { JobRow } from "../core/job/job.ts";
+import { progressText } from "../core/job/progress.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
-import { Draft, type DraftContent, progressText } from "./draft.ts";
+import { Draft, type DraftContent, type DraftedAttempt } from "./draft.ts";
 import type { Parts } from "./parts.ts";
 import type { Writer } from "./writer.ts";
 
 /** What an attempt reports before its verdict: progress, checkpoints and log lines, with the event that tells of them. */
 export class Journal {
   readonly #parts: Parts;
-  readonly #row: () => JobRow;
+  readonly #attempt: DraftedAttempt;
   readonly #draft: Draft;
 
-  constructor(parts: Parts, writer: Writer, row: () => JobRow) {
+  constructor(parts: Parts, writer: Writer, attempt: DraftedAttempt) {
     this.#parts = parts;
-    this.#row = row;
-    this.#draft = new Draft(writer, row);
+    this.#attempt = attempt;
+    this.#draft = new Draft(writer, attempt);
   }
 
   progress(fraction: number, note: Json | undefined): void {
@@ -21,7 +21,10 @@ export class Journal {
     const progress = progressText(fraction, note, documentLimit);
     this.#draft.write({ progress });
     if (!bus.wants("job.progress")) return;
-    const event = { ...bus.detail(this.#row(), "job.progress", clock.now()), progress: JSON.parse(progress) };
+    const event = {
+      ...bus.detail(this.#attempt.row, "job.progress", clock.now()),
+      progress: JSON.parse(progress),
+    };
     this.#draft.onDurable(() => bus.emit(event));
   }
 

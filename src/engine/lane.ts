@@ -6,7 +6,7 @@ import type { Parts } from "./parts.ts";
 /** A claimed job that waits for a slot. `confirmedAt` is monotonic: when it was last certain that the claim holds. */
 export interface Held {
   row: JobRow;
-  readonly claimedAt: number;
+  claimedAt: number;
   confirmedAt: number;
 }
 
@@ -23,6 +23,13 @@ export interface LaneHost {
   /** False if the event loop stood still since then, so that what arrives now may be old. */
   isFresh(since: number): boolean;
   enter(lane: Lane, held: Held): void;
+  /** What a job may have to wait for before it is entered. */
+  readonly sandboxes: {
+    /** Whether it may be entered; if not, `again` is called when it is worth another look. */
+    admits(row: JobRow, again: () => void): boolean;
+    /** It is no longer waited for. */
+    dismiss(row: JobRow): void;
+  };
   /** Gives back jobs that were held too long. */
   giveBack(held: readonly Held[]): void;
   confirm(lane: Lane, held: readonly Held[]): void;
@@ -32,7 +39,7 @@ const CLAIM_BATCH = 200;
 /** Only what will start within this time is claimed ahead. */
 const AHEAD = 100;
 const MOST_AHEAD = 2 * CLAIM_BATCH;
-/** A claim is entered only if it was confirmed within this time; see STORE-PORT, trap 8. */
+/** A claim is entered only if it was confirmed within this time: what was cancelled before that is never entered. */
 const CONFIRMED_WITHIN = 250;
 const HELD_AT_MOST = 1_000;
 const POLL = 1_000;
@@ -47,6 +54,8 @@ export class Lane {
   #next = 0;
   #running = 0;
   #confirming = 0;
+  /** Jobs that hold a slot until their sandbox is ready, with the time at which they are given back instead. */
+  readonly #waiting = new Map<Held, number>();
   /** The last claim gave less than was asked for: there is no point in asking again before a hint or the next poll. */
   #isDry = false;
   #averageRun: number | undefined;
@@ -161,12 +170,34 @@ export class Lane {
       }
       this.#next += 1;
       this.#running += 1;
-      this.#host.enter(this, held);
+      if (this.#host.sandboxes.admits(held.row, () => this.#again(held))) this.#host.enter(this, held);
+      else this.#waiting.set(held, now + this.#patience(held.row));
     }
     if (this.#next > 0 && this.#next === this.#held.length) {
       this.#held = [];
       this.#next = 0;
     }
+  }
+
+  /** The claim has to last until the handler is entered, so half of it may be spent on waiting. */
+  #patience({ stallAt }: JobRow): number {
+    return (stallAt === null ? CLAIM_LEASE : stallAt - this.#host.parts.clock.upper()) / 2;
+  }
+
+  /** Its sandbox is ready: to the head of the line, where the claim is confirmed before it is entered. */
+  #again(held: Held): void {
+    if (!this.#waiting.delete(held)) return;
+    this.#running -= 1;
+    held.claimedAt = this.#host.parts.clock.elapsed();
+    this.#held = [held, ...this.#held.slice(this.#next)];
+    this.#next = 0;
+    this.pump();
+  }
+
+  #giveUp(held: Held): void {
+    this.#waiting.delete(held);
+    this.#running -= 1;
+    this.#host.sandboxes.dismiss(held.row);
   }
 
   /** Old claims are given back, doubtful ones confirmed by a beat before anything is entered (SEMANTICS 3.1). */
@@ -195,10 +226,15 @@ export class Lane {
     this.pump();
   }
 
-  /** Looks after jobs that wait too long for a slot; called on every tick of the worker. */
+  /** Looks after jobs that wait too long for a slot or a sandbox; called on every tick of the worker. */
   tidy(now: number): void {
     const first = this.#held[this.#next];
     if (first && now - first.claimedAt > HELD_AT_MOST) this.#reconsider(now);
+    const late = [...this.#waiting].filter(([, until]) => now > until).map(([held]) => held);
+    if (late.length === 0) return;
+    for (const held of late) this.#giveUp(held);
+    this.#host.giveBack(late);
+    this.pump();
   }
 
   /** A slot is free again. */
@@ -209,7 +245,9 @@ export class Lane {
 
   /** Takes out everything that is held, for a shutdown. */
   takeHeld(): Held[] {
-    const all = this.#held.slice(this.#next);
+    const waiting = [...this.#waiting.keys()];
+    for (const held of waiting) this.#giveUp(held);
+    const all = [...waiting, ...this.#held.slice(this.#next)];
     this.#held = [];
     this.#next = 0;
     return all;

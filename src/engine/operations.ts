@@ -5,12 +5,19 @@ import type { JobId, JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { parseTimeouts, type TimeoutOptions } from "../core/job/policy.ts";
 import type { Rejection } from "../core/job/verdict.ts";
+import type { Json } from "../core/schema.ts";
+import { formatDuration, type Instant } from "../core/time.ts";
 import type { Parts } from "./parts.ts";
 
 const TRIES = 20;
 
 /** Limits that `extend` may change. */
 export type ExtendOptions = Pick<TimeoutOptions, "attempt" | "total" | "heartbeat">;
+
+export interface RetryByHandOptions {
+  /** Keeps the old `total` and `wait` instead of counting them from now. */
+  readonly keepDeadline?: boolean;
+}
 
 export function parseExtension(options: ExtendOptions): Extension {
   refuseUnknownKeys(options, "extend", ["attempt", "total", "heartbeat"]);
@@ -38,29 +45,24 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     const decision = decide(row, event, now, random);
     if (!decision.ok) throw refusal(row, event, decision.because);
     const { image, documents, fence, drop } = decision;
-    const [outcome] = await store.commit(
-      [
-        {
-          job: {
-            id,
-            fence: row.fence,
-            rev: row.rev,
-            image,
-            ...(documents && { documents }),
-            ...(fence !== undefined && { nextFence: fence }),
-            ...(drop && { drop }),
-          },
-        },
-      ],
-      { now },
-    );
+    const job = {
+      id,
+      fence: row.fence,
+      rev: row.rev,
+      image,
+      ...(documents && { documents }),
+      ...(fence !== undefined && { nextFence: fence }),
+      ...(drop && { drop }),
+      // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
+      ...(row.state === "active" && fence === undefined && { tell: true as const }),
+    };
+    const effects = event.type === "extend" ? [{ log: extensionLine(row, event, now), job: id }] : [];
+    const [outcome] = await store.commit([{ job, effects }], { now });
     if (!outcome?.ok) continue;
     counters.record(row, decision.events, now);
     bus.announce(row, decision.events, now);
     const result = applied(row, decision);
     if (isTerminal(result.state)) waiters.settled(result);
-    // A voided fence is told by the store's own hint; an extension leaves the fence, so the workers here are told at once.
-    if (row.state === "active" && fence === undefined) parts.changed(id);
     if (image.wakeAt !== null) parts.wakeSweepAt(image.wakeAt);
     return result;
   }
@@ -68,6 +70,15 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     "invalid_state",
     `${event.type}: job ${id} changed ${TRIES} times while it was being decided; try again`,
   );
+}
+
+/** The job's own log says who moved its limits and when (SEMANTICS 5.3). */
+function extensionLine(row: JobRow, event: Extension, at: Instant): Json {
+  const { attempt, total, heartbeat } = event;
+  const said = Object.entries({ attempt, total, heartbeat })
+    .filter(([, limit]) => limit !== undefined)
+    .map(([name, limit]) => `${name} ${limit === null ? "none" : formatDuration(limit as number)}`);
+  return { at, attempt: row.attempt, message: `Extended: ${said.join(", ")}` };
 }
 
 function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError {

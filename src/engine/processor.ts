@@ -7,7 +7,10 @@ import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
 
-/** What a handler gets. Every property is made when it is read, so a handler pays only for what it uses. */
+/**
+ * What a handler gets. Every property is made when it is read, so a handler pays only for what it uses; take it apart
+ * (`({ payload, signal }) => …`) or hand it on whole: a spread copy of it is empty.
+ */
 export interface AttemptContext<Payload = unknown> {
   /** The job's id: the idempotency key for the outside world. */
   readonly id: JobId;
@@ -49,6 +52,12 @@ type Returned<Result> = Result | Snooze | (undefined extends Result ? void : nev
 export type Handler<Payload, Result> = (
   context: AttemptContext<Payload>,
 ) => Returned<Result> | Promise<Returned<Result>>;
+
+/** What the module of a sandbox may export as `onCleanup`: it runs at the signal of each of its attempts. */
+export type CleanupHook<Definition> =
+  Definition extends JobDefinition<unknown, infer Payload, unknown>
+    ? (context: AttemptContext<Payload>) => void | Promise<void>
+    : never;
 
 /** A definition and the function that runs its attempts. */
 export interface Processor {

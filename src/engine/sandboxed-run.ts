@@ -1,10 +1,19 @@
+import { refuse } from "../core/errors.ts";
+import { defineJob } from "../core/job/definition.ts";
+import type { JobRow } from "../core/job/job.ts";
+import type { PortableDefinition, PortableOptions } from "../core/job/portable.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxRun, SandboxRunner } from "../ports/sandbox.ts";
 import type { ScopedAttempt } from "./attempt-scope.ts";
 import { cleanupFailed } from "./cleanup.ts";
 
-const UNKNOWN = "(no stack by the hard deadline; the event job.killed tells what was learned after it)";
+const UNKNOWN = "(no stack yet; the event job.killed tells what was learned after the verdict)";
+
+/** Names an attempt towards its sandbox: the fence grows with every claim of the job. */
+export function runKey({ id, fence }: Pick<JobRow, "id" | "fence">): string {
+  return `${id} ${fence}`;
+}
 
 /** An attempt and the sandbox that it runs in: hands on what the one says to the other. */
 export class SandboxedRun {
@@ -35,23 +44,23 @@ export class SandboxedRun {
 
   #call(): SandboxCall {
     const attempt = this.#attempt;
-    const {
-      id,
-      type,
-      queue,
-      attempt: number,
-      payload,
-      checkpoint,
-      softAt,
-      options,
-      fence,
-      heartbeat,
-    } = attempt.row;
+    const { id, type, queue, attempt: number, payload, checkpoint, softAt, options, heartbeat } = attempt.row;
     const meta = options?.meta ?? {};
     const remaining = this.#remaining;
     return {
-      key: `${id} ${fence}`,
-      job: { id, type, queue, attempt: number, meta, payload, checkpoint, deadline: softAt, remaining },
+      key: runKey(attempt.row),
+      job: {
+        id,
+        type,
+        queue,
+        attempt: number,
+        meta,
+        payload,
+        checkpoint,
+        deadline: softAt,
+        documentLimit: attempt.parts.documentLimit,
+        remaining,
+      },
       silence: heartbeat,
       progress: (fraction, note) => attempt.progress(fraction, note),
       checkpoint: async (state) => attempt.checkpoint(state),
@@ -60,8 +69,18 @@ export class SandboxedRun {
         this.#aliveAt = attempt.parts.clock.now();
       },
       log: (message, fields) => attempt.log(message, fields),
+      enqueue: (definition, payload, options) => this.#enqueue(definition, payload, options),
       cleanupFailed: (error) => cleanupFailed(attempt.parts, attempt.row, error),
     };
+  }
+
+  async #enqueue(definition: PortableDefinition, payload: string, options: PortableOptions) {
+    const { refusal, parts, row } = this.#attempt;
+    if (refusal) throw refusal;
+    if ("tx" in options)
+      throw refuse("invalid_option", "options.tx", options.tx, "it cannot leave its process");
+    const job = await parts.enqueueFrom(row, defineJob(definition), JSON.parse(payload), options);
+    return { id: job.id, duplicate: job.duplicate };
   }
 
   /** The limits of the job were changed from outside. */
@@ -69,8 +88,16 @@ export class SandboxedRun {
     this.run.deadline(this.#attempt.row.softAt, this.#remaining);
   }
 
-  where(): string {
-    return this.run.where() ?? UNKNOWN;
+  /** The verdict has fallen; resolves in a moment, when it is known where the code hung (SEMANTICS 8.4). */
+  condemn(): Promise<void> {
+    return this.run.condemn();
+  }
+
+  /** Where the code hung, for the error; also written to the job's log. */
+  hung(): { readonly stack: string } {
+    const stack = this.run.where() ?? UNKNOWN;
+    this.#attempt.log(stack, undefined);
+    return { stack };
   }
 
   /** Ends the sandbox after the verdict; answers whether it is gone. */

@@ -1,10 +1,13 @@
+import type { JobRow } from "../core/job/job.ts";
 import type { SandboxRefusal, SandboxRunner } from "../ports/sandbox.ts";
 import type { AttemptParts } from "./parts.ts";
 import type { Processor } from "./processor.ts";
+import { runKey } from "./sandboxed-run.ts";
 
 /** The sandboxes of one worker: opened with it, and closed with it. */
 export class Sandboxes {
-  readonly #runners = new Map<Processor, SandboxRunner>();
+  /** By the type of their jobs. */
+  readonly #runners = new Map<string, SandboxRunner>();
   readonly #parts: AttemptParts;
   readonly #worker: string;
 
@@ -14,13 +17,27 @@ export class Sandboxes {
     const { system, logger } = parts;
     for (const processor of processors) {
       if (!processor.sandbox) continue;
-      const changed = (refusal: SandboxRefusal | null) => this.#changed(processor, refusal);
-      this.#runners.set(processor, processor.sandbox({ system, logger, concurrency, changed }));
+      const { type } = processor.definition;
+      const changed = (refusal: SandboxRefusal | null) => this.#changed(type, refusal);
+      this.#runners.set(type, processor.sandbox({ system, logger, concurrency, changed }));
     }
   }
 
   of(processor: Processor): SandboxRunner | undefined {
-    return this.#runners.size === 0 ? undefined : this.#runners.get(processor);
+    return this.#runners.size === 0 ? undefined : this.#runners.get(processor.definition.type);
+  }
+
+  /**
+   * An attempt starts when its handler is entered (SEMANTICS 3.1), so a job is held until there is a sandbox for it: the
+   * start of a process is never charged to an attempt.
+   */
+  admits(row: JobRow, again: () => void): boolean {
+    if (this.#runners.size === 0) return true;
+    return this.#runners.get(row.type)?.admits(runKey(row), again) ?? true;
+  }
+
+  dismiss(row: JobRow): void {
+    this.#runners.get(row.type)?.dismiss(runKey(row));
   }
 
   refusal(processor: Processor): SandboxRefusal | null {
@@ -29,17 +46,16 @@ export class Sandboxes {
 
   /** What keeps jobs of a sandbox from being run, for readiness checks. */
   get problem(): string | null {
-    for (const [{ definition }, runner] of this.#runners) {
+    for (const [type, runner] of this.#runners) {
       const refusal = runner.refusal();
-      if (refusal) return `sandbox of ${definition.type}: ${refusal.reason}`;
+      if (refusal) return `sandbox of ${type}: ${refusal.reason}`;
     }
     return null;
   }
 
-  #changed({ definition }: Processor, refusal: SandboxRefusal | null): void {
+  #changed(type: string, refusal: SandboxRefusal | null): void {
     const { bus, clock, logger } = this.#parts;
     const reason = refusal?.reason ?? null;
-    const { type } = definition;
     if (refusal)
       logger.error({ type, reason }, "a sandbox is broken; its jobs are given back until it loads");
     else logger.info({ type }, "a sandbox that was broken loads again");

@@ -95,36 +95,50 @@ export class VerdictWrite implements Write {
 
   async #redecide(): Promise<void> {
     const { parts, writer, event, at } = this.#options;
-    try {
-      const [row] = await parts.store.jobs.load([this.id]);
-      if (!row || row.fence !== this.#row.fence) {
-        this.done({ ok: false, because: row ? "lost" : "gone", at: row ?? null });
-        return;
-      }
-      this.#row = this.#carriedOver(row);
-      const decision = decide(this.#row, event, at, parts.random);
-      if (!decision.ok) {
-        this.done({ ok: false, because: "lost", at: row });
-        return;
-      }
-      this.#decision = decision;
-      writer.push(this);
-    } catch (error) {
-      parts.storeFailed(error, "load");
-      if (writer.isAbandoned) return;
-      await new Promise<void>((resolve) => parts.system.after(LOAD_AGAIN, resolve, { keepAlive: true }));
-      await this.#redecide();
+    const row = await this.#reload();
+    if (row === undefined) return;
+    if (!row || row.fence !== this.#row.fence) {
+      this.done({ ok: false, because: row ? "lost" : "gone", at: row });
+      return;
     }
+    this.#row = this.#carriedOver(row);
+    const judged = decide(this.#row, event, at, parts.random);
+    // A start that was refused may be allowed by now, but nobody stands ready to enter the handler.
+    const isEntry = event.type === "start" && judged.ok && judged.image.state === "active";
+    const decision = isEntry ? decide(this.#row, { type: "release" }, at, parts.random) : judged;
+    if (!decision.ok) {
+      this.done({ ok: false, because: "lost", at: row });
+      return;
+    }
+    this.#decision = decision;
+    writer.push(this);
+  }
+
+  /** The row as it is now; undefined if the store did not say before the writer gave up. */
+  async #reload(): Promise<JobRow | null | undefined> {
+    const { parts, writer } = this.#options;
+    while (!writer.isAbandoned) {
+      try {
+        const [row] = await parts.store.jobs.load([this.id]);
+        return row ?? null;
+      } catch (error) {
+        parts.storeFailed(error, "load");
+        await new Promise<void>((resolve) => parts.system.after(LOAD_AGAIN, resolve, { keepAlive: true }));
+      }
+    }
+    return undefined;
   }
 
   /** The row as it is now, with what only this process knows: a start that was not marked yet, and the signal it gave. */
   #carriedOver(row: JobRow): JobRow {
     const { event } = this.#options;
-    const { attempt, startedAt, softAt, hardAt, stallAt, heartbeat, totalAt } = this.#row;
-    const started = { ...row, attempt, startedAt, policy: row.policy ?? this.#row.policy };
+    const { attempt, startedAt, waitAt, softAt, hardAt, stallAt, heartbeat, totalAt } = this.#row;
+    const started = { ...row, attempt, startedAt, waitAt, policy: row.policy ?? this.#row.policy };
     // The cause is fixed at the soft signal (SEMANTICS 3.3): an extension that came after it changes nothing about it.
     const isSignalled =
       event.type === "expire" || event.type === "stall" || ("signalled" in event && event.signalled);
+    // Nothing was started yet.
+    if (event.type === "start") return row;
     if (isSignalled) return { ...started, softAt, hardAt, stallAt, heartbeat, totalAt };
     return row.startedAt === null ? { ...started, softAt, hardAt, stallAt, heartbeat } : started;
   }

@@ -1,6 +1,6 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { checkQueue, DEFAULT_QUEUE } from "../core/job/definition.ts";
-import type { Duration } from "../core/time.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
 import type { Middleware, Processor } from "./processor.ts";
 
 export interface WorkOptions {
@@ -84,6 +84,13 @@ export function checkMaxStuck(maxStuck: number): number {
   if (!Number.isInteger(maxStuck) || maxStuck < 1)
     throw refuse("invalid_limit", "work.maxStuck", maxStuck, "use a whole number from 1");
   return maxStuck;
+}
+
+/** The time that a `close()` was told to leave to running handlers. */
+export function parseDrain(options: { readonly drain?: Duration }): number | undefined {
+  refuseUnknownKeys(options, "close", ["drain"]);
+  const { drain } = options;
+  return drain === undefined ? undefined : parseDuration(drain, "close.drain", { zero: true });
 }
 
 export interface WorkerStatus {

@@ -15,6 +15,7 @@ import type { Parts } from "./parts.ts";
 import type { Middleware, Processor } from "./processor.ts";
 import { Pulse } from "./pulse.ts";
 import { Sandboxes } from "./sandboxes.ts";
+import { StuckHandlers } from "./stuck-handlers.ts";
 import { type Decided, VerdictWrite } from "./verdict-write.ts";
 import { Watch } from "./watch.ts";
 import { within } from "./within.ts";
@@ -23,6 +24,7 @@ import {
   checkMiddleware,
   checkProcessors,
   checkQueues,
+  parseDrain,
   WORK_KEYS,
   type WorkerStatus,
   type WorkOptions,
@@ -33,6 +35,7 @@ const UNFLUSHED_ROOM = 600;
 const MARK_AFTER = 400;
 const SHORT_LEASE = 2_000;
 const UNKNOWN_TYPE_DELAY = 5_000;
+const REFUSED_DELAY = 500;
 const SHUTDOWN_GRACE = 5_000;
 const TOO_CLOSE_WAIT = 2;
 /** Of the handlers that ended while the event loop stood still, so many are named. */
@@ -48,12 +51,11 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   readonly #lanes = new Map<string, Lane>();
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
   readonly #running = new Map<Attempt, Lane>();
-  readonly #stuck = new Set<Attempt>();
-  readonly #sandboxes: Sandboxes;
+  readonly #stuck: StuckHandlers;
+  readonly sandboxes: Sandboxes;
   readonly #watch: Watch;
   readonly #beat: BeatLoop;
   readonly #pulse: Pulse;
-  readonly #maxStuck: number;
   readonly #concurrency: number;
   readonly #drain: number;
   readonly #policies = new Map<Processor, Map<string, Policy>>();
@@ -61,7 +63,6 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   #policyEpoch = -1;
   #closing: Promise<void> | undefined;
   #markTimer: Timer | undefined;
-  #isUnready = false;
   #onIdle: (() => void)[] = [];
   readonly #confirms = new Set<Promise<void>>();
   readonly #endedInGap: Attempt[] = [];
@@ -80,8 +81,8 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     for (const [queue, concurrency] of checkQueues(options.queues))
       this.#lanes.set(queue, new Lane(this, queue, concurrency));
     this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
-    this.#maxStuck = checkMaxStuck(options.maxStuck ?? this.#concurrency);
-    this.#sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
+    this.#stuck = new StuckHandlers(parts, this.id, checkMaxStuck(options.maxStuck ?? this.#concurrency));
+    this.sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
     this.#watch = new Watch(parts, () => this.attempts());
     this.#beat = new BeatLoop(parts, this);
     this.#pulse = new Pulse(
@@ -103,11 +104,11 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const failing = [...this.#lanes.values()].find((lane) => lane.loop.isFailing);
     const reason = this.#closing
       ? "closing"
-      : this.#stuck.size >= this.#maxStuck
+      : this.#stuck.isFull
         ? `${this.#stuck.size} handlers are stuck past their hard deadline`
         : failing
           ? `claims from queue ${failing.queue} are failing`
-          : this.#sandboxes.problem;
+          : this.sandboxes.problem;
     return {
       ready: reason === null,
       reason,
@@ -140,7 +141,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   get canClaim(): boolean {
-    return this.#closing === undefined && this.#stuck.size < this.#maxStuck;
+    return this.#closing === undefined && !this.#stuck.isFull;
   }
 
   get isClosing(): boolean {
@@ -152,14 +153,13 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#lanes.get(queue)?.notify();
   }
 
-  /** Somebody voided the fence of this job: ask the store at once what became of it. */
+  /** Somebody changed this job or voided its fence: ask the store at once what became of it. */
   suspect(id: JobId): void {
     for (const attempt of this.attempts()) {
       if (attempt.row.id !== id) continue;
       this.#beat.loop.wake();
       return;
     }
-    this.parts.counters.add("ignored");
   }
 
   // What lanes ask of their worker.
@@ -168,7 +168,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const { clock, random } = this.parts;
     const { row } = held;
     const processor = this.#processors.get(row.type);
-    const refusal = processor && this.#sandboxes.refusal(processor);
+    const refusal = processor && this.sandboxes.refusal(processor);
     if (!processor || refusal) {
       if (refusal) this.#release(row, refusal.delay);
       else this.#releaseUnknown(row);
@@ -198,7 +198,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const endsAt = earlier(waitAt, totalAt) ?? Number.POSITIVE_INFINITY;
     const isShort =
       (attempt.policy.heartbeat ?? CLAIM_LEASE) < SHORT_LEASE || endsAt - (startedAt ?? 0) < SHORT_LEASE;
-    if (isShort) attempt.writeMark();
+    if (isShort) attempt.mark.write();
     attempt.run();
   }
 
@@ -228,8 +228,9 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       });
       return;
     }
-    // The lease may be over, or only nearly: giving the job back spares it the wait until the sweep finds it.
-    this.giveBack([held]);
+    // The lease may be over, or only nearly: giving the job back spares it the wait until the sweep finds it. A process
+    // that is unsure of the time would claim and refuse it again at once, so others go first.
+    this.#release(held.row, this.#jittered(REFUSED_DELAY));
     this.#free(lane);
   }
 
@@ -260,7 +261,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   /** The commit took its time: the attempt counts from its entry, or is given back unspent if it can no longer be entered. */
   #enterAfterMark(lane: Lane, attempt: Attempt, sentAt: number): void {
-    attempt.markWritten();
+    attempt.mark.written();
     this.#running.set(attempt, lane);
     const isEntered = !this.isClosing && this.isFresh(sentAt) && attempt.startAnew();
     if (isEntered) attempt.run();
@@ -268,10 +269,14 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   #releaseUnknown(row: JobRow): void {
-    const { bus, clock, random, logger } = this.parts;
-    this.#release(row, Math.round(UNKNOWN_TYPE_DELAY * (0.75 + 0.5 * random())));
+    const { bus, clock, logger } = this.parts;
+    this.#release(row, this.#jittered(UNKNOWN_TYPE_DELAY));
     logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
     if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));
+  }
+
+  #jittered(delay: number): number {
+    return Math.round(delay * (0.75 + 0.5 * this.parts.random()));
   }
 
   /** Gives back a claim that was not entered, at once or to be claimed again after a delay. */
@@ -351,45 +356,19 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   runnerOf(processor: Processor): SandboxRunner | undefined {
-    return this.#sandboxes.of(processor);
+    return this.sandboxes.of(processor);
   }
 
   stuck(attempt: Attempt): void {
-    const { bus, clock, counters } = this.parts;
     this.#stuck.add(attempt);
-    counters.add("stuck");
-    if (bus.wants("job.stuck")) bus.emit(bus.detail(attempt.row, "job.stuck", clock.now()));
-    this.#announceReadiness();
   }
 
   unstuck(attempt: Attempt): void {
-    if (!this.#stuck.delete(attempt)) return;
-    const { bus, clock } = this.parts;
-    if (bus.wants("job.unstuck")) bus.emit(bus.detail(attempt.row, "job.unstuck", clock.now()));
-    this.#announceReadiness();
-    this.#pumpAll();
+    if (this.#stuck.delete(attempt)) this.#pumpAll();
   }
 
   #pumpAll(): void {
     for (const lane of this.#lanes.values()) lane.pump();
-  }
-
-  #announceReadiness(): void {
-    const isUnready = this.#stuck.size >= this.#maxStuck;
-    if (isUnready === this.#isUnready) return;
-    this.#isUnready = isUnready;
-    const { bus, clock, logger } = this.parts;
-    const reason = `${this.#stuck.size} of at most ${this.#maxStuck} handlers are stuck past their hard deadline`;
-    logger.warn(
-      { worker: this.id, stuck: this.#stuck.size },
-      isUnready ? "the worker stopped claiming" : "the worker claims again",
-    );
-    bus.emit({
-      name: isUnready ? "worker.unready" : "worker.ready",
-      at: clock.now(),
-      worker: this.id,
-      reason,
-    });
   }
 
   watch(attempt: Attempt): void {
@@ -433,7 +412,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   /** Tells the store that attempts have started, so that a crash spends them; short ones never need it. */
   #markRunning(): void {
     this.#markTimer = undefined;
-    for (const attempt of this.attempts()) attempt.writeMark();
+    for (const attempt of this.attempts()) attempt.mark.write();
     if (this.#running.size > 0)
       this.#markTimer = this.parts.system.after(MARK_AFTER, () => this.#markRunning());
   }
@@ -441,11 +420,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   // Shutdown (SEMANTICS 5.2).
 
   /** Stops claiming, drains, aborts what is left, gives it back, and resolves when nothing is claimed any more. */
-  close(options: { readonly drain?: Duration } = {}): Promise<void> {
-    const drain =
-      options.drain === undefined ? this.#drain : parseDuration(options.drain, "close.drain", { zero: true });
+  async close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    const drain = parseDrain(options) ?? this.#drain;
     this.#closing ??= this.#close(drain);
-    return this.#closing;
+    await this.#closing;
   }
 
   async #close(drain: number): Promise<void> {
@@ -473,7 +451,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#giveBackHeld();
     await Promise.all([
       within(system, SHUTDOWN_GRACE, this.writer.flushed()),
-      within(system, 2 * SHUTDOWN_GRACE, this.#sandboxes.close()),
+      within(system, 2 * SHUTDOWN_GRACE, this.sandboxes.close()),
     ]);
     this.writer.abandon();
     await within(system, SHUTDOWN_GRACE, this.#beat.close());

@@ -10,9 +10,18 @@ export interface Write {
   done(outcome: Outcome): void;
 }
 
+interface Batch {
+  readonly writes: readonly Write[];
+  readonly units: readonly Unit[];
+}
+
 const BATCH = 256;
 const FIRST_BACKOFF = 50;
 const LONGEST_BACKOFF = 2_000;
+/** A batch that a healthy store refuses so often is halved: one bad unit must not hold up the others. */
+const HALVED_AFTER = 3;
+/** So often a write that a healthy store refused is tried again, for about half a minute. */
+const TRIED_ALONE = 20;
 
 /**
  * Gathers writes into commits: at once when the store is idle, in one batch while a commit is under way. A lone
@@ -77,18 +86,14 @@ export class Writer {
   async #drain(): Promise<void> {
     while (this.#queue.length > 0) {
       const { writes, units } = this.#takeBatch();
-      if (units.length === 0) continue;
-      const outcomes = await this.#commit(units);
-      if (outcomes === null) break;
-      for (let index = 0; index < writes.length; index++)
-        (writes[index] as Write).done(outcomes[index] as Outcome);
-      this.#onCommitted();
+      if (units.length > 0) await this.#commit({ writes, units });
+      if (this.#isClosed) break;
     }
     this.#isBusy = false;
     this.#tellFlushed();
   }
 
-  #takeBatch(): { writes: Write[]; units: Unit[] } {
+  #takeBatch(): Batch {
     const writes: Write[] = [];
     const units: Unit[] = [];
     const ids = new Set<JobId>();
@@ -111,22 +116,78 @@ export class Writer {
     return { writes, units };
   }
 
-  /** A store that fails is asked again: every unit is fenced, so a commit whose reply was lost does no harm twice. */
-  async #commit(units: readonly Unit[]): Promise<Outcome[] | null> {
-    const { store, clock, system } = this.#parts;
-    for (let tries = 0; !this.#isClosed; tries++) {
-      try {
-        const outcomes = await store.commit(units, { now: clock.now() });
-        return tries === 0
-          ? outcomes
-          : outcomes.map((outcome, index) => recognised(outcome, units[index] as Unit));
-      } catch (error) {
-        this.#parts.storeFailed(error, "commit");
-        const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries, 10), LONGEST_BACKOFF);
-        await new Promise<void>((resolve) => system.after(delay, resolve, { keepAlive: true }));
+  /**
+   * A store that fails is asked again: every unit is fenced, so a commit whose reply was lost does no harm twice. If
+   * it answers all but this batch, the batch is halved until what the store cannot take stands alone.
+   */
+  async #commit(batch: Batch, isRepeated = false): Promise<void> {
+    for (let tries = 0, refusals = 0; !this.#isClosed; tries++) {
+      if (await this.#tryCommit(batch, tries === 0 && !isRepeated)) return;
+      refusals = (await this.#isStoreWell()) ? refusals + 1 : 0;
+      if (refusals >= HALVED_AFTER) {
+        if (batch.units.length > 1) return this.#commitHalves(batch);
+        this.expect(this.#insist(batch));
+        return;
       }
+      await this.#rest(tries);
     }
-    return null;
+  }
+
+  /** A write that the store has refused alone is tried on beside the others, and given up in the end. */
+  async #insist(batch: Batch): Promise<void> {
+    for (let tries = 0; !this.#isClosed; tries++) {
+      await this.#rest(tries);
+      if (await this.#tryCommit(batch, false)) return;
+      if (tries >= TRIED_ALONE) return this.#giveUp(batch);
+    }
+  }
+
+  #isStoreWell(): Promise<boolean> {
+    return this.#parts.store.clock().then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #tryCommit({ writes, units }: Batch, isFirst: boolean): Promise<boolean> {
+    const { store, clock } = this.#parts;
+    let outcomes: Outcome[];
+    try {
+      outcomes = await store.commit(units, { now: clock.now() });
+    } catch (error) {
+      this.#parts.storeFailed(error, "commit");
+      return false;
+    }
+    for (let index = 0; index < writes.length; index++) {
+      const outcome = outcomes[index] as Outcome;
+      (writes[index] as Write).done(isFirst ? outcome : recognised(outcome, units[index] as Unit));
+    }
+    this.#onCommitted();
+    return true;
+  }
+
+  async #commitHalves({ writes, units }: Batch): Promise<void> {
+    const middle = units.length >> 1;
+    const first = { writes: writes.slice(0, middle), units: units.slice(0, middle) };
+    const second = { writes: writes.slice(middle), units: units.slice(middle) };
+    await this.#commit(first, true);
+    await this.#commit(second, true);
+  }
+
+  /** Its job is left to its deadlines, which the sweep keeps. */
+  #giveUp({ writes }: Batch): void {
+    for (const write of writes) {
+      this.#parts.logger.error(
+        { job: write.id },
+        "the store takes every write but this one; it was given up",
+      );
+      write.done({ ok: false, because: "gone", at: null });
+    }
+  }
+
+  #rest(tries: number): Promise<void> {
+    const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries, 10), LONGEST_BACKOFF);
+    return new Promise((resolve) => this.#parts.system.after(delay, resolve, { keepAlive: true }));
   }
 }
 

@@ -6,5 +6,5 @@ export interface Logger {
   error(fields: object, message: string): void;
 }
 
-/** The default: a library does not write to anybody's terminal unasked. */
+/** For tests, and for whoever wants to hear nothing. */
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };

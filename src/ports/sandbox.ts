@@ -1,4 +1,5 @@
 import type { AnyDefinition } from "../core/job/definition.ts";
+import type { PortableDefinition, PortableOptions } from "../core/job/portable.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
@@ -15,6 +16,8 @@ export interface SandboxJob {
   readonly payload: string;
   readonly checkpoint: string | null;
   readonly deadline: Instant | null;
+  /** The most bytes of a result, a checkpoint, a note of progress or a payload. */
+  readonly documentLimit: number;
   /** Milliseconds until the soft signal when this was written; a sandbox has no clock in common with the store. */
   readonly remaining: number | null;
 }
@@ -34,6 +37,12 @@ export interface SandboxCall {
   alive(): void;
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void;
   cleanupFailed(error: unknown): void;
+  /** Enqueues on behalf of this job (SEMANTICS 4.7). What comes from a sandbox is checked like what any user writes. */
+  enqueue(
+    definition: PortableDefinition,
+    payload: string,
+    options: PortableOptions,
+  ): Promise<{ readonly id: string; readonly duplicate: boolean }>;
 }
 
 export interface SandboxEnd {
@@ -49,6 +58,11 @@ export interface SandboxRun {
   abort(reason: AbortReason): void;
   /** The soft deadline moved. */
   deadline(at: Instant | null, remaining: number | null): void;
+  /**
+   * Its verdict has fallen, and nothing that it says counts any more. Resolves in a moment, when it is known where the
+   * code hung or that this will stay unknown.
+   */
+  condemn(): Promise<void>;
   /** What is known so far about where the code hangs. */
   where(): string | undefined;
   /** Ends it by force, and says what was learned on the way. */
@@ -63,6 +77,13 @@ export interface SandboxRefusal {
 
 /** Runs attempts of one processor outside of the event loop of its worker. */
 export interface SandboxRunner {
+  /**
+   * Whether an attempt under this key can be run now; a sandbox is then kept for it for a moment. If not, one is being
+   * started, and `again` is called when it is ready or is known not to come.
+   */
+  admits(key: string, again: () => void): boolean;
+  /** The attempt that was to be admitted goes elsewhere. */
+  dismiss(key: string): void;
   run(call: SandboxCall): SandboxRun;
   refusal(): SandboxRefusal | null;
   /** Ends every sandbox; resolves when their processes are gone. */

@@ -13,18 +13,33 @@ export interface Store {
   readonly jobs: JobStore;
   readonly records: RecordStore;
   readonly inspect: Inspector;
-  /** The store's own time, which is everybody's: see SEMANTICS 3.10. */
+  /**
+   * The store's own time, which is everybody's, in whole milliseconds rounded down: see SEMANTICS 3.10. Nothing else in
+   * a store reads a clock.
+   */
   clock(): Promise<Instant>;
-  /** Writes guarded units: each is all or nothing, and the units of one call are independent of each other. */
+  /**
+   * Writes guarded units, in their order. Each is all or nothing, whatever becomes of the others, and sees what those
+   * before it in the call have written; what other calls write may come in between. All of them are durable when it
+   * answers. A call that throws may have written some units and not others: whoever repeats it learns which by the
+   * guards.
+   */
   commit(units: readonly Unit[], options: CommitOptions): Promise<Outcome[]>;
-  /** Calls back with hints, which may be lost or doubled; whoever listens polls as well. */
+  /**
+   * Calls back with hints, which may be lost or doubled; whoever listens polls as well. A hint comes after the commit
+   * that it tells of. A listener that is given twice is called twice.
+   */
   listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable>;
+  /** From then on every call is refused with the code `closed`, a second close excepted. */
   close(): Promise<void>;
 }
 
 export interface CommitOptions {
   readonly now: Instant;
-  /** The caller's own transaction, where the store has such a thing. */
+  /**
+   * The caller's own transaction, where the store has such a thing. A call that fails in it leaves nothing of itself
+   * behind, and the caller's own work stays. What it wrote is told when the caller commits.
+   */
   readonly tx?: unknown;
   /**
    * It need not have reached the disk when it is answered: everybody sees it at once, and a crash of the machine may
@@ -46,18 +61,38 @@ export interface Capabilities {
   readonly hints: "push" | "poll";
 }
 
-/** The most items one call may bring; a caller with more splits them, so that no call holds a store for long. */
+/**
+ * The most items one call may bring or ask for; a caller with more splits them, so that no call holds a store for long.
+ * How many bytes they make is the store's to bound: it splits what is too much for one statement or transaction.
+ */
 export const BATCH_LIMIT = 1_000;
 
+/** The most characters of what is looked up by equality: unique keys, gates, workflows, kinds and keys of records. */
+export const NAME_LIMIT = 512;
+
 export interface JobStore {
+  /**
+   * Adds jobs, each by itself and in their order: a call that throws may have added some of them. All that were created
+   * are durable when it answers.
+   */
   enqueue(jobs: readonly NewJob[], options: CommitOptions): Promise<Enqueued[]>;
-  /** Takes the best available jobs of a queue exclusively, in the order (rank, id); a paused queue gives none. */
+  /**
+   * Takes the best available jobs of a queue exclusively, in the order (rank, id), and writes of each what `decide`
+   * makes of a claim; a paused queue gives none. It gives fewer than `limit` only if there are no more that others do not
+   * hold at this moment.
+   */
   claim(request: ClaimRequest): Promise<JobRow[]>;
-  /** Renews the worker's record, moves `stallAt` of jobs that name one, and tells what became of each job. */
+  /**
+   * Renews the worker's record, moves `stallAt` of jobs that name one and still hold, and tells what became of each job.
+   * A beat is no revision. A job that is named twice has no promised answer.
+   */
   beat(request: BeatRequest): Promise<BeatAnswer[]>;
-  /** Promotes what is due and ready in one set, and hands out what must be judged; nobody else gets it until `holdUntil`. */
+  /**
+   * Promotes what is due and ready in one set, and hands out what must be judged; nobody else gets it until `holdUntil`.
+   * A hold is neither a revision nor a version: a verdict is committed under those that were handed out.
+   */
   sweep(request: SweepRequest): Promise<Swept>;
-  /** Live and finished jobs by id. */
+  /** Live and finished jobs by id, null for those that are unknown. */
   load(ids: readonly JobId[]): Promise<(JobRow | null)[]>;
   /** Deletes finished jobs whose `pruneAt` has come, and events from before `eventsBefore`; at most `limit` of each. */
   prune(request: {
@@ -67,6 +102,10 @@ export interface JobStore {
   }): Promise<number>;
 }
 
+/**
+ * `exists`: the id is known, of a live job or a finished one, and nothing was changed. `duplicate`: a live job holds the
+ * unique key. A job gives its unique key up when it ends, and takes it back when it is revived and nobody else has it.
+ */
 export type Enqueued = "created" | "exists" | { readonly duplicate: JobId };
 
 export interface ClaimRequest {
@@ -94,11 +133,15 @@ export interface BeatRequest {
   }[];
 }
 
-/** `changed`: the fence still holds, but somebody wrote the row (an extension): load it again. */
+/**
+ * `changed`: the fence still holds, but somebody wrote the row (an extension): load it again. `lost`: another fence
+ * holds, or the job is no longer active.
+ */
 export type BeatAnswer = "ok" | "changed" | { readonly lost: JobState | "gone" };
 
 export interface SweepRequest {
   readonly now: Instant;
+  /** For each of the three kinds: jobs to promote, jobs to judge, records. A flood of one does not starve the others. */
   readonly limit: number;
   readonly holdUntil: Instant;
 }
@@ -108,7 +151,7 @@ export interface Swept {
   readonly ready: ReadonlyMap<string, number>;
   readonly jobs: JobRow[];
   readonly records: RecordRow[];
-  /** The next instant at which something will be due; null when nothing is pending. */
+  /** When something will be due next, after this sweep; not later than `now` if it left something. Null: never. */
   readonly nextWakeAt: Instant | null;
 }
 
@@ -117,6 +160,10 @@ export type RecordKey = readonly [kind: string, key: string];
 /** Versioned documents with a time to look at them again: workers, pauses, queues, sagas, cron, limits. */
 export interface RecordRow {
   readonly key: RecordKey;
+  /**
+   * Grows with each `put`; by how much is the store's own business. It never comes back, not even when the record is
+   * deleted and put again: so the version at which a record was created tells it from all others of the same key.
+   */
   readonly version: number;
   readonly wakeAt: Instant | null;
   readonly body: Json;
@@ -140,25 +187,36 @@ export interface Unit {
   readonly effects?: readonly Effect[];
 }
 
+/**
+ * Without an image only documents are written, and the revision stays; with neither, the guard alone is looked at. A
+ * write without `rev` is an attempt's, which has nothing to say about a job that has ended: it is answered `lost`, also
+ * under the fence that the job ended with. A write that names the revision may change a finished job, or revive it.
+ */
 export interface JobWrite {
   readonly id: JobId;
   readonly fence: Fence;
   /** Named by outsiders, and by verdicts that an outsider's change would spoil. */
   readonly rev?: number;
+  /** The whole new image. Writing it is a revision more. */
   readonly image?: JobImage;
+  /** Those that are named are written, null clears one, and the others stay. */
   readonly documents?: JobDocuments;
   /** The fence from now on: an outsider's verdict voids the one that an attempt holds. */
   readonly nextFence?: Fence;
-  /** Delete the job instead of keeping it. */
+  /** Its holder shall hear at once that somebody wrote the row, although its fence still holds. */
+  readonly tell?: true;
+  /** Delete the job instead of keeping it, and its log with it. */
   readonly drop?: true;
 }
 
 /** `version` 0 means that the record must not exist. */
 export type Guard = { readonly record: RecordKey; readonly version: number };
 
+/** What a unit does beside its job. None of it fails: what cannot be done is left out. Records are written in the order given. */
 export type Effect =
+  /** Adds a job; one whose id or unique key is taken is left out. */
   | { readonly enqueue: NewJob }
-  /** Counts down what a pending job still needs; at zero the job is woken to be judged. */
+  /** Counts down what a pending job still needs; at zero the job is woken to be judged, and that is a revision. */
   | { readonly countdown: JobId }
   /** Writes another job's image if it is still live, whatever its fence; its attempt, if any, is voided. */
   | { readonly stop: JobId; readonly image: JobImage; readonly nextFence: Fence }
@@ -167,21 +225,23 @@ export type Effect =
   /** Moves the best `count` jobs that wait behind a gate to available. */
   | { readonly admit: string; readonly count: number }
   | { readonly event: Json }
+  /** A line of a job's log, which goes when the job does; of a log the last 1,000 lines are shown. */
   | { readonly log: Json; readonly job: JobId };
 
 /**
- * `lost`: another fence holds. `stale`: the fence holds but the revision has moved on. `conflict`: a record guard
- * failed. `gone`: there is no such job. `at` says where the job stands, so that a writer whose reply was lost can
- * recognise its own success.
+ * `lost`: another fence holds, or the job has ended and no revision was named. `stale`: the fence holds but the revision
+ * has moved on. `conflict`: a record guard failed. `gone`: there is no such job. `at` says where the job stands, so that
+ * a writer whose reply was lost can recognise its own success; after a `conflict` it may be null.
  */
-export type Outcome =
-  | { readonly ok: true }
-  | {
-      readonly ok: false;
-      readonly because: "lost" | "stale" | "conflict" | "gone";
-      readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
-    };
+export type Outcome = { readonly ok: true } | Refused;
 
+export interface Refused {
+  readonly ok: false;
+  readonly because: "lost" | "stale" | "conflict" | "gone";
+  readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
+}
+
+/** `lost`: the fence of a claimed job was voided, or its row changed under it; whoever holds it asks what is left. */
 export type Hint = { readonly ready: string } | { readonly settled: JobId } | { readonly lost: JobId };
 
 export interface JobFilter {
@@ -191,6 +251,7 @@ export interface JobFilter {
   readonly deadLetter?: boolean;
 }
 
+/** For people and tools: not every answer is the state of one moment, and none is for deciding anything by it. */
 export interface Inspector {
   /** Jobs in the order of their ids, after a cursor. */
   jobs(filter: JobFilter, after: JobId | null, limit: number): Promise<JobRow[]>;

@@ -1,4 +1,5 @@
 import type { Order, Report } from "./protocol.ts";
+import type { Look } from "./stack.ts";
 
 /** How a sandbox ended, as the operating system tells it. */
 export interface Exit {
@@ -25,8 +26,10 @@ export interface Carrier {
   kill(): void;
   /** Bytes of memory it takes, where that can be known from outside. */
   memory(): number | undefined;
-  /** Where its JavaScript stands, asked from outside; says what went wrong if that cannot be known. */
-  capture(limit: number): Promise<string>;
+  /** Where its JavaScript stands, asked from outside. */
+  capture(limit: number): Promise<Look>;
+  /** Why it does not answer, as far as that can be seen from outside. */
+  silence(): string;
 }
 
 export interface CarrierOptions {

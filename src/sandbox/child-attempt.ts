@@ -1,9 +1,14 @@
-import { CurfewError } from "../core/errors.ts";
-import type { AnyDefinition } from "../core/job/definition.ts";
+import { type AnyDefinition, assertDefinition } from "../core/job/definition.ts";
+import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
+import { portableDefinition, portableOptions } from "../core/job/portable.ts";
+import { progressFraction } from "../core/job/progress.ts";
 import { type AbortReason, Snooze } from "../core/job/reasons.ts";
-import { type Json, toJsonText, validate } from "../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText, validate } from "../core/schema.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
-import { decodeError, type ErrorText, encodeError, encodeSnooze, type Report } from "./protocol.ts";
+import { Output, writingTo } from "./child-output.ts";
+import { Latest } from "./child-pace.ts";
+import { Questions } from "./child-questions.ts";
+import { type ErrorText, encodeError, encodeSnooze, type Report } from "./protocol.ts";
 
 export type Hook = () => void | Promise<void>;
 
@@ -15,8 +20,9 @@ export interface LoadedModule {
   readonly onCleanup: ((context: object) => void | Promise<void>) | undefined;
 }
 
-/** A checkpoint must fit a message whatever the engine's own limit is, which the parent applies. */
+/** What fits a message whatever the engine's own limit is. */
 const DOCUMENT_LIMIT = 3_000_000;
+const LONGEST_MESSAGE = 4_000;
 
 /** One attempt inside its child. What it says after its end is dropped by the parent. */
 export class ChildAttempt {
@@ -26,11 +32,14 @@ export class ChildAttempt {
   readonly #tell: (report: Report) => void;
   readonly #controller = new AbortController();
   readonly #hooks: Hook[] = [];
-  readonly #kept = new Map<number, { resolve: () => void; reject: (error: unknown) => void }>();
+  readonly #questions: Questions;
+  readonly #output: Output;
+  readonly #latest: { readonly progress: Latest; readonly beat: Latest };
+  #logLines = 0;
+  readonly #limit: number;
   #deadline: number | null;
   /** On this process's own monotonic clock. */
   #softAt: number;
-  #checkpoints = 0;
   #cleaning = 0;
   #hasSettled = false;
   readonly #onIdle: () => void;
@@ -47,23 +56,24 @@ export class ChildAttempt {
     this.#module = module;
     this.#tell = tell;
     this.#onIdle = onIdle;
+    this.#questions = new Questions(tell);
+    this.#output = new Output(key, tell);
+    this.#latest = { progress: new Latest(tell), beat: new Latest(tell) };
+    this.#limit = Math.min(job.documentLimit, DOCUMENT_LIMIT);
     this.#deadline = job.deadline;
     this.#softAt = performance.now() + (job.remaining ?? Number.POSITIVE_INFINITY);
-    const exported = module.onCleanup;
-    if (exported) this.#hooks.push(() => exported(this.#context(undefined)));
   }
 
-  async run(): Promise<void> {
+  run(): void {
+    void writingTo(this.#output, () => this.#run());
+  }
+
+  async #run(): Promise<void> {
     try {
-      const { definition, handler } = this.#module;
-      const raw: unknown = JSON.parse(this.#job.payload);
-      const payload = definition.payload
-        ? await validate(definition.payload, raw, "payload", "invalid_payload")
-        : raw;
-      const value = await handler(this.#context(payload));
+      const value = await this.#enter();
       if (value instanceof Snooze) this.#settle({ say: "snoozed", key: this.key, when: encodeSnooze(value) });
       else {
-        if (value !== undefined) toJsonText(value, "result", DOCUMENT_LIMIT);
+        if (value !== undefined) toJsonText(value, "result", this.#limit);
         this.#settle({
           say: "returned",
           key: this.key,
@@ -75,8 +85,23 @@ export class ChildAttempt {
     }
   }
 
+  async #enter(): Promise<unknown> {
+    const { definition, handler, onCleanup } = this.#module;
+    const raw: unknown = JSON.parse(this.#job.payload);
+    const payload = definition.payload
+      ? await validate(definition.payload, raw, "payload", "invalid_payload")
+      : raw;
+    // A schema that takes its time may take more than there was: a handler is never entered past its deadline.
+    this.#controller.signal.throwIfAborted();
+    const context = this.#context(payload);
+    if (onCleanup) this.#hooks.push(() => onCleanup(context));
+    return handler(context);
+  }
+
   #settle(report: Report): void {
     this.#hasSettled = true;
+    this.#output.flush();
+    this.#latest.progress.flush();
     this.#tell(report);
     this.#idleIfDone();
   }
@@ -86,8 +111,10 @@ export class ChildAttempt {
   }
 
   abort(reason: AbortReason): void {
-    this.#controller.abort(reason);
-    this.#clean();
+    writingTo(this.#output, () => {
+      this.#controller.abort(reason);
+      this.#clean();
+    });
   }
 
   deadline(at: number | null, remaining: number | null): void {
@@ -95,11 +122,8 @@ export class ChildAttempt {
     this.#softAt = performance.now() + (remaining ?? Number.POSITIVE_INFINITY);
   }
 
-  kept(number: number, error: ErrorText | undefined): void {
-    const waiting = this.#kept.get(number);
-    this.#kept.delete(number);
-    if (error) waiting?.reject(decodeError(error));
-    else waiting?.resolve();
+  answered(number: number, value: Json | undefined, error: ErrorText | undefined): void {
+    this.#questions.answered(number, value, error);
   }
 
   #clean(): void {
@@ -109,23 +133,54 @@ export class ChildAttempt {
         .catch((error) => this.#tell({ say: "cleanup_failed", key: this.key, error: encodeError(error) }))
         .finally(() => {
           this.#cleaning -= 1;
+          this.#output.flush();
           this.#idleIfDone();
         });
     }
   }
 
-  #checkpoint(state: Json): Promise<void> {
-    toJsonText(state, "checkpoint", DOCUMENT_LIMIT);
-    const number = this.#checkpoints++;
-    this.#tell({ say: "checkpoint", key: this.key, number, state });
-    return new Promise((resolve, reject) => this.#kept.set(number, { resolve, reject }));
+  async #checkpoint(state: Json): Promise<void> {
+    toJsonText(state, "checkpoint", this.#limit);
+    await this.#questions.ask((number) => ({ say: "checkpoint", key: this.key, number, state }));
+  }
+
+  /** The schema of the payload is code and stays here, so it is applied here. */
+  async #enqueue(definition: AnyDefinition, payload: unknown, options?: EnqueueOptions): Promise<unknown> {
+    assertDefinition(definition, "definition");
+    const enqueue = {
+      say: "enqueue" as const,
+      key: this.key,
+      definition: portableDefinition(definition),
+      options: portableOptions(options),
+      payload: await preparePayload(definition, payload, this.#limit),
+    };
+    return this.#questions.ask((number) => ({ ...enqueue, number }));
+  }
+
+  #progress(fraction: number, note: Json | undefined): void {
+    const value = progressFraction(fraction);
+    if (note !== undefined) toJsonText(note, "progress", this.#limit);
+    const { progress } = this.#latest;
+    progress.say({ say: "progress", key: this.key, fraction: value, ...(note !== undefined && { note }) });
+  }
+
+  #log(text: string, fields: { readonly [key: string]: Json } | undefined): void {
+    const message = String(text).slice(0, LONGEST_MESSAGE);
+    // As long as the line that will be kept, so that one which is too long is refused where it is written.
+    if (fields)
+      toJsonText({ at: 10 ** 12, attempt: this.#job.attempt, message, fields }, "log", LOG_LINE_LIMIT);
+    if (this.#logLines++ < LOG_LINES_LIMIT)
+      this.#tell({ say: "log", key: this.key, message, ...(fields && { fields }) });
+  }
+
+  #onCleanup(hook: Hook): void {
+    this.#hooks.push(hook);
+    if (this.#controller.signal.aborted) this.#clean();
   }
 
   #context(payload: unknown): object {
     const { id, type, queue, attempt, meta, checkpoint } = this.#job;
-    const { key } = this;
     const deadlineOf = () => this.#deadline;
-    const say = this.#tell;
     return {
       id,
       type,
@@ -138,26 +193,14 @@ export class ChildAttempt {
         return deadlineOf();
       },
       remaining: () => Math.max(0, this.#softAt - performance.now()),
-      progress: (fraction: number, note?: Json) => {
-        const value = Number.isFinite(fraction) ? fraction : 0;
-        if (note !== undefined) toJsonText(note, "progress", DOCUMENT_LIMIT);
-        say({ say: "progress", key, fraction: value, ...(note !== undefined && { note }) });
-      },
-      checkpoint: async (state: Json) => this.#checkpoint(state),
+      progress: (fraction: number, note?: Json) => this.#progress(fraction, note),
+      checkpoint: (state: Json) => this.#checkpoint(state),
       lastCheckpoint: checkpoint === null ? undefined : JSON.parse(checkpoint),
-      beat: () => say({ say: "beat", key }),
-      log: (message: string, fields?: { readonly [key: string]: Json }) => {
-        if (fields !== undefined) toJsonText(fields, "log", DOCUMENT_LIMIT);
-        say({ say: "log", key, message: String(message).slice(0, 4_000), ...(fields && { fields }) });
-      },
-      onCleanup: (hook: Hook) => {
-        this.#hooks.push(hook);
-        if (this.#controller.signal.aborted) this.#clean();
-      },
-      enqueue: () => {
-        const fix = "return what is to be enqueued, and let the worker's process enqueue it";
-        throw new CurfewError("invalid_option", `enqueue: is not available inside a sandbox; ${fix}`);
-      },
+      beat: () => this.#latest.beat.say({ say: "beat", key: this.key }),
+      log: (message: string, fields?: { readonly [key: string]: Json }) => this.#log(message, fields),
+      onCleanup: (hook: Hook) => this.#onCleanup(hook),
+      enqueue: (definition: AnyDefinition, payload: unknown, options?: EnqueueOptions) =>
+        this.#enqueue(definition, payload, options),
     };
   }
 }

@@ -6,6 +6,7 @@ import { Socket } from "node:net";
 import { isMainThread, parentPort } from "node:worker_threads";
 import { CurfewError } from "../core/errors.ts";
 import { ChildAttempt, type LoadedModule } from "./child-attempt.ts";
+import { captureOutput } from "./child-output.ts";
 import { decodeReason, encodeError, FrameReader, type Order, PROTOCOL, type Report } from "./protocol.ts";
 
 /** How often the event loop says that it runs, while there is work. */
@@ -18,6 +19,7 @@ let current: ChildAttempt | undefined;
 let pulse: NodeJS.Timeout | undefined;
 let resourcesBefore: readonly string[] = [];
 const send = isMainThread ? openPipe() : openPort();
+captureOutput();
 
 /** Over a pipe the parent's death is the end of the stream; the whole group goes with it, grandchildren included. */
 function openPipe(): (text: string) => void {
@@ -40,8 +42,9 @@ function endWithParent(): void {
   }
 }
 
-/** A thread ends with its process, so there is nothing to watch. */
+/** A thread ends with its process, so there is nothing to watch; flags of its own it has none. */
 function openPort(): (text: string) => void {
+  process.setSourceMapsEnabled(true);
   parentPort?.on("message", (text: string) => follow(JSON.parse(text) as Order));
   return (text) => parentPort?.postMessage(text);
 }
@@ -55,7 +58,7 @@ function follow(order: Order): void {
   else if (order.say === "run") run(order);
   else if (order.key !== current?.key) return;
   else if (order.say === "deadline") current.deadline(order.deadline, order.remaining);
-  else if (order.say === "kept") current.kept(order.number, order.error);
+  else if (order.say === "answer") current.answered(order.number, order.value, order.error);
   else {
     tell({ say: "heard", key: order.key, resources: newResources() });
     current.abort(decodeReason(order.reason));
@@ -112,5 +115,5 @@ function run({ key, job }: Extract<Order, { say: "run" }>): void {
   resourcesBefore = process.getActiveResourcesInfo();
   clearInterval(pulse);
   pulse = setInterval(() => tell({ say: "alive", key }), ALIVE_EVERY).unref();
-  void attempt.run();
+  attempt.run();
 }

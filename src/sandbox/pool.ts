@@ -9,6 +9,7 @@ import {
 import type { Timer } from "../ports/system.ts";
 import { Breaker } from "./breaker.ts";
 import type { Carrier, CarrierEvents } from "./carrier.ts";
+import { Gate } from "./gate.ts";
 import { reaper } from "./reaper.ts";
 import { Run } from "./run.ts";
 import { Sandbox, type SandboxOwner } from "./sandbox.ts";
@@ -21,10 +22,14 @@ export interface PoolOptions {
   /** The most sandboxes at once. */
   readonly size: number | undefined;
   readonly spare: number;
+  /** How long loading the module may take. */
+  readonly load: number;
   readonly jobs: number;
   readonly age: number;
   /** Bytes. */
   readonly memory: number;
+  /** Whether what is opened would outlive this process: threads do not. */
+  readonly reaps: boolean;
 }
 
 const MEMORY_EVERY = 250;
@@ -38,6 +43,8 @@ export class Pool implements SandboxRunner, SandboxOwner {
   readonly #all = new Set<Sandbox>();
   readonly #idle: Sandbox[] = [];
   readonly #loading = new Set<Sandbox>();
+  readonly #gate: Gate;
+  /** Runs that have begun without finding the sandbox that was kept for them. */
   readonly #waiting: Run[] = [];
   readonly #breaker: Breaker;
   #watching: Timer | undefined;
@@ -47,23 +54,46 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#host = host;
     this.#options = options;
     this.#size = options.size ?? host.concurrency;
+    this.#gate = new Gate(host.system, () => this.#serve());
     this.#breaker = new Breaker(host.system, () => this.#start());
-    reaper.hold();
+    if (options.reaps) reaper.hold();
     this.#fill();
+  }
+
+  admits(key: string, again: () => void): boolean {
+    if (this.#gate.has(key) || this.#closing || this.#breaker.isOpen) return true;
+    if (this.#free > 0) {
+      this.#gate.pass(key);
+      return true;
+    }
+    this.#gate.wait(key, again);
+    this.#fill();
+    return false;
+  }
+
+  dismiss(key: string): void {
+    this.#gate.dismiss(key);
   }
 
   run(call: SandboxCall): SandboxRun {
     const run = new Run(this.#host.system, call);
-    this.#waiting.push(run);
+    const pass = this.#gate.take(call.key);
+    if (pass?.failure) run.fail(pass.failure.error);
+    else this.#waiting.push(run);
     this.#serve();
     return run;
+  }
+
+  /** Idle sandboxes that are kept for nobody. */
+  get #free(): number {
+    return this.#idle.length - this.#gate.kept;
   }
 
   refusal(): SandboxRefusal | null {
     return this.#breaker.refusal();
   }
 
-  /** Gives waiting runs to idle sandboxes, in their order. */
+  /** Gives idle sandboxes to runs, and lets jobs in for what is left. */
   #serve(): void {
     while (this.#waiting.length > 0) {
       const [run] = this.#waiting as [Run];
@@ -74,20 +104,23 @@ export class Pool implements SandboxRunner, SandboxOwner {
       const refusal = this.#closing ? { reason: "the sandbox is closing", delay: 0 } : this.refusal();
       if (refusal) run.fail(new SandboxUnavailable(refusal.reason, refusal.delay));
       else {
-        const sandbox = this.#idle.shift();
+        const sandbox = this.#free > 0 ? this.#idle.shift() : undefined;
         if (!sandbox) break;
         sandbox.begin(run);
         this.#watching ??= this.#host.system.after(MEMORY_EVERY, () => this.#watch());
       }
       this.#waiting.shift();
     }
+    if (this.#closing || this.#breaker.isOpen) this.#gate.turnAway();
+    else while (this.#free > 0 && this.#gate.passFirst());
     this.#fill();
   }
 
-  /** Starts what is missing: one for every run that waits, and the spare. */
+  /** Starts what is missing: one for every run or job that waits, and the spare. */
   #fill(): void {
     if (this.#closing || this.#breaker.isOpen) return;
-    const wanted = this.#waiting.length + this.#options.spare - this.#idle.length - this.#loading.size;
+    const waiting = this.#waiting.length + this.#gate.size;
+    const wanted = waiting + this.#options.spare - this.#free - this.#loading.size;
     let living = 0;
     for (const sandbox of this.#all) if (sandbox.isLiving) living += 1;
     for (let count = Math.min(wanted, this.#size - living); count > 0; count--) this.#start();
@@ -95,12 +128,16 @@ export class Pool implements SandboxRunner, SandboxOwner {
 
   #start(): void {
     if (this.#closing) return;
-    const { module, type, open } = this.#options;
-    const sandbox: Sandbox = new Sandbox(this.#host.system, this, {
-      module,
-      type,
-      open: (events) => open(this.#host, events),
-    });
+    const { module, type, load, open } = this.#options;
+    let sandbox: Sandbox;
+    try {
+      const plan = { module, type, load, open: (events: CarrierEvents) => open(this.#host, events) };
+      sandbox = new Sandbox(this.#host.system, this, plan);
+    } catch (error) {
+      // The system is out of processes or memory; whoever waits hears of it as of any sandbox that does not load.
+      this.#host.system.soon(() => this.#failed(error));
+      return;
+    }
     this.#all.add(sandbox);
     this.#loading.add(sandbox);
   }
@@ -114,15 +151,25 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#serve();
   }
 
-  /** The run that waited for it fails with the error, unless it is known by now that all would (SEMANTICS 8.5). */
+  /** The job that waited for it fails with the error, unless it is known by now that all would (SEMANTICS 8.5). */
   unloadable(sandbox: Sandbox, error: unknown): void {
     this.#loading.delete(sandbox);
+    this.#failed(error);
+  }
+
+  #failed(error: unknown): void {
     if (this.#closing) return;
     this.#host.logger.error({ error, module: this.#options.module }, "a sandbox could not load its module");
     const wasOpen = this.#breaker.isOpen;
     if (this.#breaker.failed(error)) this.#host.changed(this.refusal());
-    if (!wasOpen) this.#waiting.shift()?.fail(error);
+    if (!wasOpen) this.#failFirst(error);
     this.#serve();
+  }
+
+  #failFirst(error: unknown): void {
+    const run = this.#waiting.shift();
+    if (run) run.fail(error);
+    else this.#gate.passFirst({ error });
   }
 
   idle(sandbox: Sandbox): void {
@@ -169,12 +216,13 @@ export class Pool implements SandboxRunner, SandboxOwner {
   async #close(): Promise<void> {
     this.#breaker.stop();
     this.#watching?.cancel();
+    this.#gate.close();
     const gone = [...this.#all].map((sandbox) => sandbox.gone());
     for (const sandbox of this.#all) sandbox.end("its worker closed");
     // Those that waited are answered once `#closing` is set, so not before the first pause.
     await Promise.resolve();
     this.#serve();
     await within(this.#host.system, CLOSE_WITHIN, Promise.all(gone));
-    await reaper.release();
+    if (this.#options.reaps) await reaper.release();
   }
 }

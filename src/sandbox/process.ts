@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import type { Duplex, Readable } from "node:stream";
 import type { System } from "../ports/system.ts";
@@ -11,17 +10,20 @@ import {
   environmentOf,
 } from "./carrier.ts";
 import { LineReader } from "./lines.ts";
+import { memoryOf, silenceOf } from "./proc.ts";
 import { decodeError, FrameReader, type Order, parseReport } from "./protocol.ts";
 import { besides, reaper } from "./reaper.ts";
-import { captureStack } from "./stack.ts";
+import { captureStack, type Look } from "./stack.ts";
 
 const PIPE = 3;
 /** What the child said before its death is read within this time; a grandchild may hold the pipe open for longer. */
 const LAST_WORDS = 100;
 const DEBUGGER_LINE =
   /^Debugger (listening on |attached\.|ending on )|^For help, see: https:\/\/nodejs\.org\/|^Waiting for the debugger/;
-const PAGE = 4_096;
+/** The line comes from code that is not trusted: it may name a port of this machine and nothing else. */
+const DEBUGGER_URL = /ws:\/\/127\.0\.0\.1:\d+\/\S+/;
 const NICE = 5;
+const FEW_LINES = 50;
 
 /** A child process at the head of a process group of its own, so that one signal ends it and all it has started. */
 export class ProcessCarrier implements Carrier {
@@ -29,12 +31,14 @@ export class ProcessCarrier implements Carrier {
   readonly #events: CarrierEvents;
   readonly #options: CarrierOptions;
   readonly #child: ChildProcess;
-  readonly #pipe: Duplex;
+  readonly #pipe: Duplex | undefined;
   #exit: Exit | undefined;
   #crash: { readonly error: unknown } | undefined;
   #hasTold = false;
   #isPipeOver = false;
   #onDebugger: ((url: string) => void) | undefined;
+  /** Its debugger opens once, and says so once. */
+  #debugger: Promise<string> | undefined;
 
   constructor(system: System, options: CarrierOptions, events: CarrierEvents) {
     this.#system = system;
@@ -48,12 +52,15 @@ export class ProcessCarrier implements Carrier {
       windowsHide: true,
       env: environmentOf(options.env),
     });
-    if (this.#child.pid !== undefined) {
-      reaper.add(this.#child.pid);
-      lowerPriority(this.#child.pid);
-    }
+    this.#child.on("error", (error) => this.#exited({ code: null, signal: null, error }));
+    this.#child.on("exit", (code, signal) => this.#exited({ code, signal }));
+    const { pid } = this.#child;
+    // Where none could be started, the error follows, and there may not even be streams.
+    if (pid === undefined) return;
+    reaper.add(pid);
+    lowerPriority(pid);
     this.#pipe = this.#child.stdio[PIPE] as Duplex;
-    this.#listen();
+    this.#listen(this.#pipe);
     this.#readLines("stdout", this.#child.stdout as Readable);
     this.#readLines("stderr", this.#child.stderr as Readable);
     // A sandbox never keeps the process of its worker alive; what is running does.
@@ -61,24 +68,31 @@ export class ProcessCarrier implements Carrier {
     for (const stream of this.#child.stdio) (stream as { unref?: () => void } | null)?.unref?.();
   }
 
-  #listen(): void {
+  #listen(pipe: Duplex): void {
     const frames = new FrameReader();
-    this.#pipe.on("data", (chunk: Buffer) => {
+    pipe.on("data", (chunk: Buffer) => {
       try {
-        for (const line of frames.push(chunk)) this.#hear(line);
+        let count = 0;
+        for (const line of frames.push(chunk)) {
+          this.#hear(line);
+          count += 1;
+        }
+        // A child that talks without end is read one chunk per turn, so that others are heard, too.
+        if (count > FEW_LINES) {
+          pipe.pause();
+          this.#system.soon(() => pipe.resume());
+        }
       } catch (error) {
-        this.#pipe.removeAllListeners("data");
-        this.#pipe.resume();
+        pipe.removeAllListeners("data");
+        pipe.resume();
         this.#events.onFlaw((error as Error).message);
       }
     });
-    this.#pipe.on("error", () => {});
-    this.#pipe.on("close", () => {
+    pipe.on("error", () => {});
+    pipe.on("close", () => {
       this.#isPipeOver = true;
       if (this.#exit) this.#tellExit();
     });
-    this.#child.on("error", (error) => this.#exited({ code: null, signal: null, error }));
-    this.#child.on("exit", (code, signal) => this.#exited({ code, signal }));
   }
 
   #hear(line: string): void {
@@ -102,14 +116,14 @@ export class ProcessCarrier implements Carrier {
   #tellExit(): void {
     if (this.#hasTold) return;
     this.#hasTold = true;
-    for (const stream of this.#child.stdio) stream?.destroy();
+    for (const stream of this.#child.stdio ?? []) stream?.destroy();
     this.#events.onExit({ ...(this.#exit as Exit), ...this.#crash });
   }
 
   #readLines(name: "stdout" | "stderr", stream: Readable): void {
     const lines = new LineReader((line) => {
       if (name === "stderr" && DEBUGGER_LINE.test(line)) {
-        const url = /ws:\/\/\S+/.exec(line)?.[0];
+        const url = DEBUGGER_URL.exec(line)?.[0];
         if (url) this.#onDebugger?.(url);
       } else this.#events.onLine(name, line);
     });
@@ -120,7 +134,7 @@ export class ProcessCarrier implements Carrier {
   }
 
   send(order: Order): void {
-    if (this.#pipe.writable) this.#pipe.write(`${JSON.stringify(order)}\n`);
+    if (this.#pipe?.writable) this.#pipe.write(`${JSON.stringify(order)}\n`);
   }
 
   kill(): void {
@@ -130,26 +144,30 @@ export class ProcessCarrier implements Carrier {
   }
 
   memory(): number | undefined {
-    try {
-      const [, resident] = readFileSync(`/proc/${this.#child.pid}/statm`, "latin1").split(" ");
-      return Number(resident) * PAGE;
-    } catch {
-      return undefined;
-    }
+    return this.#child.pid === undefined ? undefined : memoryOf(this.#child.pid);
   }
 
-  capture(limit: number): Promise<string> {
+  async capture(limit: number): Promise<Look> {
     const { captures } = this.#options;
     const { pid } = this.#child;
-    if (!captures || pid === undefined) return Promise.resolve("(no stack: its capture is switched off)");
-    return captureStack({
-      system: this.#system,
-      limit,
-      open: () =>
-        new Promise((resolve, reject) => {
-          this.#onDebugger = resolve;
-          if (!this.#child.kill("SIGUSR1")) reject(new Error("the process is gone"));
-        }),
+    if (!captures || pid === undefined) return { because: "its capture is switched off" };
+    if (process.platform === "win32") return { because: "this system has no SIGUSR1" };
+    const open = () => {
+      this.#debugger ??= this.#openDebugger();
+      return this.#debugger;
+    };
+    const look = await captureStack({ system: this.#system, limit, open });
+    return "stack" in look ? look : { because: `${look.because}; ${this.silence()}` };
+  }
+
+  silence(): string {
+    return silenceOf(this.#child.pid);
+  }
+
+  #openDebugger(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.#onDebugger = resolve;
+      if (!this.#child.kill("SIGUSR1")) reject(new Error("the process is gone"));
     });
   }
 }

@@ -1,6 +1,8 @@
+import { CurfewError, type ErrorCode } from "../core/errors.ts";
+import type { PortableDefinition, PortableOptions } from "../core/job/portable.ts";
 import { type AbortReason, Discard, Snooze, StopError, TimeoutError } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";
-import type { Duration, InstantInput } from "../core/time.ts";
+import { type Duration, type InstantInput, parseDuration, parseInstant } from "../core/time.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
 
 /** Both sides come from one package; a child of another version is refused instead of being misunderstood. */
@@ -8,6 +10,9 @@ export const PROTOCOL = 1;
 
 /** The most characters of one message: a document of the usual limit fits four times over. */
 export const MESSAGE_LIMIT = 4_000_000;
+
+/** So many lines of output become part of a job's log, per attempt. */
+export const MOST_LINES = 500;
 
 /** From parent to child. Every message about an attempt names it. */
 export type Order =
@@ -20,7 +25,14 @@ export type Order =
       readonly deadline: number | null;
       readonly remaining: number | null;
     }
-  | { readonly say: "kept"; readonly key: string; readonly number: number; readonly error?: ErrorText };
+  | {
+      /** To a checkpoint or an enqueue, by its number. */
+      readonly say: "answer";
+      readonly key: string;
+      readonly number: number;
+      readonly value?: Json;
+      readonly error?: ErrorText;
+    };
 
 /** From child to parent. */
 export type Report =
@@ -37,6 +49,22 @@ export type Report =
       readonly key: string;
       readonly message: string;
       readonly fields?: { readonly [key: string]: Json };
+    }
+  | {
+      readonly say: "enqueue";
+      readonly key: string;
+      readonly number: number;
+      readonly definition: PortableDefinition;
+      /** Checked inside against its schema, which cannot travel; as JSON text. */
+      readonly payload: string;
+      readonly options: PortableOptions;
+    }
+  | {
+      /** A line written to stdout or stderr by the code of this attempt. */
+      readonly say: "print";
+      readonly key: string;
+      readonly stream: "stdout" | "stderr";
+      readonly text: string;
     }
   | { readonly say: "cleanup_failed"; readonly key: string; readonly error: ErrorText }
   | { readonly say: "returned"; readonly key: string; readonly result?: Json }
@@ -99,16 +127,21 @@ function jsonOr(value: unknown): Json {
 export function decodeError(text: ErrorText): unknown {
   if (text.thrown !== undefined) return text.thrown;
   const options = text.cause === undefined ? undefined : { cause: decodeError(text.cause) };
-  const error =
-    text.name === "Discard" ? new Discard(text.message, options) : new Error(text.message, options);
-  // The name of a Discard is its own already; defining it again would make it writable.
-  if (text.name !== "Discard") hide(error, "name", text.name);
+  const error = rebuild(text, options);
+  // Classes of ours have their name already; defining it again would make it writable.
+  if (error.name !== text.name) hide(error, "name", text.name);
   hide(error, "stack", text.stack ?? `${text.name}: ${text.message}`);
   for (const [key, value] of Object.entries(text.fields ?? {})) {
     if (key !== "__proto__")
       Object.defineProperty(error, key, { value, enumerable: true, configurable: true });
   }
   return error;
+}
+
+function rebuild({ name, message, fields }: ErrorText, options: { cause?: unknown } | undefined): Error {
+  if (name === "Discard") return new Discard(message, options);
+  if (name === "CurfewError") return new CurfewError(fields?.code as ErrorCode, message, options);
+  return new Error(message, options);
 }
 
 function hide(error: Error, key: string, value: unknown): void {
@@ -126,12 +159,10 @@ export function decodeReason({ name, kind, limit, elapsed, deadline }: ReasonTex
     : new StopError(kind as StopError["kind"], elapsed, deadline);
 }
 
-/** A snooze as JSON; a `Date` or a Temporal instant becomes the text that means the same. */
+/** A snooze as JSON; durations and instants of every kind become texts that mean the same. */
 export function encodeSnooze({ after, until }: Snooze): Json {
-  if (after !== undefined) return { after: after as Json };
-  if (typeof until === "object" && "epochMilliseconds" in until)
-    return { until: new Date(until.epochMilliseconds).toISOString() };
-  return { until: until instanceof Date ? until.toISOString() : String(until) };
+  if (after !== undefined) return { after: `${parseDuration(after, "snooze.after")}ms` };
+  return { until: new Date(parseInstant(until, "snooze.until")).toISOString() };
 }
 
 export function decodeSnooze(when: Json): Snooze {
@@ -146,6 +177,7 @@ export class ProtocolFlaw extends Error {
 type Check = (value: unknown) => boolean;
 const text: Check = (value) => typeof value === "string";
 const number: Check = (value) => typeof value === "number";
+const fraction: Check = (value) => typeof value === "number" && value >= 0 && value <= 1;
 const maybe =
   (check: Check): Check =>
   (value) =>
@@ -167,9 +199,11 @@ const REPORTS: { readonly [Say in Report["say"]]: { readonly [field: string]: Ch
   alive: { key: text },
   heard: { key: text, resources: Array.isArray },
   beat: { key: text },
-  progress: { key: text, fraction: number, note: anything },
+  progress: { key: text, fraction, note: anything },
   checkpoint: { key: text, number, state: present },
   log: { key: text, message: text, fields: maybe(object) },
+  enqueue: { key: text, number, definition: object, payload: text, options: object },
+  print: { key: text, stream: (value) => value === "stdout" || value === "stderr", text },
   cleanup_failed: { key: text, error },
   returned: { key: text, result: anything },
   snoozed: { key: text, when: object },

@@ -8,6 +8,8 @@ export function besides(name: string): string {
   return fileURLToPath(new URL(`./${name}.${extension}`, import.meta.url));
 }
 
+const MOST_RESTARTS = 100;
+
 /**
  * The parent's end of the reaper process, one for all sandboxes of this process. It runs while somebody holds it.
  * Without process groups (Windows) there is nothing that it could kill, and it is not started.
@@ -16,6 +18,7 @@ class Reaper {
   #process: ChildProcess | undefined;
   #holders = 0;
   #groups = new Set<number>();
+  #restarts = 0;
 
   hold(): void {
     this.#holders += 1;
@@ -45,10 +48,11 @@ class Reaper {
     child.unref();
     (child.stdin as unknown as { unref?: () => void } | null)?.unref?.();
     child.stdin?.on("error", () => {});
-    // Somebody killed it: the next one must know all groups that are still there.
+    // Somebody killed it: the next one must know all groups that are still there. One that cannot live is not tried for ever.
     child.on("exit", () => {
       if (this.#process !== child) return;
-      this.#process = this.#start();
+      this.#restarts += 1;
+      this.#process = this.#restarts > MOST_RESTARTS ? undefined : this.#start();
     });
     child.on("error", () => {});
     for (const group of this.#groups) child.stdin?.write(`+${group}\n`);

@@ -1,14 +1,30 @@
 import type { AbortReason } from "../core/job/reasons.ts";
+import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxEnd, SandboxRun } from "../ports/sandbox.ts";
 import type { System, Timer } from "../ports/system.ts";
-import { decodeError, decodeSnooze, encodeError, encodeReason, type Order, type Report } from "./protocol.ts";
+import {
+  decodeError,
+  decodeSnooze,
+  encodeError,
+  encodeReason,
+  MOST_LINES,
+  type Order,
+  ProtocolFlaw,
+  type Report,
+} from "./protocol.ts";
+import { type Look, lookText } from "./stack.ts";
 import { within } from "./within.ts";
+
+/** A child of ours waits with the next one; see `child-questions.ts`. */
+const MOST_QUESTIONS = 1_000;
 
 /** What a run asks of the sandbox that it was given to. */
 export interface RunHost {
   send(order: Order): void;
-  capture(limit: number): Promise<string>;
+  capture(limit: number): Promise<Look>;
+  /** Why it does not answer, as far as that can be seen from outside. */
+  silence(): string;
   /** It gets no other attempt, and is ended in a moment. */
   condemn(): void;
   kill(): Promise<boolean>;
@@ -17,21 +33,21 @@ export interface RunHost {
 /** A beat comes every 100 ms, so several are missing when a loop is taken for blocked. */
 const SILENT_FOR = 250;
 /** After a standstill of this process what the sandbox has said meanwhile is read before its silence is judged. */
-const READ_FIRST = 20;
+const READ_FIRST = 5;
 const CAPTURE_IN_GRACE = 1_000;
-/** At most 100 ms by SEMANTICS 8.4; what a busy machine has not told by now it would not tell by then. */
-const CAPTURE_AFTER_VERDICT = 60;
+/** The most by SEMANTICS 8.4, counted from the hard deadline. */
+const LAST_LOOK = 100;
+const TOO_LATE = `nothing was learned within ${LAST_LOOK} ms after the verdict`;
 /** How long before a stall its stack is looked at. */
 const LOOK_AHEAD = 700;
-const NO_ANSWER = "(no stack: it did not answer the debugger, as code inside a native call cannot)";
-const MOST_LINES = 500;
 
 /** One attempt on its way through a pool: it waits for a sandbox, runs in it, and ends with it or before it. */
 export class Run implements SandboxRun {
   readonly call: SandboxCall;
   readonly result: Promise<unknown>;
   readonly #system: System;
-  readonly #calledAt: number;
+  /** The soft deadline as last heard of, and when that was. */
+  #limits: { readonly at: Instant | null; readonly remaining: number | null; readonly since: number };
   #resolve: (value: unknown) => void = () => {};
   #reject: (error: unknown) => void = () => {};
   #host: RunHost | undefined;
@@ -43,17 +59,20 @@ export class Run implements SandboxRun {
   #resources: readonly string[] | undefined;
   #hearing: Timer | undefined;
   #listening: Timer | undefined;
-  #capture: Promise<string> | undefined;
-  #captured: string | undefined;
+  /** A look that is under way; another one may follow a vain one. */
+  #looking: Promise<void> | undefined;
+  #seen: Look | undefined;
+  #lastLook: Promise<void> | undefined;
   #lastProgress: number | undefined;
   #lastLog: string | undefined;
   #lines = 0;
+  #questions = 0;
 
   constructor(system: System, call: SandboxCall) {
     this.#system = system;
     this.call = call;
-    this.#calledAt = system.monotonic();
-    this.#aliveAt = this.#calledAt;
+    this.#aliveAt = system.monotonic();
+    this.#limits = { at: call.job.deadline, remaining: call.job.remaining, since: this.#aliveAt };
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -71,9 +90,9 @@ export class Run implements SandboxRun {
     this.#host = host;
     const { job, key } = this.call;
     this.#aliveAt = this.#system.monotonic();
-    const waited = this.#aliveAt - this.#calledAt;
-    const remaining = job.remaining === null ? null : Math.max(0, job.remaining - waited);
-    host.send({ say: "run", key, job: { ...job, remaining } });
+    const { at, remaining, since } = this.#limits;
+    const left = remaining === null ? null : Math.max(0, remaining - (this.#aliveAt - since));
+    host.send({ say: "run", key, job: { ...job, deadline: at, remaining: left } });
     // Starting a sandbox took its time; the silence counts from here.
     this.call.alive();
     if (this.#reason) this.#sendAbort(this.#reason);
@@ -91,10 +110,10 @@ export class Run implements SandboxRun {
   #listenFor(delay: number): void {
     if (delay === Number.POSITIVE_INFINITY) return;
     this.#listening = this.#system.after(delay, () => {
-      if (this.isOver || this.#capture) return;
+      if (this.isOver || this.#looking || this.#seen) return;
       const rest = this.#patience - this.#silentFor;
       if (rest > 0) this.#listenFor(rest);
-      else void this.#startCapture(CAPTURE_IN_GRACE);
+      else void this.#look(CAPTURE_IN_GRACE);
     });
   }
 
@@ -105,16 +124,16 @@ export class Run implements SandboxRun {
     }
     const { call } = this;
     this.#aliveAt = this.#system.monotonic();
-    if (this.#captured !== undefined) {
-      // It runs again, so where it once hung is no news any more.
-      this.#captured = undefined;
-      this.#capture = undefined;
-    }
+    // It runs again, so where it once hung is no news any more.
+    this.#seen = undefined;
     call.alive();
     if (report.say === "progress") {
       this.#lastProgress = report.fraction;
       call.progress(report.fraction, report.note);
-    } else if (report.say === "checkpoint") this.#checkpoint(report.number, report.state);
+    } else if (report.say === "checkpoint") this.#answer(report.number, call.checkpoint(report.state));
+    else if (report.say === "enqueue")
+      this.#answer(report.number, call.enqueue(report.definition, report.payload, report.options));
+    else if (report.say === "print") this.line(report.stream, report.text);
     else if (report.say === "beat") call.beat();
     else if (report.say === "heard") this.#heard(report.resources);
     else if (report.say === "cleanup_failed") call.cleanupFailed(decodeError(report.error));
@@ -142,11 +161,22 @@ export class Run implements SandboxRun {
     this.#settle(() => this.#reject(error));
   }
 
-  #checkpoint(number: number, state: Parameters<SandboxCall["checkpoint"]>[0]): void {
+  #answer(number: number, done: Promise<unknown>): void {
     const { key } = this.call;
-    this.call.checkpoint(state).then(
-      () => this.#host?.send({ say: "kept", key, number }),
-      (error) => this.#host?.send({ say: "kept", key, number, error: encodeError(error) }),
+    this.#questions += 1;
+    if (this.#questions > MOST_QUESTIONS) throw new ProtocolFlaw("asking for too much at once");
+    const answered = done.finally(() => {
+      this.#questions -= 1;
+    });
+    answered.then(
+      (value) =>
+        this.#host?.send({
+          say: "answer",
+          key,
+          number,
+          ...(value !== undefined && { value: value as Json }),
+        }),
+      (error) => this.#host?.send({ say: "answer", key, number, error: encodeError(error) }),
     );
   }
 
@@ -176,9 +206,9 @@ export class Run implements SandboxRun {
 
   /** A healthy loop answers the signal and is left alone; one that has been silent for too long is looked at. */
   #unheard(): void {
-    if (this.isOver || this.#capture) return;
+    if (this.isOver || this.#looking || this.#seen) return;
     const rest = SILENT_FOR - this.#silentFor;
-    if (rest <= 0) void this.#startCapture(CAPTURE_IN_GRACE);
+    if (rest <= 0) void this.#look(CAPTURE_IN_GRACE);
     else this.#hearing = this.#system.after(rest, () => this.#unheard());
   }
 
@@ -186,21 +216,26 @@ export class Run implements SandboxRun {
     return this.#system.monotonic() - this.#aliveAt;
   }
 
-  #startCapture(limit: number): Promise<string> {
-    this.#capture ??= (this.#host as RunHost).capture(limit).then((text) => {
-      this.#captured = text;
-      return text;
+  #look(limit: number): Promise<void> {
+    const aliveAt = this.#aliveAt;
+    this.#looking ??= (this.#host as RunHost).capture(limit).then((look) => {
+      this.#looking = undefined;
+      // What has spoken meanwhile was not hanging, and the end of a process is no news about where it hung.
+      if (this.#aliveAt === aliveAt && ("stack" in look || !this.#seen)) this.#seen = look;
     });
-    return this.#capture;
+    return this.#looking;
   }
 
   deadline(at: Instant | null, remaining: number | null): void {
-    this.#host?.send({ say: "deadline", key: this.call.key, deadline: at, remaining });
+    const { key } = this.call;
+    this.#limits = { at, remaining, since: this.#system.monotonic() };
+    this.#host?.send({ say: "deadline", key, deadline: at, remaining });
   }
 
   where(): string | undefined {
-    if (this.#captured !== undefined) return this.#captured;
-    if (!this.#resources) return this.#host ? undefined : "(it was still waiting for a sandbox)";
+    if (this.#seen) return lookText(this.#seen);
+    if (!this.#host) return "(it was still waiting for a sandbox)";
+    if (!this.#resources) return undefined;
     const inUse = [...new Set(this.#resources)].join(", ");
     return [
       `Its event loop was running; it waited for ${inUse === "" ? "nothing that Node knows of" : inUse}.`,
@@ -214,14 +249,23 @@ export class Run implements SandboxRun {
       this.fail(new Error("the attempt ended before a sandbox was free"));
       return { isGone: true, where: this.where() };
     }
-    this.#isCondemned = true;
-    this.#host.condemn();
-    if (this.#silentFor >= SILENT_FOR || !this.#resources) await this.#lastLook();
+    await this.condemn();
     const isGone = await this.#host.kill();
-    return { isGone, where: this.where() ?? NO_ANSWER };
+    return { isGone, where: this.where() };
   }
 
-  #lastLook(): Promise<void> {
-    return within(this.#system, CAPTURE_AFTER_VERDICT, this.#startCapture(CAPTURE_AFTER_VERDICT));
+  condemn(): Promise<void> {
+    if (this.#isSettled || !this.#host) return Promise.resolve();
+    this.#isCondemned = true;
+    this.#host.condemn();
+    this.#lastLook ??= this.#lookForTheLastTime();
+    return this.#lastLook;
+  }
+
+  async #lookForTheLastTime(): Promise<void> {
+    const isBlocked = this.#silentFor >= SILENT_FOR || !this.#resources;
+    if (!isBlocked || (this.#seen && "stack" in this.#seen)) return;
+    await within(this.#system, LAST_LOOK, this.#look(LAST_LOOK));
+    this.#seen ??= { because: `${TOO_LATE}; ${(this.#host as RunHost).silence()}` };
   }
 }

@@ -1,8 +1,11 @@
+import { CurfewError } from "../core/errors.ts";
+import { formatDuration } from "../core/time.ts";
 import { SandboxKilled } from "../ports/sandbox.ts";
 import type { System, Timer } from "../ports/system.ts";
 import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
 import { decodeError, type Order, PROTOCOL, type Report } from "./protocol.ts";
 import type { Run, RunHost } from "./run.ts";
+import { type Look, lookText } from "./stack.ts";
 import { within } from "./within.ts";
 
 /** What a sandbox tells the pool that it belongs to. */
@@ -16,6 +19,17 @@ export interface SandboxOwner {
   line(stream: string, text: string): void;
 }
 
+/** What is started, and how long it may take. */
+interface SandboxPlan {
+  readonly module: string;
+  readonly type: string;
+  /** Milliseconds from the start until the module is loaded. */
+  readonly load: number;
+  open(events: CarrierEvents): Carrier;
+}
+
+/** How long a module that hangs while it is loaded is asked where. */
+const LOOK_AT_LOAD = 1_000;
 /** Cleanup may outlast the handler that returned, but not for ever. */
 const IDLE_WITHIN = 5_000;
 /** A process is gone a few milliseconds after SIGKILL; what is still there after this is a thread in a native call. */
@@ -35,19 +49,27 @@ export class Sandbox implements CarrierEvents, RunHost {
   #run: Run | undefined;
   #because: string | undefined;
   #idling: Timer | undefined;
+  readonly #loading: Timer;
   #onGone: (() => void)[] = [];
   #isOutOfMemory = false;
+  #loadedMemory = 0;
 
-  constructor(
-    system: System,
-    owner: SandboxOwner,
-    what: { readonly module: string; readonly type: string; open(events: CarrierEvents): Carrier },
-  ) {
+  constructor(system: System, owner: SandboxOwner, what: SandboxPlan) {
     this.#system = system;
     this.#owner = owner;
     this.bornAt = system.monotonic();
     this.#carrier = what.open(this);
     this.#carrier.send({ say: "load", protocol: PROTOCOL, module: what.module, type: what.type });
+    this.#loading = system.after(what.load, () => void this.#neverLoaded(what));
+  }
+
+  /** A module may hang while it is loaded, too: in an endless loop, or in an await at its top. */
+  async #neverLoaded({ module, load }: SandboxPlan): Promise<void> {
+    const look = await this.#carrier.capture(LOOK_AT_LOAD);
+    const says = `${module}: it was not loaded within ${formatDuration(load)}`;
+    const error = new CurfewError("load_timeout", `${says}; see sandbox.load`);
+    Object.defineProperty(error, "stack", { value: lookText(look) });
+    this.#unloadable(error);
   }
 
   /** Whether it is neither gone nor about to be. */
@@ -59,8 +81,10 @@ export class Sandbox implements CarrierEvents, RunHost {
     return this.#run !== undefined;
   }
 
+  /** Bytes that it takes beyond what Node and the module took when it was loaded. */
   get memory(): number | undefined {
-    return this.#carrier.memory();
+    const memory = this.#carrier.memory();
+    return memory === undefined ? undefined : memory - this.#loadedMemory;
   }
 
   begin(run: Run): void {
@@ -74,8 +98,12 @@ export class Sandbox implements CarrierEvents, RunHost {
       this.#loaded(report);
       return;
     }
-    // Late talk of an attempt that this sandbox has left behind.
-    if (report.say === "crashed" || report.key !== this.#run?.call.key) return;
+    if (report.say === "crashed") return;
+    if (report.key !== this.#run?.call.key) {
+      // Late talk of an attempt that this sandbox has left behind; its output is for the worker's own log.
+      if (report.say === "print") this.#owner.line(report.stream, report.text);
+      return;
+    }
     if (report.say !== "idle") {
       this.#run.hear(report);
       if (this.#run.isOver)
@@ -97,13 +125,20 @@ export class Sandbox implements CarrierEvents, RunHost {
 
   #loaded(report: Extract<Report, { say: "ready" | "unloadable" }>): void {
     if (this.#state !== "loading") return;
-    if (report.say === "ready") {
-      this.#state = "ready";
-      this.#owner.ready(this);
+    if (report.say === "unloadable") {
+      this.#unloadable(decodeError(report.error));
       return;
     }
+    this.#loading.cancel();
+    this.#state = "ready";
+    this.#loadedMemory = this.#carrier.memory() ?? 0;
+    this.#owner.ready(this);
+  }
+
+  #unloadable(error: unknown): void {
+    if (this.#state !== "loading") return;
     this.#state = "ending";
-    this.#owner.unloadable(this, decodeError(report.error));
+    this.#owner.unloadable(this, error);
     this.end("it could not load its module");
   }
 
@@ -121,6 +156,7 @@ export class Sandbox implements CarrierEvents, RunHost {
     const wasLoading = this.#state === "loading";
     this.#state = "gone";
     this.#idling?.cancel();
+    this.#loading.cancel();
     this.#run?.fail(this.#lossOf(exit));
     this.#run = undefined;
     if (wasLoading) this.#owner.unloadable(this, this.#lossOf(exit));
@@ -143,9 +179,13 @@ export class Sandbox implements CarrierEvents, RunHost {
     if (this.#state === "ready") this.#carrier.send(order);
   }
 
-  capture(limit: number): Promise<string> {
+  capture(limit: number): Promise<Look> {
     this.wasLookedInto = true;
     return this.#carrier.capture(limit);
+  }
+
+  silence(): string {
+    return this.#carrier.silence();
   }
 
   condemn(): void {

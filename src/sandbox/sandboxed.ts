@@ -2,7 +2,7 @@ import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type AnyDefinition, assertDefinition } from "../core/job/definition.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
-import type { CarrierOptions } from "./carrier.ts";
+import type { CarrierEvents, CarrierOptions } from "./carrier.ts";
 import { Pool } from "./pool.ts";
 import { ProcessCarrier } from "./process.ts";
 import { ThreadCarrier } from "./thread.ts";
@@ -13,12 +13,17 @@ export type MemorySize = `${number}mb` | `${number}gb`;
 export interface SandboxOptions {
   /** A child process, which can always be killed, or a worker thread, which cannot inside a native call. Default process. */
   readonly kind?: "process" | "thread";
-  /** The most memory of one sandbox: the limit of its heap, and for processes of all that it takes. Default 512 MB. */
+  /**
+   * The most memory of one sandbox: the limit of its heap, and on Linux of all that a process takes beyond what it took
+   * when its module was loaded. Default 512 MB.
+   */
   readonly memory?: MemorySize;
-  /** The most sandboxes at once. Default: the concurrency of the worker. An attempt that waits for one spends its time. */
+  /** The most sandboxes at once. Default: the concurrency of the worker. A job that finds none free waits unstarted. */
   readonly size?: number;
   /** How many are started and loaded ahead of the jobs. Default 1. */
   readonly spare?: number;
+  /** How long it may take to start one and load the module. Default 30 s. */
+  readonly load?: Duration;
   /** After so many jobs a sandbox is replaced. Default: never. */
   readonly jobs?: number;
   /** At this age a sandbox is replaced, between two jobs. Default: never. */
@@ -38,6 +43,7 @@ const KEYS = [
   "memory",
   "size",
   "spare",
+  "load",
   "jobs",
   "age",
   "env",
@@ -83,18 +89,20 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
     ...(permissions ? permissionFlags(module, permissions) : []),
   ];
   const carrier: CarrierOptions = { memory, env, flags, captures: capture && !permissions };
-  const open = (host: SandboxHost, events: ConstructorParameters<typeof ThreadCarrier>[1]) =>
-    kind === "thread" ? new ThreadCarrier(carrier, events) : new ProcessCarrier(host.system, carrier, events);
+  const Carried = kind === "thread" ? ThreadCarrier : ProcessCarrier;
+  const open = (host: SandboxHost, events: CarrierEvents) => new Carried(host.system, carrier, events);
   return {
     module: module.href,
     type: definition.type,
     open,
     size: options.size === undefined ? undefined : wholeNumber(options.size, "sandbox.size", 1),
     spare: wholeNumber(options.spare ?? 1, "sandbox.spare", 0),
+    load: parseDuration(options.load ?? "30s", "sandbox.load"),
     jobs:
       options.jobs === undefined ? Number.POSITIVE_INFINITY : wholeNumber(options.jobs, "sandbox.jobs", 1),
     age: options.age === undefined ? Number.POSITIVE_INFINITY : parseDuration(options.age, "sandbox.age"),
     memory: memory * MEGABYTE,
+    reaps: kind === "process",
   };
 }
 
@@ -118,8 +126,8 @@ function parseMemory(value: unknown): number {
   return size;
 }
 
-/** Flags that belong to one process: its debugger, its script given as text, its watcher. */
-const OWN_FLAGS = /^--(inspect|watch|test|input-type|max-old-space-size|permission|allow-)/;
+/** Flags that belong to one process: its debugger, its script given as text, its watcher, its limits. */
+const OWN_FLAGS = /^--(inspect|disable-sigusr1|watch|test|input-type|max-old-space-size|permission|allow-)/;
 const OWN_TEXTS = new Set(["-e", "--eval", "-p", "-pe", "--print"]);
 
 /** What makes modules loadable in this process makes them loadable in a child. */

@@ -1,7 +1,14 @@
-import { request } from "node:http";
+import { type ClientRequest, request } from "node:http";
 import type { Socket } from "node:net";
 import type { System } from "../ports/system.ts";
 import { encodeFrame, FrameDecoder } from "./websocket.ts";
+
+/** Where code hangs, or why that is not known. */
+export type Look = { readonly stack: string } | { readonly because: string };
+
+export function lookText(look: Look): string {
+  return "stack" in look ? look.stack : `(no stack: ${look.because})`;
+}
 
 interface CaptureOptions {
   readonly system: System;
@@ -13,7 +20,7 @@ interface CaptureOptions {
 
 const LONGEST_STACK = 8_000;
 /** Runs between two steps of whatever is running, on top of its stack; the positions are mapped to the sources inside. */
-const ASK = "(() => { Error.stackTraceLimit = 30; return new Error().stack; })()";
+export const ASK = "(() => { Error.stackTraceLimit = 30; return new Error().stack; })()";
 /** The frames of the question itself. */
 const OWN_FRAME = /^\s+at (\S+ \()?<anonymous>:\d+:\d+\)?$/;
 
@@ -22,69 +29,99 @@ const OWN_FRAME = /^\s+at (\S+ \()?<anonymous>:\d+:\d+\)?$/;
  * of its own and opens it at SIGUSR1, and V8 answers in the middle of a loop without being paused; inside a native call
  * it does not.
  */
-export async function captureStack({ system, limit, open }: CaptureOptions): Promise<string> {
-  let socket: Socket | undefined;
+export async function captureStack({ system, limit, open }: CaptureOptions): Promise<Look> {
+  const question = new Question();
   let timer: { cancel(): void } | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = system.after(limit, () => reject(new Error(`nothing was learned within ${limit} ms`)));
+    timer = system.after(limit, () => reject(new Error(`${question.waitsFor} within ${limit} ms`)));
   });
   try {
-    const asked = (async () => {
-      socket = await connect(await open());
-      return ask(socket);
-    })();
+    const asked = question.ask(open);
     // The one that loses the race may still fail, long after anybody listens.
     asked.catch(() => {});
-    return format(await Promise.race([asked, late]));
+    return { stack: stackOf(await Promise.race([asked, late])) };
   } catch (error) {
-    return `(no stack: ${(error as Error).message}; code inside a native call cannot be asked)`;
+    return { because: (error as Error).message };
   } finally {
     timer?.cancel();
-    socket?.destroy();
+    question.close();
   }
 }
 
-/** A WebSocket by hand: loading Node's own would block the event loop of the worker for a tenth of a second. */
-function connect(url: string): Promise<Socket> {
-  const { hostname, port, pathname } = new URL(url);
-  return new Promise((resolve, reject) => {
-    const asked = request({
-      host: hostname,
-      port,
-      path: pathname,
-      agent: false,
-      headers: {
-        connection: "Upgrade",
-        upgrade: "websocket",
-        "sec-websocket-version": "13",
-        "sec-websocket-key": "Y3VyZmV3LXNhbmRib3gtMQ==",
-      },
-    });
-    asked.on("upgrade", (_response, socket) => resolve(socket as Socket));
-    asked.on("error", reject);
-    asked.end();
-  });
-}
+/** One question to a debugger. Whoever answers may be code that is not trusted, so nothing it says can throw here. */
+class Question {
+  /** What has not happened yet, for the message. */
+  waitsFor = "its debugger did not open";
+  #request: ClientRequest | undefined;
+  #socket: Socket | undefined;
+  #isClosed = false;
 
-function ask(socket: Socket): Promise<unknown> {
-  const decoder = new FrameDecoder();
-  return new Promise((resolve, reject) => {
-    socket.on("data", (chunk: Buffer) => {
-      for (const text of decoder.push(chunk)) {
-        const answer = JSON.parse(text);
-        if (answer.id === 1) resolve(answer.result?.result?.value);
-      }
+  async ask(open: () => Promise<string>): Promise<unknown> {
+    const url = await open();
+    this.waitsFor = "its debugger did not answer";
+    const socket = await this.#connect(url);
+    this.waitsFor = "its code did not answer the debugger";
+    return this.#evaluate(socket);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#request?.destroy();
+    this.#socket?.destroy();
+  }
+
+  /** A WebSocket by hand: loading Node's own would block the event loop of the worker for a tenth of a second. */
+  #connect(url: string): Promise<Socket> {
+    const { hostname, port, pathname } = new URL(url);
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) return;
+      this.#request = request({
+        host: hostname,
+        port,
+        path: pathname,
+        agent: false,
+        headers: {
+          connection: "Upgrade",
+          upgrade: "websocket",
+          "sec-websocket-version": "13",
+          "sec-websocket-key": "Y3VyZmV3LXNhbmRib3gtMQ==",
+        },
+      });
+      this.#request.on("upgrade", (_response, socket) => {
+        this.#socket = socket as Socket;
+        socket.on("error", reject);
+        resolve(this.#socket);
+      });
+      this.#request.on("error", reject);
+      this.#request.end();
     });
-    socket.on("error", reject);
-    socket.on("close", () => reject(new Error("the process ended meanwhile")));
-    const params = { expression: ASK, returnByValue: true, silent: true };
-    socket.write(encodeFrame(JSON.stringify({ id: 1, method: "Runtime.evaluate", params })));
-  });
+  }
+
+  #evaluate(socket: Socket): Promise<unknown> {
+    const decoder = new FrameDecoder();
+    return new Promise((resolve, reject) => {
+      socket.on("data", (chunk: Buffer) => {
+        try {
+          for (const text of decoder.push(chunk)) {
+            const answer = JSON.parse(text);
+            if (answer?.id === 1) resolve(answer.result?.result?.value);
+          }
+        } catch (error) {
+          reject(error);
+        }
+      });
+      socket.on("error", reject);
+      socket.on("close", () => reject(new Error("the process ended meanwhile")));
+      const params = { expression: ASK, returnByValue: true, silent: true };
+      socket.write(encodeFrame(JSON.stringify({ id: 1, method: "Runtime.evaluate", params })));
+    });
+  }
 }
 
 /** It comes from code that is not trusted, which may have replaced what makes stacks. */
-function format(stack: unknown): string {
+export function stackOf(stack: unknown): string {
   if (typeof stack !== "string") throw new Error("what it answered is no stack");
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line) && !OWN_FRAME.test(line));
+  if (frames.length === 0) throw new Error("what it answered is no stack");
   return ["It hung here:", ...frames].join("\n").slice(0, LONGEST_STACK);
 }

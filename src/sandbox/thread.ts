@@ -1,9 +1,12 @@
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
+import type { System } from "../ports/system.ts";
 import { type Carrier, type CarrierEvents, type CarrierOptions, environmentOf } from "./carrier.ts";
 import { LineReader } from "./lines.ts";
 import { MESSAGE_LIMIT, type Order, ProtocolFlaw, parseReport } from "./protocol.ts";
 import { besides } from "./reaper.ts";
+import type { Look } from "./stack.ts";
+import { captureThreadStack } from "./thread-stack.ts";
 
 /**
  * A worker thread: starts faster and takes less memory than a process, but shares the worker's fate, and nothing can
@@ -11,9 +14,13 @@ import { besides } from "./reaper.ts";
  */
 export class ThreadCarrier implements Carrier {
   readonly #worker: Worker;
+  readonly #system: System;
+  readonly #captures: boolean;
   #error: { readonly error: unknown } | undefined;
 
-  constructor(options: CarrierOptions, events: CarrierEvents) {
+  constructor(system: System, options: CarrierOptions, events: CarrierEvents) {
+    this.#system = system;
+    this.#captures = options.captures;
     this.#worker = new Worker(pathToFileURL(besides("child")), {
       stdout: true,
       stderr: true,
@@ -53,8 +60,14 @@ export class ThreadCarrier implements Carrier {
     return undefined;
   }
 
-  capture(): Promise<string> {
-    return Promise.resolve("(no stack: a thread cannot be asked from outside; a process can)");
+  silence(): string {
+    return "it is inside a native call, or the machine is too busy";
+  }
+
+  async capture(limit: number): Promise<Look> {
+    if (!this.#captures) return { because: "its capture is switched off" };
+    const look = await captureThreadStack(this.#system, this.#worker.threadId, limit);
+    return "stack" in look ? look : { because: `${look.because}; ${this.silence()}` };
   }
 }
 

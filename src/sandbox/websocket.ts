@@ -14,6 +14,9 @@ export function encodeFrame(text: string): Buffer {
   return Buffer.concat([head, Buffer.alloc(4), body]);
 }
 
+/** A stack is a few kilobytes; whoever sends more than this is no debugger. */
+const LONGEST_ANSWER = 1_000_000;
+
 /** Reads the frames of a server. */
 export class FrameDecoder {
   #rest: Buffer = Buffer.alloc(0);
@@ -22,7 +25,7 @@ export class FrameDecoder {
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     for (;;) {
       const frame = this.#next();
-      if (!frame) return;
+      if (frame === undefined) return;
       yield frame;
     }
   }
@@ -35,6 +38,7 @@ export class FrameDecoder {
     if (data.length < head) return undefined;
     const length =
       short < 126 ? short : short === 126 ? data.readUInt16BE(2) : Number(data.readBigUInt64BE(2));
+    if (length > LONGEST_ANSWER) throw new RangeError("what it answered is too large");
     if (data.length < head + length) return undefined;
     this.#rest = data.subarray(head + length);
     return data.toString("utf8", head, head + length);

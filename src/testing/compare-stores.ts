@@ -3,7 +3,7 @@ import { createIdSource } from "../core/ids.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { seededRandom } from "../core/random.ts";
 import type { Store } from "../ports/store.ts";
-import { drawOperations, type Operation, prepare, type World } from "./random-operations.ts";
+import { drawOperations, type Operation, prepare, unversioned, type World } from "./random-operations.ts";
 
 export interface Comparison {
   /** Open fresh, empty stores; called again for each attempt at a shorter list. */
@@ -97,7 +97,11 @@ async function readAll(store: Store, { ids }: World) {
     rows,
     listed: await store.inspect.jobs({ queue: "a" }, null, 50),
     depth: await store.inspect.depth(),
-    records: await Promise.all(["kit", "pause", "worker"].map((kind) => store.records.list(kind, null, 50))),
+    records: await Promise.all(
+      ["kit", "pause", "worker"].map(async (kind) =>
+        (await store.records.list(kind, null, 50)).map(unversioned),
+      ),
+    ),
     events: (await store.inspect.events(null, 1_000)).events,
     logs: await Promise.all(ids.slice(-3).map((id) => store.inspect.logs(id))),
   };

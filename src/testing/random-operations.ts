@@ -14,7 +14,7 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
 import { type Random, randomInt, seededRandom } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
-import type { Effect, Outcome, RecordKey, Store, Unit } from "../ports/store.ts";
+import type { Effect, Outcome, RecordKey, RecordRow, Store, Unit } from "../ports/store.ts";
 import { type Decided, decidedUnit } from "./conformance/decided-unit.ts";
 import { type JobSketch, sketchJob } from "./conformance/test-bed.ts";
 
@@ -122,12 +122,17 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
   },
   guarded(random, { now }) {
     const record = pick(random, KEYS);
-    const when = [{ record, version: randomInt(random, 4) }];
+    const draw = randomInt(random, 4);
     const effects: Effect[] = [
       { put: record, body: randomInt(random, 100), wakeAt: null },
       { event: "guarded" },
     ];
-    return (store) => commit(store, now, { when, effects });
+    return async (store) => {
+      const [row] = await store.records.load([record]);
+      // None, the one it has, or one it does not have yet.
+      const version = draw === 0 ? 0 : (row?.version ?? 0) + Number(draw === 3);
+      return commit(store, now, { when: [{ record, version }], effects });
+    };
   },
   prune(random, { now }) {
     const isMuchLater = randomInt(random, 4) === 0;
@@ -138,6 +143,11 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
 
 function byId(rows: readonly JobRow[]): JobRow[] {
   return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** By how much versions grow is a store's own business. */
+export function unversioned({ version: _, ...row }: RecordRow): Omit<RecordRow, "version"> {
+  return row;
 }
 
 function drawSketch(random: Random, world: World): JobSketch {
@@ -183,7 +193,7 @@ function prepareSweep(random: Random, { now }: World): Request {
     for (const row of isJudged ? jobs : []) {
       verdicts.push(await decideAndCommit(store, row, { type: "wake" }, { now, seed, outsider: true }));
     }
-    return { ready: [...ready].sort(), jobs, records: byKey, nextWakeAt, verdicts };
+    return { ready: [...ready].sort(), jobs, records: byKey.map(unversioned), nextWakeAt, verdicts };
   };
 }
 

@@ -29,6 +29,8 @@ export function createSimSystem(options: { readonly seed: number; readonly start
 
 class Simulation implements SimSystem {
   readonly random: Random;
+  /** Virtual time is exact, and tests that count milliseconds want it to be. */
+  readonly drift = 0;
   /** Latest first, so that the next one is taken off the end; of two due at once, the one set first comes first. */
   readonly #timers: SimTimer[] = [];
   #soon: (() => void)[] = [];

@@ -1,7 +1,7 @@
 import type { RungOptions } from "../core/job/policy.ts";
 import { type Duration, type Instant, parseDuration, parseInstant } from "../core/time.ts";
 import { Engine } from "../engine/engine.ts";
-import type { Logger } from "../ports/log.ts";
+import { type Logger, silentLogger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
 import { createMemoryStore } from "../stores/memory/memory-store.ts";
 import { createSimSystem, type SimSystem } from "./sim-clock.ts";
@@ -13,6 +13,7 @@ export interface TestEngineOptions extends RungOptions {
   readonly startAt?: string | Date;
   /** A store of one's own, or a function that opens one on the virtual clock; a memory store otherwise. */
   readonly store?: Store | ((clock: () => Instant) => Store | Promise<Store>);
+  /** Silent if left out: a test says for itself what it wants to see. */
   readonly logger?: Logger;
 }
 
@@ -38,9 +39,9 @@ export async function openTestEngine(options: TestEngineOptions = {}): Promise<T
   const system = createSimSystem({ seed: options.seed ?? 1, startAt });
   // The store's clock is virtual time itself: a jump of the machine's wall clock must not move it.
   const now = () => Math.floor(startAt + system.monotonic());
-  const { seed: _seed, startAt: _startAt, store: given, ...rest } = options;
+  const { seed: _seed, startAt: _startAt, store: given, logger = silentLogger, ...rest } = options;
   const store = (typeof given === "function" ? await given(now) : given) ?? createMemoryStore({ clock: now });
-  const engine = await Engine.open({ ...rest, store, system });
+  const engine = await Engine.open({ ...rest, store, system, logger });
   const close = async () => {
     const closing = engine.close({ drain: "0s" });
     // Closing waits for handlers to hear the signal, which takes virtual time.

@@ -3,6 +3,7 @@ import { createIdSource } from "../../src/core/ids.ts";
 import { realSystem } from "../../src/engine/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { productionSystem } from "../support/system.ts";
 
 /** One process of the tests in sqlite.test.ts: what it does, on which file, and a number that the deed needs. */
 const [deed = "", path = "", number = "0"] = process.argv.slice(2);
@@ -10,7 +11,7 @@ const [deed = "", path = "", number = "0"] = process.argv.slice(2);
 const DEEDS: Record<string, () => Promise<void>> = {
   /** Enqueues batches until it is killed, and tells of each that was acknowledged. */
   async enqueue() {
-    const store = await openSqliteStore({ path, system: realSystem });
+    const store = await openSqliteStore({ path, system: productionSystem });
     const nextId = createIdSource(() => Math.floor(realSystem.wall()), realSystem.fill);
     for (;;) {
       const now = await store.clock();
@@ -21,7 +22,7 @@ const DEEDS: Record<string, () => Promise<void>> = {
   },
   /** Claims until nothing is left, and tells what it got. */
   async claim() {
-    const store = await openSqliteStore({ path, system: realSystem });
+    const store = await openSqliteStore({ path, system: productionSystem });
     const ids: string[] = [];
     for (let isEmpty = false; !isEmpty; ) {
       const salt = Math.floor(realSystem.random() * 2 ** 21);

@@ -9,6 +9,7 @@ import { realSystem } from "../../src/engine/system.ts";
 import { BATCH_LIMIT, type Hint, type Store } from "../../src/ports/store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { productionSystem } from "../support/system.ts";
 
 const CHILD = join(import.meta.dirname, "sqlite-child.ts");
 const nextId = createIdSource(() => Math.floor(realSystem.wall()), realSystem.fill);
@@ -45,7 +46,7 @@ async function message<Message>(child: ChildProcess): Promise<Message> {
 }
 
 async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
-  const store = await openSqliteStore({ path, system: realSystem });
+  const store = await openSqliteStore({ path, system: productionSystem });
   try {
     await work(store);
   } finally {

@@ -3,7 +3,7 @@ import { Loop } from "../../src/engine/loop.ts";
 import type { EngineEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createDeferred, createSimSystem } from "../../src/testing/index.ts";
-import { jobOf, jobWith, obedient, openStage, START } from "./stage.ts";
+import { jobOf, jobWith, openStage, START } from "./stage.ts";
 
 function loopOf(round: () => Promise<number | null>) {
   const system = createSimSystem({ seed: 1, startAt: START });
@@ -226,16 +226,24 @@ describe("counters", () => {
     });
   });
 
-  it("a hint about a job that is not held here is ignored, and counted", async () => {
+  it("what a handler reports after its verdict is ignored, and counted", async () => {
     const stage = await openStage();
-    const { definition, processors } = jobWith(obedient);
-    stage.work(processors);
+    const { definition, processors } = jobWith(
+      async ({ progress, log, checkpoint }) => {
+        await stage.sleep(10_000);
+        progress(0.5);
+        log("late");
+        await checkpoint(1).catch(() => {});
+        return "late too";
+      },
+      { timeouts: { attempt: "1s", grace: "1s" }, retry: { attempts: 1 } },
+    );
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
-    await stage.advance("1s");
-    await stage.engine.cancel(job.id);
-    await stage.settle();
-    expect(stage.counters().ignored).toBe(1);
+    await stage.advance("5s");
+    expect([(await stage.load(job)).state, stage.counters().ignored]).toEqual(["discarded", 0]);
+    await stage.advance("10s");
+    expect(stage.counters().ignored).toBe(4);
   });
 });
 

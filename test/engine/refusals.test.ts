@@ -224,11 +224,14 @@ describe("1.1 what is refused elsewhere, and changes nothing", () => {
       engine.explain(id),
     ])
       expect(await errorOf(call)).toMatchObject({ code: "not_found" });
-    expect(() => engine.job(id).result({ within: loose("5 min") })).toThrow(
-      expect.objectContaining({ code: "invalid_duration", field: "within" }),
-    );
-    expect(() => engine.close({ drain: loose(5) })).toThrow(
-      expect.objectContaining({ code: "invalid_duration", field: "close.drain" }),
-    );
+    const refusals = [
+      [engine.job(id).result({ within: loose("5 min") }), "invalid_duration", "result.within"],
+      [engine.job(id).result(loose({ withn: "5m" })), "unknown_option", "result.withn"],
+      [engine.close({ drain: loose(5) }), "invalid_duration", "close.drain"],
+      [engine.close(loose({ drian: "5s" })), "unknown_option", "close.drian"],
+    ] as const;
+    for (const [call, code, field] of refusals) expect(await errorOf(call)).toMatchObject({ code, field });
+    expect(() => engine.on(loose("job.complete"), () => {})).toThrow(/on: "job.complete".*job\.completed/);
+    expect(() => engine.on("job.completed", loose("print"))).toThrow(/on\(job.completed\): "print"/);
   });
 });

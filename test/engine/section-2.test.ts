@@ -1,7 +1,27 @@
 import { describe, expect, it } from "vitest";
-import { constant, type Middleware, processor, type RungOptions, TimeoutError } from "../../src/index.ts";
+import {
+  constant,
+  type Middleware,
+  processor,
+  type RungOptions,
+  type StopError,
+  TimeoutError,
+  type TimeoutOptions,
+  type Worker,
+} from "../../src/index.ts";
 import { createSimSystem } from "../../src/testing/index.ts";
-import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, shared, storeOn } from "./stage.ts";
+import {
+  deaf,
+  type Handle,
+  jobOf,
+  jobWith,
+  obedient,
+  openPair,
+  openStage,
+  START,
+  shared,
+  storeOn,
+} from "./stage.ts";
 
 const WRITTEN = ["enqueue", "definition", "queue", "engine"] as const;
 type Rung = (typeof WRITTEN)[number];
@@ -239,6 +259,36 @@ describe("2 middleware", () => {
     const row = await stage.load(job);
     expect([row.state, row.errors?.[0]?.type]).toEqual(["retryable", "timeout"]);
   });
+
+  it.each([
+    ["a stall", { heartbeat: "5s" }, async () => {}, "stalled", 5_000],
+    ["a cancel, after its grace", { grace: "2s" }, (job) => job.cancel(), "cancelled", 2_000],
+    [
+      "a shutdown, after its grace",
+      { grace: "2s" },
+      (_job, worker) => void worker.close(),
+      "shutdown",
+      2_000,
+    ],
+  ] as [string, TimeoutOptions, (job: Handle, worker: Worker) => unknown, string, number][])(
+    "2 a deaf handler ended by %s holds no middleware back",
+    async (_name, timeouts, act, kind, after) => {
+      const stage = await openStage();
+      const seen: unknown[] = [];
+      const { definition, processors } = jobWith(deaf, { timeouts, retry: { attempts: 1 } });
+      const spy: Middleware = async (_context, next) =>
+        next().catch((error) => {
+          seen.push([(error as StopError).kind, stage.now() - START]);
+          throw error;
+        });
+      const worker = stage.work(processors, { middleware: [spy], drain: "0s" });
+      const job = await stage.engine.enqueue(definition);
+      await stage.settle();
+      await act(job, worker);
+      await stage.advance("10s");
+      expect(seen).toEqual([[kind, after]]);
+    },
+  );
 
   it("2 what the handler threw after our signal is the cause of the TimeoutError", async () => {
     const stage = await openStage();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Discard, LATENESS_BOUNDS, processor, type RungOptions } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createSimSystem, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
 import {
   deaf,
@@ -244,7 +245,7 @@ describe("3.10 one clock", () => {
     const inner = storeOn(system);
     const store = { ...inner, clock: async () => (await inner.clock()) - stepped };
     const { Engine } = await import("../../src/engine/engine.ts");
-    const engine = await Engine.open({ system, store });
+    const engine = await Engine.open({ system, store, logger: silentLogger });
     const seen: number[] = [];
     for (let nth = 0; nth < 200; nth++) {
       if (nth === 50) stepped = 10_000;
@@ -252,22 +253,23 @@ describe("3.10 one clock", () => {
       seen.push(engine.now());
     }
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
-    expect(seen.at(-1)).toBe(START + 190_000);
+    // It has come within a second of the store, and creeps the rest of the way: 70 ms in the 140 s since it knows.
+    expect(seen.at(-1)).toBe(START + 190_930);
     await engine.close();
   });
 
-  it("3.10 the store's clock is read again every 30 s, and its drift followed", async () => {
+  it("3.10 the store's clock is read again every 30 s, and followed to within a second", async () => {
     const system = createSimSystem({ seed: 1, startAt: START });
     let drift = 0;
     const inner = storeOn(system);
     const store = { ...inner, clock: async () => (await inner.clock()) + drift };
     const { Engine } = await import("../../src/engine/engine.ts");
-    const engine = await Engine.open({ system, store });
+    const engine = await Engine.open({ system, store, logger: silentLogger });
     drift = 5_000;
     await system.advance(29_999);
     expect(engine.now()).toBe(START + 29_999);
     await system.advance(2);
-    expect(engine.now()).toBe(START + 35_001);
+    expect(engine.now()).toBe(START + 34_001);
     await engine.close();
   });
 });

@@ -14,6 +14,7 @@ import {
   type RungOptions,
   type WorkOptions,
 } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import {
@@ -133,7 +134,7 @@ export async function openUnsure(delay: number): Promise<{ engine: Engine; syste
   const system = createSimSystem({ seed: 5, startAt: START });
   const store = storeOn(system);
   const clock = () => sleepOn(system, delay).then(() => store.clock());
-  const opening = Engine.open({ system, store: { ...store, clock } });
+  const opening = Engine.open({ system, store: { ...store, clock }, logger: silentLogger });
   await system.advance(10 * delay);
   const engine = await opening;
   onTestFinished(async () => {

@@ -16,12 +16,15 @@ function fakeSandbox(definition: ReturnType<typeof jobOf>) {
       throw new Error("the handler runs in its sandbox");
     },
     sandbox: () => ({
+      admits: () => true,
+      dismiss() {},
       run(call) {
         calls.push(call);
         return {
           result: deaf(),
           abort() {},
           deadline() {},
+          condemn: async () => {},
           where: () => "at spin (work.ts:1:1)",
           kill: async () => {
             state.kills += 1;

@@ -13,6 +13,8 @@ export interface Seen {
   readonly errors: readonly ErrorRecord[];
   /** When the worker that holds the job last beat, as far as the store knows. */
   readonly seenAt: number;
+  /** When a call of the claim's holder to the store last had trouble. */
+  readonly troubledAt: number;
 }
 
 /** A rule answers what is wrong, or nothing. */
@@ -105,6 +107,19 @@ const attempts: Rule = ({ change, job }) => {
   if (after.state === "retryable" && after.attempt >= limit)
     return `a retry was scheduled after attempt ${after.attempt} of ${limit}`;
   return undefined;
+};
+
+/** `wait` ends with the first start (SEMANTICS 1): a handler that was entered in time cannot have come too late. */
+const noLateTtl: Rule = ({ errors, claim, change, troubledAt, now }) => {
+  const run = claim?.run;
+  if (!run || !errors.some(({ type }) => type === "enqueue_ttl_expired")) return undefined;
+  // Of a process that died, stood still or could not reach the store, nobody can know that it had entered the handler.
+  const isWell =
+    !claim.by.isDead && troubledAt < run.enteredAt && claim.by.pausedWithin(run.enteredAt, now) === 0;
+  const { waitAt = null } = change.before ?? {};
+  return isWell && waitAt !== null && run.enteredAt < waitAt
+    ? `expired although its handler was entered ${(waitAt - run.enteredAt).toFixed(1)} ms before waitAt`
+    : undefined;
 };
 
 /** The engine takes the lower bound of what time it is, so nothing it writes can lie in the future. */
@@ -219,13 +234,14 @@ const policy: Rule = ({ change, job, errors }) => {
 const earnedResult: Rule = ({ change, job, claim }) => {
   if (change.after.state !== "completed" || !settles(change)) return undefined;
   const run = claim?.run;
-  if (!run?.hasReturned || run.endedAt === undefined)
+  if (!claim || !run?.hasReturned || run.endedAt === undefined)
     return "completed, but no handler had returned under this claim";
   const { attempt, grace } = job.expected;
   if (job.isExtended || attempt == null || grace == null || run.claim.by.mayLag(run.enteredAt))
     return undefined;
   const late = run.endedAt - run.enteredAt - attempt - grace;
-  return late > START_SLACK
+  // A process that could not read the store's clock any faster is late by as much, and never early.
+  return late > START_SLACK + claim.by.clockDoubt
     ? `a result was accepted ${late.toFixed(2)} ms after the hard deadline`
     : undefined;
 };
@@ -259,6 +275,7 @@ export const CHANGE_RULES: readonly { readonly name: string; readonly check: Rul
   { name: "attempts never over the limit", check: attempts },
   { name: "nothing is written into the future", check: noFuture },
   { name: "nothing fires early", check: notEarly },
+  { name: "a job that has begun never expires as one that has not", check: noLateTtl },
   { name: "the retry policy decides", check: policy },
   { name: "no result without a handler, none after the hard deadline", check: earnedResult },
   { name: "budgets are fixed at enqueue", check: budgets },

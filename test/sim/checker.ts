@@ -61,7 +61,8 @@ export class Checker implements StoreObserver, ReplyObserver {
     const errors =
       after.errors === before?.errors ? [] : (after.errors ?? []).filter((error) => !known.includes(error));
     const seenAt = this.#workerSeenAt.get(before?.worker ?? "") ?? 0;
-    const seen: Seen = { change, job, now, claim, errors, seenAt };
+    const troubledAt = claim ? this.#options.troubledAt(claim.by) : 0;
+    const seen: Seen = { change, job, now, claim, errors, seenAt, troubledAt };
     for (const { name, check } of CHANGE_RULES) {
       const problem = check(seen);
       if (problem) this.report(name, `job ${short(after.id)}: ${problem}`);

@@ -140,7 +140,7 @@ export class Network {
   }
 
   #trouble(machine: Machine, call: StoreCall, what: string): void {
-    this.troubledAt.set(machine, this.#scheduler.now);
+    this.#troubled(machine, this.#scheduler.now);
     this.#trace.add(machine.name, `${call} ${what}`);
   }
 
@@ -149,8 +149,13 @@ export class Network {
     const delay = this.#dice.between(20, LONGEST_DELAY);
     this.#trouble(machine, call, `slow by ${delay} ms`);
     // It is in trouble for as long as the message travels, not only when it sets out.
-    this.troubledAt.set(machine, this.#scheduler.now + delay);
+    this.#troubled(machine, this.#scheduler.now + delay);
     return delay;
+  }
+
+  /** A message that still travels is not forgotten over a later one that was lost at once. */
+  #troubled(machine: Machine, at: number): void {
+    this.troubledAt.set(machine, Math.max(at, this.troubledAt.get(machine) ?? 0));
   }
 
   #hint(machine: Machine, hint: Hint, onHint: (hint: Hint) => void): void {

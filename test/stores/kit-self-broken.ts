@@ -1,4 +1,12 @@
-import type { CommitOptions, Effect, JobStore, Outcome, Store, Unit } from "../../src/ports/store.ts";
+import type {
+  CommitOptions,
+  Effect,
+  JobStore,
+  Outcome,
+  RecordKey,
+  Store,
+  Unit,
+} from "../../src/ports/store.ts";
 
 type Changes = Partial<Omit<Store, "jobs">> & { jobs?: Partial<JobStore> };
 
@@ -38,6 +46,34 @@ function claimThen(
 
 function effectsOf(unit: Unit): readonly Effect[] {
   return unit.effects ?? [];
+}
+
+/** Shows versions less what they were when their record began, and takes them so in guards. */
+function countFromOne(store: Store): Changes {
+  const began = new Map<string, number>();
+  const name = (key: RecordKey) => JSON.stringify(key);
+  const load = async (keys: readonly RecordKey[]) =>
+    (await store.records.load(keys)).map(
+      (row) => row && { ...row, version: row.version - (began.get(name(row.key)) ?? 0) },
+    );
+  return {
+    records: { ...store.records, load },
+    async commit(units, options) {
+      const outcomes: Outcome[] = [];
+      for (const unit of units) {
+        const keys = effectsOf(unit).flatMap((effect) => ("put" in effect ? [effect.put] : []));
+        const before = await store.records.load(keys);
+        const when = (unit.when ?? []).map(({ record, version }) => ({
+          record,
+          version: version === 0 ? 0 : version + (began.get(name(record)) ?? 0),
+        }));
+        outcomes.push(...(await store.commit([{ ...unit, when }], options)));
+        for (const [index, row] of (await store.records.load(keys)).entries())
+          if (row && !before[index]) began.set(name(row.key), row.version - 1);
+      }
+      return outcomes;
+    },
+  };
 }
 
 export const BROKEN_STORES = {
@@ -169,6 +205,10 @@ export const BROKEN_STORES = {
       ["fencing", "a log line"],
       ["crash points", "does nothing twice"],
     ],
+  },
+  "counts the versions of a new record from 1 again": {
+    change: countFromOne,
+    foundBy: [["records and guards", "never comes back"]],
   },
   "refuses all units with one": {
     change: (store) => ({

@@ -153,6 +153,38 @@ describe("a caller's pool", () => {
     await pool.end();
   });
 
+  it("never has to send more than some megabytes in one statement", async () => {
+    const pool = new pg.Pool({ connectionString: database.url, max: 8 });
+    let largest = 0;
+    const measuring = {
+      async connect() {
+        const client = await pool.connect();
+        const query = client.query.bind(client) as (config: { values?: unknown[] }) => Promise<never>;
+        return Object.assign(client, {
+          query(config: { values?: unknown[] }) {
+            const size = (config.values ?? []).reduce((sum: number, value) => sum + String(value).length, 0);
+            largest = Math.max(largest, size);
+            return query(config);
+          },
+        });
+      },
+    };
+    const store = await open({ connection: measuring as never });
+    const jobs = Array.from({ length: 12 }, () => ({ ...newJob(), payload: `"${"x".repeat(1_000_000)}"` }));
+    // Jobs off one stencil and others go by different statements.
+    const others = jobs.map((job) => ({ ...job, id: nextId(), fresh: false }));
+    expect(await store.jobs.enqueue([...jobs, ...others], { now })).toEqual(
+      [...jobs, ...others].map(() => "created"),
+    );
+    const documents = { progress: `"${"y".repeat(1_000_000)}"` };
+    const units = jobs.map(({ id }) => ({ job: { id, fence: 0, documents } }));
+    expect(await store.commit(units, { now })).toEqual(units.map(() => ({ ok: true })));
+    expect(largest).toBeGreaterThan(2_000_000);
+    expect(largest).toBeLessThan(5_000_000);
+    await store.close();
+    await pool.end();
+  });
+
   it("is refused when it is too small for the store", async () => {
     const pool = new pg.Pool({ connectionString: database.url, max: 2 });
     await expect(open({ connection: pool })).rejects.toMatchObject({ code: "invalid_option" });

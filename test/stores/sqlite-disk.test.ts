@@ -6,6 +6,7 @@ import { createIdSource } from "../../src/core/ids.ts";
 import { realSystem } from "../../src/engine/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { productionSystem } from "../support/system.ts";
 
 type Sync = (error: Error | null) => void;
 
@@ -37,7 +38,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 function open() {
   disk.waiting = undefined;
   opened += 1;
-  return openSqliteStore({ path: join(folder, `${opened}.db`), system: realSystem });
+  return openSqliteStore({ path: join(folder, `${opened}.db`), system: productionSystem });
 }
 
 /** Long enough for everything that does not wait for the disk. */

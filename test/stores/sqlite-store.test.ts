@@ -11,6 +11,7 @@ import type { System } from "../../src/ports/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import * as statements from "../../src/stores/sqlite/statements.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { productionSystem } from "../support/system.ts";
 
 const NOW = 1_800_000_000_000;
 const nextId = createIdSource(() => NOW, realSystem.fill);
@@ -31,7 +32,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function open(at = path, system: System = realSystem): Promise<Store> {
+async function open(at = path, system: System = productionSystem): Promise<Store> {
   const store = await openSqliteStore({ path: at, system });
   stores.push(store);
   return store;
@@ -48,7 +49,7 @@ function jobs(count: number): NewJob[] {
 }
 
 /** A system in which the patience of seconds is over within milliseconds. */
-const hasty: System = { ...realSystem, monotonic: () => realSystem.monotonic() * 100 };
+const hasty: System = { ...productionSystem, monotonic: () => realSystem.monotonic() * 100 };
 
 describe("opening a SQLite file", () => {
   it("creates a file that only its owner can read, and the files beside it", async () => {
@@ -274,6 +275,39 @@ describe("the SQLite store in its thread", () => {
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 
+  it("lets others have a turn after each megabyte, whatever it does with large jobs", async () => {
+    const store = await open();
+    const turnsOf = async <Result>(work: () => Promise<Result>): Promise<[number, Result]> => {
+      let turns = 0;
+      let isDone = false;
+      const count = () => {
+        turns += 1;
+        if (!isDone) setImmediate(count);
+      };
+      setImmediate(count);
+      const result = await work();
+      isDone = true;
+      return [turns, result];
+    };
+    const payload = `"${"x".repeat(400_000)}"`;
+    const large = Array.from({ length: 10 }, () => sketchJob({ payload, dueAt: NOW + 1 }, NOW, nextId));
+    const ids = large.map(({ id }) => id);
+    const [enqueueTurns] = await turnsOf(() => store.jobs.enqueue(large, { now: NOW }));
+    const [sweepTurns] = await turnsOf(() =>
+      store.jobs.sweep({ now: NOW + 1, limit: 100, holdUntil: NOW + 2 }),
+    );
+    const claim = { queue: "default", limit: 10, now: NOW + 1, lease: 1, salt: 1, worker: "worker", from: 0 };
+    const [claimTurns, rows] = await turnsOf(() => store.jobs.claim(claim));
+    expect(rows.map(({ id }) => id)).toEqual(ids);
+    const [loadTurns] = await turnsOf(() => store.jobs.load(ids));
+    const units = rows.map(({ id, fence }) => ({ job: { id, fence, drop: true as const } }));
+    const [commitTurns, outcomes] = await turnsOf(() => store.commit(units, { now: NOW }));
+    expect(outcomes).toEqual(units.map(() => ({ ok: true })));
+    // Two or three of them make a megabyte.
+    for (const turns of [enqueueTurns, sweepTurns, claimTurns, loadTurns, commitTurns])
+      expect(turns).toBeGreaterThanOrEqual(4);
+  });
+
   it("waits for a transaction of the same process without standing in its way", async () => {
     const store = await open();
     const handle = rawHandle();
@@ -295,9 +329,11 @@ describe("the SQLite store in its thread", () => {
     await open();
     const handle = rawHandle();
     const { CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE } = statements;
-    const { PROMOTE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT, PRUNE, PRUNE_EVENTS, READ_HINTS } = statements;
-    const daily = [CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE, PROMOTE, HOLD_DUE_JOBS];
-    for (const text of [...daily, HOLD_DUE_RECORDS, ADMIT, PRUNE, PRUNE_EVENTS, READ_HINTS]) {
+    const { PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT } = statements;
+    const { PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS } = statements;
+    const claiming = [CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE];
+    const sweeping = [PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT];
+    for (const text of [...claiming, ...sweeping, PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS]) {
       const none = Array.from(text.matchAll(/\?/g), () => null);
       const plan = handle.prepare(`explain query plan ${text}`).all(none) as { detail: string }[];
       const walks = plan.filter(({ detail }) =>

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { realSystem } from "../../src/engine/system.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { compareStores } from "../../src/testing/compare-stores.ts";
 import { storeConformance } from "../../src/testing/index.ts";
+import { productionSystem } from "../support/system.ts";
 
 const SEEDS = 30;
 const STEPS = 200;
@@ -30,7 +30,7 @@ storeConformance({
   runner: { describe, it },
   async open() {
     const path = freshPath();
-    const open = () => openSqliteStore({ path, system: realSystem });
+    const open = () => openSqliteStore({ path, system: productionSystem });
     return { store: await open(), another: open, reopen: open };
   },
 });
@@ -43,8 +43,8 @@ describe("the sqlite store beside the memory store", () => {
         seed,
         steps: STEPS,
         model: async () => createMemoryStore({ clock: () => 0 }),
-        subject: () => openSqliteStore({ path: freshPath(), system: realSystem }),
+        subject: () => openSqliteStore({ path: freshPath(), system: productionSystem }),
       });
     }
-  }, 120_000);
+  }, 300_000);
 });

@@ -173,9 +173,10 @@ describe("5.3 extend", () => {
   it("5.3 a new heartbeat counts from now", () => {
     const decision = judge(running(said), { type: "extend", heartbeat: 90_000 }, at("10s"));
     expect(decision.image).toMatchObject({ stallAt: at("100s"), heartbeat: 90_000, softAt: at("30s") });
-    // Where the worker beats for the attempt it goes on doing so: the handler never promised to.
-    const beating = judge(running(), { type: "extend", heartbeat: 5_000 }, at("10s"));
-    expect([beating.image.stallAt, beating.image.heartbeat]).toEqual([null, 5_000]);
+    // Once it is named, the handler has to keep it (3.6), also where the worker has beaten for the attempt so far.
+    const named = judge(running(), { type: "extend", heartbeat: 5_000 }, at("10s"));
+    expect([named.image.stallAt, named.image.heartbeat]).toEqual([at("15s"), 5_000]);
+    expect(named.documents?.policy?.beats).toBe("handler");
     const none = judge(running(said), { type: "extend", heartbeat: null }, at("10s"));
     expect([none.image.stallAt, none.image.heartbeat]).toEqual([null, null]);
   });

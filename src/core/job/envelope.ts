@@ -12,7 +12,15 @@ import {
 } from "../time.ts";
 import { waitingWake } from "./deadlines.ts";
 import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./definition.ts";
-import { type JobId, type JobImage, type JobOptions, type JobRow, type Rung, rankOf } from "./job.ts";
+import {
+  type Fence,
+  type JobId,
+  type JobImage,
+  type JobOptions,
+  type JobRow,
+  type Rung,
+  rankOf,
+} from "./job.ts";
 import {
   parseRung,
   type RungOptions,
@@ -56,6 +64,11 @@ export interface NewJob {
   readonly id: JobId;
   /** The id was made here, so no store has to look whether it is known. */
   readonly fresh: boolean;
+  /**
+   * The fence it begins with, below the first claim's; 0 if left out. An id that may have been used before begins with
+   * random bits, so that what was decided on a job that is gone never writes the one that came after it.
+   */
+  readonly fence?: Fence;
   readonly queue: string;
   readonly type: string;
   readonly priority: number;
@@ -85,7 +98,7 @@ export interface EnqueueContext {
   readonly wire?: JobOptions["wire"] | undefined;
 }
 
-const KEYS = [
+export const ENQUEUE_KEYS = [
   "id",
   "queue",
   "priority",
@@ -111,15 +124,42 @@ export interface Stencil {
   readonly options: JobOptions | null;
 }
 
-/** Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). */
+/** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
+const lastStencils = new WeakMap<
+  object,
+  { readonly queueRung: Rung | undefined; readonly engineRung: Rung | undefined; readonly stencil: Stencil }
+>();
+
+/**
+ * Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). Many jobs of one definition are
+ * enqueued within a millisecond, and those that say nothing more share a stencil: it would come out the same, and
+ * stores write jobs off one stencil together.
+ */
 export function prepareStencil<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   options: EnqueueOptions | undefined,
   context: EnqueueContext,
 ): Stencil {
   assertDefinition(definition, "definition");
-  const said = options ?? {};
-  refuseUnknownKeys(said, "options", KEYS);
+  const { parent, isPending, visibility, wire, engineRung } = context;
+  if (options !== undefined || parent || isPending || visibility !== undefined || wire)
+    return newStencil(definition, options ?? {}, context);
+  const queueRung = context.queueRung?.(definition.queue);
+  const last = lastStencils.get(definition);
+  const isSame =
+    last?.stencil.createdAt === context.now && last.queueRung === queueRung && last.engineRung === engineRung;
+  if (isSame) return last.stencil;
+  const stencil = newStencil(definition, {}, context);
+  lastStencils.set(definition, { queueRung, engineRung, stencil });
+  return stencil;
+}
+
+function newStencil<Input>(
+  definition: JobDefinition<Input, unknown, unknown>,
+  said: EnqueueOptions,
+  context: EnqueueContext,
+): Stencil {
+  refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
   }
@@ -312,7 +352,7 @@ export function newRow(job: NewJob): JobRow {
     queue: job.queue,
     type: job.type,
     priority: job.priority,
-    fence: 0,
+    fence: job.fence ?? 0,
     rev: 0,
     createdAt: job.createdAt,
     claimedAt: null,

@@ -80,7 +80,7 @@ describe("2 explain", () => {
       "grace (2m) is longer than heartbeat",
     );
     const endless = { timeouts: { attempt: "none", heartbeat: "none" } } as const;
-    expect(warnings({ rung: endless })).toContain("neither attempt nor heartbeat");
+    expect(warnings({ rung: endless })).toContain("nothing limits an attempt");
     expect(warnings({ rung: { timeouts: { heartbeat: "5s" } } })).toContain("must call beat()");
   });
 
@@ -88,6 +88,9 @@ describe("2 explain", () => {
     const text = explainJob(running(SAID), RUNGS, at("1s")).toString();
     expect(text).toContain("Policies were fixed at the first start.");
     expect(text).toMatch(/^attempt +2m +by enqueue \(definition said 60s, built-in said 30m\)$/m);
+    expect(text).toMatch(/^backoff +exponential from 1s, x2, at most 5m, jitter +by built-in$/m);
+    expect(text).toMatch(/^except +nothing +by built-in$/m);
     expect(text).toMatch(/^wait +never$/m);
+    expect(text).toMatch(/^stall +once its worker has been silent for the heartbeat$/m);
   });
 });

@@ -1,6 +1,6 @@
 import { formatDuration, type Instant } from "../time.ts";
 import { attemptLimits } from "./deadlines.ts";
-import { dueAtOf, type JobRow, type PolicyField, type RungName } from "./job.ts";
+import { type Backoff, dueAtOf, type JobRow, type PolicyField, type RungName } from "./job.ts";
 import {
   type Resolved,
   type ResolvedFields,
@@ -9,7 +9,7 @@ import {
   resolveFields,
   resolvePolicy,
 } from "./policy.ts";
-import { backoffDelay } from "./retry.ts";
+import { backoffDelay, describeBackoff } from "./retry.ts";
 
 export interface ExplainedField {
   readonly field: PolicyField | "wait" | "total";
@@ -123,6 +123,8 @@ const DURATIONS: ReadonlySet<string> = new Set(["attempt", "grace", "heartbeat",
 function showValue(field: PolicyField, value: unknown): string {
   if (field === "grace" && value === null) return "unbounded";
   if (DURATIONS.has(field)) return duration(value as number | null);
+  if (field === "backoff") return describeBackoff(value as Backoff);
+  if (field === "except") return (value as readonly string[]).join(", ") || "nothing";
   return typeof value === "string" || typeof value === "number" ? String(value) : JSON.stringify(value);
 }
 
@@ -153,8 +155,10 @@ function warn(
       `grace (${formatDuration(policy.grace)}) is longer than heartbeat (${formatDuration(policy.heartbeat)}): a handler that goes silent in its grace is ended by the stall`,
     );
   }
-  if (policy.heartbeat === null && policy.attempt === null)
-    warnings.push("neither attempt nor heartbeat limits an attempt: one that hangs holds its slot for ever");
+  if (policy.heartbeat === null && (policy.attempt === null || policy.grace === null) && total === null)
+    warnings.push(
+      "nothing limits an attempt: one that hangs holds its slot for ever, and one whose process dies stays active until it is cancelled",
+    );
   if (resolved.heartbeat.rung !== "built-in" && policy.beats === "handler" && policy.heartbeat !== null) {
     warnings.push(
       `heartbeat is named (${resolved.heartbeat.rung}): the handler itself must call beat(), progress() or checkpoint() every ${formatDuration(policy.heartbeat)}`,
@@ -171,12 +175,16 @@ function print(
   fixed: boolean,
   warnings: readonly string[],
 ): string {
+  const width = Math.max(13, ...fields.map(({ value }) => value.length));
   const rows = fields.map(({ field, value, rung, lost }) => {
     const others = lost.map((other) => `${other.rung} said ${other.value}`).join(", ");
-    return `${field.padEnd(12)}${value.padEnd(14)}by ${rung}${others ? ` (${others})` : ""}`;
+    return `${field.padEnd(12)}${value.padEnd(width)} by ${rung}${others ? ` (${others})` : ""}`;
   });
+  const isBeaten = fields.some(({ field, value }) => field === "heartbeat" && value !== "none");
+  const never = (name: string) =>
+    name === "stall" && isBeaten ? "once its worker has been silent for the heartbeat" : "never";
   const times = Object.entries(instants).map(
-    ([name, at]) => `${name.padEnd(12)}${at === null ? "never" : new Date(at).toISOString()}`,
+    ([name, at]) => `${name.padEnd(12)}${at === null ? never(name) : new Date(at).toISOString()}`,
   );
   const state = fixed
     ? "Policies were fixed at the first start."

@@ -86,7 +86,8 @@ function extendedPolicy(policy: Policy, event: Extension): Policy {
   return {
     ...policy,
     ...(event.attempt !== undefined && { attempt: event.attempt }),
-    ...(event.heartbeat !== undefined && { heartbeat: event.heartbeat }),
+    // A heartbeat that somebody names is the handler's to keep (SEMANTICS 3.6), here as in a definition.
+    ...(event.heartbeat !== undefined && { heartbeat: event.heartbeat, beats: "handler" as const }),
     rungs: {
       ...policy.rungs,
       ...(event.attempt !== undefined && { attempt: "enqueue" as const }),

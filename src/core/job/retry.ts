@@ -88,6 +88,20 @@ function atLeastOne(value: number, field: string): number {
   return value;
 }
 
+/** A backoff in words, for `explain()`. */
+export function describeBackoff(backoff: Backoff): string {
+  const { kind, max, jitter } = backoff;
+  const start =
+    kind === "delays" ? backoff.delays.map(formatDelay).join(", ") : `from ${formatDelay(backoff.first)}`;
+  const growth =
+    kind === "exponential" ? `, x${backoff.factor}` : kind === "polynomial" ? `, power ${backoff.power}` : "";
+  return `${kind} ${start}${growth}, at most ${formatDelay(max)}${jitter ? ", jitter" : ""}`;
+}
+
+function formatDelay(delay: number): string {
+  return delay === 0 ? "0s" : formatDuration(delay);
+}
+
 /** Milliseconds before retry number `retry` (1 is the first); capped, then spread by jitter, then capped again. */
 export function backoffDelay(backoff: Backoff, retry: number, random: Random): number {
   const capped = Math.min(plainDelay(backoff, retry), backoff.max);

@@ -18,26 +18,29 @@ import { retentionOf } from "./policy.ts";
 import { backoffDelay, isExcepted } from "./retry.ts";
 
 /** Lifecycle events in Open Job Spec's own names; they are emitted after the commit they tell of (SEMANTICS 3.12). */
-export type LifecycleEventName =
-  | "job.enqueued"
-  | "job.scheduled"
-  | "job.started"
-  | "job.completed"
-  | "job.timeout"
-  | "job.total_timeout"
-  | "job.stalled"
-  | "job.visibility_timeout"
-  | "job.ttl_expired"
-  | "job.expired"
-  | "job.failed"
-  | "job.retrying"
-  | "job.discarded"
-  | "job.cancelled"
-  | "job.released"
-  | "job.snoozed"
-  | "job.struck"
-  | "job.extended"
-  | "job.retried";
+export const LIFECYCLE_EVENTS = [
+  "job.enqueued",
+  "job.scheduled",
+  "job.started",
+  "job.completed",
+  "job.timeout",
+  "job.total_timeout",
+  "job.stalled",
+  "job.visibility_timeout",
+  "job.ttl_expired",
+  "job.expired",
+  "job.failed",
+  "job.retrying",
+  "job.discarded",
+  "job.cancelled",
+  "job.released",
+  "job.snoozed",
+  "job.struck",
+  "job.extended",
+  "job.retried",
+] as const;
+
+export type LifecycleEventName = (typeof LIFECYCLE_EVENTS)[number];
 
 export interface LifecycleEvent {
   readonly name: LifecycleEventName;

@@ -57,7 +57,7 @@ export class BeatLoop {
     const sent = attempts.map((attempt) => {
       const { row } = attempt;
       // Before the start is marked the row holds the claim's lease, which a long heartbeat must not stretch.
-      const unsentStallAt = attempt.mark === "written" ? attempt.unsentStallAt : undefined;
+      const unsentStallAt = attempt.mark.isWritten ? attempt.unsentStallAt : undefined;
       if (unsentStallAt !== undefined) attempt.unsentStallAt = undefined;
       // Two revisions are fine while our own start mark is on its way: the one before it and the one after.
       return {

@@ -1,9 +1,10 @@
 import { isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
 import type { JobDocuments, JobId, JobOptions, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { progressText } from "../../core/job/progress.ts";
 import { rereadImage } from "../../core/job/verdict.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
-import { type LogLine, progressText } from "../draft.ts";
+import type { LogLine } from "../draft.ts";
 import type { Parts } from "../parts.ts";
 import type { RemoteBeats } from "./beats.ts";
 import type { Commits } from "./commits.ts";
@@ -55,7 +56,7 @@ export class RemoteNotes {
     const { bus, clock, documentLimit } = this.#parts;
     return this.#write(id, sender, (row) => {
       const before = progressOf(row)?.value ?? 0;
-      const progress = progressText(Math.max(before, fraction), note, documentLimit);
+      const progress = progressText(Math.min(1, Math.max(before, fraction)), note, documentLimit);
       return {
         documents: { progress },
         told: () => {

@@ -56,7 +56,8 @@ function writeJob(jobs: JobTable, entry: JobEntry, write: JobWrite, hints: HintB
   if (write.drop) jobs.delete(entry);
   else if (write.image) jobs.write(entry, writtenRow(before, write, before.rev + 1));
   else jobs.amend(entry, writtenRow(before, write, before.rev));
-  if (before.state === "active" && (write.nextFence ?? before.fence) !== before.fence) hints.lost(before.id);
+  const isVoided = (write.nextFence ?? before.fence) !== before.fence;
+  if (before.state === "active" && (isVoided || write.tell)) hints.lost(before.id);
   if (isTerminal(state) && !isTerminal(before.state)) hints.settled(before.id);
   if (state === "available" && before.state !== "available") hints.ready(before.queue);
 }

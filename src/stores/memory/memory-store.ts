@@ -1,4 +1,4 @@
-import { CurfewError, refuse } from "../../core/errors.ts";
+import { CurfewError } from "../../core/errors.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -12,6 +12,7 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
+import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
 import { commitUnit, enqueueJob, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
@@ -40,7 +41,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
     },
     async commit(units, { now }) {
       assertOpen();
-      checkBatch(units, "units");
+      checkUnits(units);
       const hints = new HintBatch();
       const outcomes = units.map((unit) => commitUnit(tables, unit, now, hints));
       listeners.tell(hints);
@@ -62,7 +63,7 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
   return {
     async enqueue(newJobs, _options) {
       assertOpen();
-      checkBatch(newJobs, "jobs");
+      checkJobs(newJobs);
       const hints = new HintBatch();
       const answers = newJobs.map((job) => enqueueJob(jobs, job, hints));
       listeners.tell(hints);
@@ -167,16 +168,4 @@ function sweep({ jobs, records }: Tables, request: SweepRequest, listeners: List
     records: records.hold(now, limit, holdUntil),
     nextWakeAt: earlier(jobs.nextWakeAt, records.nextWakeAt),
   };
-}
-
-function checkBatch(items: readonly unknown[], field: string): void {
-  if (items.length > BATCH_LIMIT) {
-    throw refuse("invalid_limit", field, `${items.length} items`, `bring at most ${BATCH_LIMIT} in one call`);
-  }
-}
-
-function checkLimit(limit: number, most = Number.MAX_SAFE_INTEGER): void {
-  if (!Number.isInteger(limit) || limit < 1 || limit > most) {
-    throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${most}`);
-  }
 }

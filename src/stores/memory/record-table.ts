@@ -17,6 +17,8 @@ interface KindIndex {
 export class RecordTable {
   readonly #kinds = new Map<string, KindIndex>();
   readonly #wakeable = new DueHeap<RecordEntry>();
+  /** No record that was deleted had a version above this, so one that is put anew begins beyond all that it ever had. */
+  #floor = 0;
 
   get nextWakeAt(): Instant | null {
     return this.#wakeable.nextAt;
@@ -29,7 +31,8 @@ export class RecordTable {
   put([kind, key]: RecordKey, body: Json, wakeAt: Instant | null): void {
     const index = this.#kindOf(kind);
     let entry = index.byKey.get(key);
-    const row: RecordRow = { key: [kind, key], version: (entry?.row.version ?? 0) + 1, wakeAt, body };
+    const version = (entry?.row.version ?? this.#floor) + 1;
+    const row: RecordRow = { key: [kind, key], version, wakeAt, body };
     if (!entry) {
       entry = { row, slot: -1 };
       index.byKey.set(key, entry);
@@ -42,6 +45,7 @@ export class RecordTable {
     const index = this.#kinds.get(kind);
     const entry = index?.byKey.get(key);
     if (!index || !entry) return;
+    this.#floor = Math.max(this.#floor, entry.row.version);
     if (entry.slot >= 0) this.#wakeable.remove(entry);
     index.byKey.delete(key);
     index.sorted.remove(entry);

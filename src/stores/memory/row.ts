@@ -15,7 +15,7 @@ export function newRow(job: NewJob): JobRow {
     queue: job.queue,
     type: job.type,
     priority: job.priority,
-    fence: 0,
+    fence: job.fence ?? 0,
     rev: 0,
     createdAt: job.createdAt,
     claimedAt: null,

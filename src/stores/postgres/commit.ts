@@ -2,8 +2,9 @@ import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, JobWrite, Outcome, RecordKey, Unit } from "../../ports/store.ts";
-import { idArray, numberArray, textArray } from "./array-literal.ts";
-import { type LaneGroup, type Runner, type Session, withRepeats } from "./connection.ts";
+import { textOfUnit } from "../sql/batches.ts";
+import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
+import { type LaneGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
 import { HintBatch } from "./hints.ts";
 import {
@@ -94,14 +95,20 @@ function isSetUnit(unit: Unit): unit is SetUnit {
   );
 }
 
-/** The units from `start` on that can be written as one set: no job is written twice, or counted down and written. */
+/**
+ * The units from `start` on that can be written as one set: no job is written twice, or counted down and written, and
+ * all of it fits into a statement.
+ */
 function leadingSet(units: readonly Unit[], start: number): SetUnit[] {
   const set: SetUnit[] = [];
+  let text = 0;
   const written = new Set<JobId>();
   const counted = new Set<JobId>();
   for (let index = start; index < units.length; index++) {
     const unit = units[index] as Unit;
     if (!isSetUnit(unit) || written.has(unit.job.id) || counted.has(unit.job.id)) break;
+    text += textOfUnit(unit);
+    if (text > STATEMENT.text && set.length > 0) break;
     written.add(unit.job.id);
     const targets = (unit.effects ?? []).flatMap((effect) =>
       "countdown" in effect ? [effect.countdown] : [],
@@ -166,11 +173,11 @@ async function addNotes(session: Runner, notes: readonly Note[], now: Instant): 
   const events = notes.filter((note) => "event" in note);
   const logs = notes.filter((note) => "log" in note).filter(({ job }) => UUID.test(job));
   if (events.length > 0) {
-    await session.run(ADD_EVENTS, [now, textArray(events, ({ event }) => JSON.stringify(event))]);
+    await session.run(ADD_EVENTS, [now, jsonTexts(events, ({ event }) => JSON.stringify(event))]);
   }
   if (logs.length > 0) {
     const jobs = idArray(logs.map(({ job }) => job));
-    await session.run(ADD_LOGS, [jobs, textArray(logs, ({ log }) => JSON.stringify(log))]);
+    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log))]);
   }
 }
 

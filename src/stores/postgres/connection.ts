@@ -1,5 +1,6 @@
 import pg from "pg";
 import { CurfewError } from "../../core/errors.ts";
+import type { BatchSize } from "../sql/batches.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import type { Statement } from "./statements.ts";
 
@@ -33,6 +34,9 @@ export interface NotificationLike {
 export interface PoolLike {
   connect(): Promise<PooledClient>;
 }
+
+/** What one statement takes. A larger text costs memory on both sides several times over, and gains nothing. */
+export const STATEMENT: BatchSize = { items: 1_000, text: 4_000_000 };
 
 const CONNECT_TIMEOUT = 10_000;
 /** A server that does not answer for so long is taken for lost: no statement of the store takes even a second. */

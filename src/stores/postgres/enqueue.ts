@@ -1,22 +1,35 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { Enqueued } from "../../ports/store.ts";
+import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
-import { idArray, numberArray, textArray } from "./array-literal.ts";
-import { type LaneGroup, type Runner, sqlState, withRepeats } from "./connection.ts";
+import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
+import { type LaneGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import { HOLDERS, INSERT, INSERT_ALIKE, LOCATE, TAKE_BACK } from "./statements.ts";
 import { inWaves } from "./waves.ts";
 
 const UNIQUE_VIOLATION = "23505";
 
-/** Enqueues on the store's own lanes: jobs off one stencil by the leanest statement there is, others by the general one. */
+/** Enqueues on the store's own lanes, a statement's worth at a time. */
 export async function enqueueOn(
   lanes: LaneGroup,
   jobs: readonly NewJob[],
   hints: HintBatch,
 ): Promise<Enqueued[]> {
-  if (jobs.length === 0) return [];
+  const answers: Enqueued[] = [];
+  for (const batch of batchesOf(jobs, STATEMENT, textOfJob)) {
+    for (const answer of await enqueueBatch(lanes, batch, hints)) answers.push(answer);
+  }
+  return answers;
+}
+
+/** Jobs off one stencil go by the leanest statement there is, others by the general one. */
+async function enqueueBatch(
+  lanes: LaneGroup,
+  jobs: readonly NewJob[],
+  hints: HintBatch,
+): Promise<Enqueued[]> {
   if (areAlike(jobs)) {
     try {
       await lanes.run(INSERT_ALIKE, alikeValues(jobs));
@@ -37,12 +50,21 @@ export async function enqueueOn(
 }
 
 /** Enqueues within a transaction that somebody else ends. */
-export function enqueueWith(runner: Runner, jobs: readonly NewJob[], hints: HintBatch): Promise<Enqueued[]> {
-  return inWaves(
-    jobs,
-    ({ id }) => id,
-    (wave) => insert(runner, wave, hints, 0),
-  );
+export async function enqueueWith(
+  runner: Runner,
+  jobs: readonly NewJob[],
+  hints: HintBatch,
+): Promise<Enqueued[]> {
+  const answers: Enqueued[] = [];
+  for (const batch of batchesOf(jobs, STATEMENT, textOfJob)) {
+    const answered = await inWaves(
+      batch,
+      ({ id }) => id,
+      (wave) => insert(runner, wave, hints, 0),
+    );
+    for (const answer of answered) answers.push(answer);
+  }
+  return answers;
 }
 
 /** How often a job is tried again whose rival was gone before it could be named. */
@@ -132,7 +154,7 @@ function alikeValues(jobs: readonly NewJob[]): unknown[] {
   const { image } = first;
   return [
     idArray(jobs.map(({ id }) => id)),
-    textArray(jobs, ({ payload }) => payload),
+    jsonTexts(jobs, ({ payload }) => payload),
     image.rank,
     first.queue,
     first.type,
@@ -159,8 +181,8 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     textArray(jobs, ({ workflow }) => workflow),
     textArray(jobs, ({ gate }) => gate),
     textArray(jobs, ({ uniqueKey }) => uniqueKey),
-    textArray(jobs, ({ payload }) => payload),
-    textArray(jobs, optionsText),
+    jsonTexts(jobs, ({ payload }) => payload),
+    jsonTexts(jobs, optionsText),
     numberArray(jobs, ({ image }) => STATE_CODES[image.state]),
     numberArray(jobs, ({ image }) => WAKE_CODES[image.wake]),
     numberArray(jobs, ({ image }) => image.wakeAt),
@@ -175,6 +197,7 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     numberArray(jobs, ({ image }) => image.hardAt),
     numberArray(jobs, ({ image }) => image.stallAt),
     numberArray(jobs, ({ image }) => image.heartbeat),
+    numberArray(jobs, ({ fence }) => fence ?? 0),
     idArray(given),
   ];
 }

@@ -3,10 +3,11 @@ import { JOB_STATES, type JobState } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Inspector } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkLimit } from "../sql/limits.ts";
+import { checkLimit } from "../limits.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Runner } from "./connection.ts";
-import { DEPTH, LIST_JOBS, READ_EVENTS, READ_LOGS, type Statement } from "./statements.ts";
+import { DEPTH, LIST_JOBS, READ_EVENTS, READ_LOGS } from "./inspect-statements.ts";
+import type { Statement } from "./statements.ts";
 
 /** Only the last lines of a log are shown: a handler that logs in a loop must not fill whoever looks at it. */
 const LOG_LIMIT = 1_000;

@@ -9,7 +9,7 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
-import { checkBatch, checkLimit } from "../sql/limits.ts";
+import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
 import { decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, numberArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";
@@ -34,7 +34,7 @@ import { type Place, placeOf } from "./write-jobs.ts";
 export function createJobStore(lanes: Lanes, channel: HintChannel, transactions: Transactions): JobStore {
   return {
     async enqueue(jobs, { tx }) {
-      checkBatch(jobs, "jobs");
+      checkJobs(jobs);
       return transactions.run(
         tx,
         (session, hints) => enqueueWith(session, jobs, hints),

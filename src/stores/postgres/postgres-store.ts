@@ -1,7 +1,7 @@
 import { refuse } from "../../core/errors.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkBatch } from "../sql/limits.ts";
+import { checkUnits } from "../limits.ts";
 import { commitUnits, laneScope, transactionScope } from "./commit.ts";
 import { bindSchema, type PoolLike, poolOf } from "./connection.ts";
 import { HintChannel } from "./hints.ts";
@@ -59,7 +59,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return (await lanes.write.run(CLOCK))[0]?.[0] as number;
     },
     async commit(units, { now, tx, relaxed }) {
-      checkBatch(units, "units");
+      checkUnits(units);
       return transactions.run(
         tx,
         (session, hints) => commitUnits(transactionScope(session), units, now, hints),

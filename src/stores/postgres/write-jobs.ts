@@ -2,7 +2,7 @@ import type { JobDocuments } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { JobWrite, Outcome } from "../../ports/store.ts";
 import { documentChange, type SqlRow, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
-import { idArray, numberArray, textArray } from "./array-literal.ts";
+import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import {
@@ -95,7 +95,7 @@ function byId(a: JobWrite, b: JobWrite): number {
 
 /** A fence that moved may have voided a running attempt; whoever holds it wants to know. */
 function addHints(hints: HintBatch, write: JobWrite, queue: string | undefined): void {
-  if (write.nextFence !== undefined) hints.lost.push(write.id);
+  if (write.nextFence !== undefined || write.tell) hints.lost.push(write.id);
   if (write.drop || (write.image && isTerminal(write.image.state))) hints.settled.push(write.id);
   else if (write.image?.state === "available" && queue !== undefined) hints.ready.add(queue);
 }
@@ -191,5 +191,5 @@ const DOCUMENTS: readonly (keyof JobDocuments)[] = [
 ];
 
 function documentValues(writes: readonly JobWrite[]): (string | null)[] {
-  return DOCUMENTS.map((name) => textArray(writes, ({ documents }) => documentChange(documents, name)));
+  return DOCUMENTS.map((name) => jsonTexts(writes, ({ documents }) => documentChange(documents, name)));
 }

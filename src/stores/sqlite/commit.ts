@@ -3,6 +3,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import { BATCH } from "./connection.ts";
 import { enqueueJob } from "./enqueue.ts";
 import type { HintBatch } from "./hints.ts";
 import type { Session } from "./session.ts";
@@ -14,6 +15,7 @@ import {
   DELETE_RECORD,
   LOAD_RECORD,
   PUT_RECORD,
+  RAISE_FLOOR,
   TRIM_LOG,
 } from "./statements.ts";
 import { locate, type Place, type PlacedWrite, writeJobs } from "./write-jobs.ts";
@@ -22,7 +24,10 @@ const OK: Outcome = { ok: true };
 /** Lines of a job's log that are kept: a handler that logs in a loop must not fill the disk. */
 const LOG_LIMIT = 1_000;
 
-/** Commits units in their order: each sees what those before it wrote. */
+/**
+ * Commits units in their order: each sees what those before it wrote. Answers for as many of them, and at least one, as
+ * one transaction takes; the others are to be brought again.
+ */
 export function commitUnits(
   session: Session,
   units: readonly Unit[],
@@ -30,12 +35,28 @@ export function commitUnits(
   hints: HintBatch,
 ): Outcome[] {
   const outcomes: Outcome[] = [];
-  for (let start = 0; start < units.length; ) {
-    const end = endOfSet(units, start);
-    for (const outcome of commitSet(session, units.slice(start, end), now, hints)) outcomes.push(outcome);
-    start = end;
+  for (let room = BATCH.text; room > 0 && outcomes.length < units.length; ) {
+    const start = outcomes.length;
+    const set = units.slice(start, endOfSet(units, start));
+    const places = locate(
+      session,
+      set.flatMap(({ job }) => (job ? [job.id] : [])),
+    );
+    const fitting = set.slice(0, fittingIn(room, set, places));
+    for (const outcome of commitSet(session, fitting, places, now, hints)) outcomes.push(outcome);
+    for (const { job } of fitting) room -= (job && places.get(job.id)?.text) ?? 0;
   }
   return outcomes;
+}
+
+/** How many units fit into what room is left, at least one. */
+function fittingIn(room: number, units: readonly Unit[], places: ReadonlyMap<JobId, Place>): number {
+  let text = 0;
+  for (const [index, { job }] of units.entries()) {
+    text += (job && places.get(job.id)?.text) ?? 0;
+    if (text > room) return Math.max(index, 1);
+  }
+  return units.length;
 }
 
 /** The end of the units from `start` on that cannot see each other, so that they can be written as one set. */
@@ -59,11 +80,13 @@ function isOnItsOwn({ when, effects }: Unit): boolean {
  * All guards are looked at before anything is written, and nothing expected fails after them: so each unit is all or
  * nothing without a transaction of its own.
  */
-function commitSet(session: Session, units: readonly Unit[], now: Instant, hints: HintBatch): Outcome[] {
-  const places = locate(
-    session,
-    units.flatMap(({ job }) => (job ? [job.id] : [])),
-  );
+function commitSet(
+  session: Session,
+  units: readonly Unit[],
+  places: ReadonlyMap<JobId, Place>,
+  now: Instant,
+  hints: HintBatch,
+): Outcome[] {
   const writes: PlacedWrite[] = [];
   const effects: Effect[] = [];
   const outcomes = units.map((unit): Outcome => {
@@ -103,7 +126,7 @@ function applyEffect(session: Session, effect: Effect, now: Instant, hints: Hint
   else if ("countdown" in effect) session.run(COUNT_DOWN, [now, effect.countdown]);
   else if ("stop" in effect) stop(session, effect, hints);
   else if ("put" in effect) putRecord(session, effect.put, effect.body, effect.wakeAt);
-  else if ("delete" in effect) session.run(DELETE_RECORD, effect.delete);
+  else if ("delete" in effect) deleteRecord(session, effect.delete);
   else if ("admit" in effect) {
     for (const [queue] of session.all(ADMIT, [effect.admit, effect.count])) hints.ready(queue as string);
   } else if ("event" in effect) session.run(ADD_EVENT, [now, JSON.stringify(effect.event)]);
@@ -117,6 +140,11 @@ export function putRecord(
   wakeAt: Instant | null,
 ): void {
   session.run(PUT_RECORD, [kind, key, wakeAt, JSON.stringify(body)]);
+}
+
+function deleteRecord(session: Session, key: RecordKey): void {
+  session.run(RAISE_FLOOR, key);
+  session.run(DELETE_RECORD, key);
 }
 
 /** Writes another job whatever its fence, unless it has ended. */

@@ -1,13 +1,22 @@
 import Database from "better-sqlite3";
 import { CurfewError } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
+import { type BatchSize, batchesOf } from "../sql/batches.ts";
+import { Checkpointer } from "./checkpointer.ts";
 import { DiskSync } from "./disk-sync.ts";
 import { explained, failed, isBusy } from "./errors.ts";
 import { type DatabaseHandle, Session } from "./session.ts";
-import { BEGIN, COMMIT, ROLLBACK } from "./statements.ts";
+import { BEGIN, COMMIT, LOG_SIZE, ROLLBACK } from "./statements.ts";
 
-/** Items in one transaction: enough to share its cost, few enough that the event loop is back within milliseconds. */
-export const BATCH = 256;
+/**
+ * What one transaction takes: enough to share its cost, little enough that the event loop is back within milliseconds.
+ * Writing a million characters takes about 5 ms, and claiming a row writes all of it again.
+ */
+export const BATCH: BatchSize = { items: 256, text: 1_000_000 };
+
+/** Pages of the log after which a checkpoint is done in this thread after all, should the other one not keep up: 80 MB. */
+const MOST_BEHIND = 20_000;
+const SQLITE_DEFAULT = 1_000;
 
 /** How long somebody else may keep the file from us before a call fails. */
 const PATIENCE = 5_000;
@@ -28,6 +37,7 @@ export class Connection {
   readonly #session: Session;
   readonly #system: System;
   #disk: DiskSync | undefined;
+  #checkpointer: Checkpointer | undefined;
   #isClosed = false;
 
   constructor(path: string, system: System) {
@@ -52,10 +62,31 @@ export class Connection {
       const says = `cannot have a write-ahead log (its journal is "${mode}"): put it on a local disk`;
       throw failed(this.path, says);
     }
-    // Commits do not wait for the disk in this thread; checkpoints do, or a power cut could damage the file.
+    // Commits do not wait for the disk; checkpoints do, or a power cut could damage the file.
     this.#database.pragma("synchronous = normal");
+    this.#checkpointEvery(MOST_BEHIND);
+    this.#checkpointer = new Checkpointer({
+      path: this.path,
+      waiting: () => this.#logBehind(),
+      onFailure: () => this.#checkpointEvery(SQLITE_DEFAULT),
+    });
     // On macOS a plain sync leaves data in the drive's own cache.
     this.#database.pragma("checkpoint_fullfsync = on");
+  }
+
+  /** Lets SQLite itself do a checkpoint in the commit that makes the log so many pages long. */
+  #checkpointEvery(pages: number): void {
+    if (!this.#isClosed) this.#database.pragma(`wal_autocheckpoint = ${pages}`);
+  }
+
+  #logBehind(): number {
+    const [, all, done] = this.#session.get(LOG_SIZE) as [number, number, number];
+    return all - done;
+  }
+
+  /** From the first use on nobody else gets at the file; that use fails if somebody has it open. */
+  claimAlone(): void {
+    this.#database.pragma("locking_mode = exclusive");
   }
 
   /** Resolves when everything committed before this call is on the disk. */
@@ -76,30 +107,53 @@ export class Connection {
   }
 
   /** All of the work or nothing of it. It happens at once and may be repeated; to know that it lasts, await `synced`. */
-  write<Result>(work: (session: Session) => Result): Promise<Result> {
+  write<Result>(work: (session: Session) => Result, committed?: () => void): Promise<Result> {
     return this.patiently(() => {
-      const session = this.#session;
-      session.run(BEGIN);
-      try {
-        const result = work(session);
-        session.run(COMMIT);
-        return result;
-      } catch (error) {
-        if (session.inTransaction) session.run(ROLLBACK);
-        throw error;
-      }
+      const result = this.#transaction(work);
+      committed?.();
+      return result;
     });
   }
 
-  /** Works through items a transaction's worth at a time; between two of them others have their turn. */
+  /** A write that nobody waits for: where the file is busy or fails, it is left to the next one. */
+  writeIfFree(work: (session: Session) => void): void {
+    try {
+      this.#transaction(work);
+    } catch {
+      // The next call that matters says what is wrong.
+    }
+  }
+
+  #transaction<Result>(work: (session: Session) => Result): Result {
+    const session = this.#session;
+    session.run(BEGIN);
+    try {
+      const result = work(session);
+      session.run(COMMIT);
+      this.#checkpointer?.committed();
+      return result;
+    } catch (error) {
+      if (session.inTransaction) session.run(ROLLBACK);
+      throw error;
+    }
+  }
+
+  /**
+   * Works through items a transaction's worth at a time; between two of them others have their turn. Work that finds
+   * more to do than it thought may answer for the first of its items only.
+   */
   async inBatches<Item, Answer>(
     items: readonly Item[],
+    textOf: (item: Item) => number,
     work: (batch: readonly Item[]) => Promise<Answer[]>,
   ): Promise<Answer[]> {
-    if (items.length <= BATCH) return work(items);
     const answers: Answer[] = [];
-    for (let from = 0; from < items.length; from += BATCH) {
-      for (const answer of await work(items.slice(from, from + BATCH))) answers.push(answer);
+    for (const batch of batchesOf(items, BATCH, textOf)) {
+      for (let rest = batch; rest.length > 0; ) {
+        const answered = await work(rest);
+        for (const answer of answered) answers.push(answer);
+        rest = rest.slice(answered.length);
+      }
     }
     return answers;
   }
@@ -133,6 +187,7 @@ export class Connection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#disk?.close();
+    await this.#checkpointer?.close();
     this.#database.close();
   }
 }

@@ -1,7 +1,7 @@
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Inspector, JobFilter } from "../../ports/store.ts";
-import { checkLimit } from "../sql/limits.ts";
+import { checkLimit } from "../limits.ts";
 import { decodeJob, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
 import type { Session } from "./session.ts";

@@ -10,11 +10,13 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
-import { checkBatch, checkLimit } from "../sql/limits.ts";
+import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
+import { noText, textOfJob } from "../sql/batches.ts";
 import { decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { putRecord } from "./commit.ts";
 import { BATCH, type Connection } from "./connection.ts";
 import { enqueueJobs } from "./enqueue.ts";
+import type { HintBatch } from "./hints.ts";
 import { RowRuns } from "./row-runs.ts";
 import type { Session } from "./session.ts";
 import {
@@ -23,11 +25,14 @@ import {
   CLAIMABLE,
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
+  JUDGEABLE,
   LOAD,
   NEXT_WAKE,
   PAUSED,
   PEEK,
+  PROMOTABLE,
   PROMOTE,
+  PRUNABLE,
   PRUNE,
   PRUNE_EVENTS,
 } from "./statements.ts";
@@ -44,8 +49,8 @@ const BEAT_ROWS = [BEAT];
 export function createJobStore(connection: Connection, transactions: Transactions): JobStore {
   return {
     async enqueue(jobs, { tx }) {
-      checkBatch(jobs, "jobs");
-      return transactions.run(jobs, tx, enqueueJobs);
+      checkJobs(jobs);
+      return transactions.run(jobs, textOfJob, tx, enqueueJobs);
     },
     async claim(request) {
       checkLimit(request.limit, BATCH_LIMIT);
@@ -62,65 +67,132 @@ export function createJobStore(connection: Connection, transactions: Transaction
     async load(ids) {
       connection.assertOpen();
       checkBatch(ids, "ids");
-      return connection.inBatches(ids, (batch) =>
-        connection.read((session) =>
-          batch.map((id) => {
-            const row = session.get(LOAD, [id, id]);
-            return row ? decodeJob(row) : null;
-          }),
-        ),
-      );
+      return load(connection, ids);
     },
     async prune({ now, eventsBefore, limit }) {
       checkLimit(limit);
       const jobs = await inRounds(limit, (most) => pruneJobs(connection, now, most));
-      const events = await inRounds(limit, (most) =>
-        connection.write((session) => session.run(PRUNE_EVENTS, [most, eventsBefore])),
-      );
+      const events = await inRounds(limit, (most) => pruneEvents(connection, eventsBefore, most));
       return jobs + events;
     },
   };
 }
 
+/** What one round did, and whether it found more than one round takes. */
+interface Round {
+  readonly done: number;
+  readonly isCut: boolean;
+}
+
 /** Repeats bounded work until it has done as much as it may, or finds nothing more to do. Gives how much it did. */
-async function inRounds(limit: number, work: (most: number) => Promise<number>): Promise<number> {
+async function inRounds(limit: number, work: (most: number) => Promise<Round>): Promise<number> {
   for (let done = 0; ; ) {
-    const most = Math.min(limit - done, BATCH);
-    const more = await work(most);
-    done += more;
-    if (more < most || done === limit) return done;
+    const round = await work(Math.min(limit - done, BATCH.items));
+    done += round.done;
+    if (!round.isCut || done === limit) return done;
   }
 }
 
-/** An empty queue is seen without asking for the right to write, so that idle workers do not hold up busy ones. */
-async function claim(connection: Connection, request: ClaimRequest): Promise<JobRow[]> {
-  const { queue, from } = request;
-  if (!(await connection.read((session) => session.get(PEEK, [queue, from])))) return [];
-  // In one transaction: of a claim that fails half-way nobody would hold the first half.
-  return connection.write((session) => claimBest(session, request));
+/** The first rows of a statement that gives rowid and size, as many as one transaction takes. */
+function pick(session: Session, text: string, now: Instant, most: number) {
+  const rows: number[] = [];
+  let size = 0;
+  for (const row of session.iterate(text, [now, most])) {
+    rows.push(row[0] as number);
+    size += row[1] as number;
+    if (size >= BATCH.text) break;
+  }
+  return { rows: JSON.stringify(rows), done: rows.length, isCut: rows.length === most || size >= BATCH.text };
 }
 
-/** What `decide` makes of a claim, without a decision per job: the conformance kit holds the two equal. */
-function claimBest(session: Session, request: ClaimRequest): JobRow[] {
-  const { queue, from, limit, now, lease, salt, worker } = request;
-  if (session.get(PAUSED, [queue])) return [];
+/**
+ * An empty queue is seen without asking for the right to write, so that idle workers do not hold up busy ones. What is
+ * more than a transaction's worth is claimed in several.
+ */
+async function claim(connection: Connection, request: ClaimRequest): Promise<JobRow[]> {
+  const { queue, from, limit } = request;
+  if (!(await connection.read((session) => session.get(PEEK, [queue, from])))) return [];
+  const claimed: JobRow[] = [];
+  for (;;) {
+    const left = limit - claimed.length;
+    const { rows, isCut } = await connection
+      .write((session) => claimBest(session, request, left))
+      .catch((error: unknown) => {
+        // What was claimed before is the caller's, who would never learn of it.
+        if (claimed.length === 0) throw error;
+        return { rows: [], isCut: false };
+      });
+    const isFirst = claimed.length === 0;
+    for (const row of rows) claimed.push(row);
+    // Between two rounds better jobs may have come in.
+    if (!isCut || claimed.length === limit) return isFirst ? claimed : claimed.sort(byRank);
+  }
+}
+
+function byRank(a: JobRow, b: JobRow): number {
+  return a.rank - b.rank || (a.id < b.id ? -1 : 1);
+}
+
+/**
+ * What `decide` makes of a claim, without a decision per job: the conformance kit holds the two equal. It is cut short
+ * where there may be more than one transaction takes.
+ */
+function claimBest(
+  session: Session,
+  request: ClaimRequest,
+  limit: number,
+): { readonly rows: JobRow[]; readonly isCut: boolean } {
+  const { queue, from, now, lease, salt, worker } = request;
+  if (session.get(PAUSED, [queue])) return { rows: [], isCut: false };
+  const most = Math.min(limit, BATCH.items);
+  const rows: JobRow[] = [];
   const runs = new RowRuns(session);
-  const claimed = session.all(CLAIMABLE, [queue, from, limit]).map((columns): JobRow => {
+  const writes: [values: unknown[], row: number][] = [];
+  let text = 0;
+  for (const columns of session.iterate(CLAIMABLE, [queue, from, most])) {
     const row = decodeJob(columns);
     const fence = nextFence(row.fence, salt);
     const stallAt = now + Math.min(row.heartbeat ?? lease, lease);
     const wakeAt = earlier(stallAt, earlier(row.waitAt, row.totalAt));
-    runs.add(CLAIM_ROWS, [fence, now, worker, stallAt, wakeAt], columns.at(-1) as number);
+    writes.push([[fence, now, worker, stallAt, wakeAt], columns.at(-1) as number]);
     const claim = { state: "active", wake: "judge", rev: row.rev + 1, claimedAt: now } as const;
-    return Object.assign(row, claim, { fence, worker, stallAt, wakeAt });
-  });
+    rows.push(Object.assign(row, claim, { fence, worker, stallAt, wakeAt }));
+    text += row.payload.length;
+    if (text >= BATCH.text) break;
+  }
+  for (const [values, row] of writes) runs.add(CLAIM_ROWS, values, row);
   runs.flush();
-  return claimed;
+  return { rows, isCut: rows.length === most || text >= BATCH.text };
+}
+
+/** Reads a transaction's worth at a time, like everything else; how much that is, the rows themselves tell. */
+async function load(connection: Connection, ids: readonly JobId[]): Promise<(JobRow | null)[]> {
+  const loaded: (JobRow | null)[] = [];
+  while (loaded.length < ids.length) {
+    const rows = await connection.read((session) => loadSome(session, ids, loaded.length));
+    for (const row of rows) loaded.push(row);
+  }
+  return loaded;
+}
+
+function loadSome(session: Session, ids: readonly JobId[], from: number): (JobRow | null)[] {
+  const rows: (JobRow | null)[] = [];
+  const most = Math.min(ids.length - from, BATCH.items);
+  for (let text = 0; rows.length < most && text < BATCH.text; ) {
+    const id = ids[from + rows.length];
+    const columns = session.get(LOAD, [id, id]);
+    const row = columns ? decodeJob(columns) : null;
+    rows.push(row);
+    text += row?.payload.length ?? 0;
+  }
+  return rows;
 }
 
 async function beat(connection: Connection, { worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
   await connection.write((session) => putRecord(session, ["worker", worker.id], worker.body, worker.wakeAt));
-  return connection.inBatches(jobs, (batch) => connection.write((session) => beatJobs(session, batch)));
+  return connection.inBatches(jobs, noText, (batch) =>
+    connection.write((session) => beatJobs(session, batch)),
+  );
 }
 
 /** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
@@ -157,32 +229,52 @@ async function sweep(
   const next = await nextWakeAt();
   if (next === null || next > now) return { ready, jobs, records, nextWakeAt: next };
   await inRounds(limit, async (most) => {
-    const queues = await transactions.commit((session, hints) =>
-      session.all(PROMOTE, [now, most]).map(([queue]) => {
-        hints.ready(queue as string);
-        return queue as string;
-      }),
+    const { queues, ...round } = await transactions.commit((session, hints) =>
+      promote(session, hints, now, most),
     );
     for (const queue of queues) ready.set(queue, (ready.get(queue) ?? 0) + 1);
-    return queues.length;
+    return round;
   });
   await inRounds(limit, async (most) => {
-    const rows = await connection.write((session) => session.all(HOLD_DUE_JOBS, [holdUntil, now, most]));
-    for (const row of rows) jobs.push(decodeJob(row));
-    return rows.length;
+    const { held, ...round } = await connection.write((session) => {
+      const { rows, ...picked } = pick(session, JUDGEABLE, now, most);
+      return { held: session.all(HOLD_DUE_JOBS, [holdUntil, rows]), ...picked };
+    });
+    for (const row of held) jobs.push(decodeJob(row));
+    return round;
   });
   await inRounds(limit, async (most) => {
     const rows = await connection.write((session) => session.all(HOLD_DUE_RECORDS, [holdUntil, now, most]));
     for (const row of rows) records.push(decodeRecord(row));
-    return rows.length;
+    return { done: rows.length, isCut: rows.length === most };
   });
   return { ready, jobs, records, nextWakeAt: await nextWakeAt() };
 }
 
-function pruneJobs(connection: Connection, now: Instant, most: number): Promise<number> {
+function promote(
+  session: Session,
+  hints: HintBatch,
+  now: Instant,
+  most: number,
+): Round & { readonly queues: string[] } {
+  const { rows, ...round } = pick(session, PROMOTABLE, now, most);
+  const queues = session.all(PROMOTE, [rows]).map(([queue]) => queue as string);
+  for (const queue of queues) hints.ready(queue);
+  return { queues, ...round };
+}
+
+function pruneJobs(connection: Connection, now: Instant, most: number): Promise<Round> {
   return connection.write((session) => {
-    const ids = session.all(PRUNE, [now, most]).map(([id]) => id as JobId);
-    forgetLogs(session, ids);
-    return ids.length;
+    const { rows, ...round } = pick(session, PRUNABLE, now, most);
+    forgetLogs(
+      session,
+      session.all(PRUNE, [rows]).map(([id]) => id as JobId),
+    );
+    return round;
   });
+}
+
+async function pruneEvents(connection: Connection, before: Instant, most: number): Promise<Round> {
+  const done = await connection.write((session) => session.run(PRUNE_EVENTS, [most, before]));
+  return { done, isCut: done === most };
 }

@@ -133,4 +133,23 @@ create table curfew_hints (
 ) strict;
 `,
   },
+  {
+    version: 2,
+    name: "a clock that nobody can set, and versions that never come back",
+    sql: `
+-- At most one row: a moment as the clocks of the machine showed it, and the time of the file at that moment.
+create table curfew_clock (
+  id integer primary key check (id = 1),
+  boot text not null,
+  monotonic real not null,
+  slept real not null,
+  wall real not null,
+  time real not null
+) strict;
+
+-- One row: no deleted record had a higher version than this.
+create table curfew_record_floor (id integer primary key check (id = 1), version integer not null) strict;
+insert into curfew_record_floor select 1, coalesce(max(version), 0) from curfew_records;
+`,
+  },
 ];

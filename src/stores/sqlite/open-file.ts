@@ -4,6 +4,7 @@ import { refuse } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
 import { Connection } from "./connection.ts";
 import { failed } from "./errors.ts";
+import { setRightIfAlone } from "./file-clock.ts";
 import { migrate } from "./migrate.ts";
 
 /** Opens the file, which is created where it is missing, and brings its tables up to date. */
@@ -11,6 +12,7 @@ export async function openFile(path: string, system: System): Promise<Connection
   checkPath(path);
   const file = resolve(path);
   prepareFile(file);
+  await setRightIfAlone(file, system);
   const connection = new Connection(file, system);
   try {
     await connection.patiently(() => connection.configure());

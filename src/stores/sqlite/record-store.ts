@@ -1,5 +1,6 @@
 import type { RecordStore } from "../../ports/store.ts";
-import { checkBatch, checkLimit } from "../sql/limits.ts";
+import { checkBatch, checkLimit } from "../limits.ts";
+import { noText } from "../sql/batches.ts";
 import { decodeRecord } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
 import { LIST_RECORDS, LOAD_RECORD } from "./statements.ts";
@@ -9,7 +10,7 @@ export function createRecordStore(connection: Connection): RecordStore {
     async load(keys) {
       connection.assertOpen();
       checkBatch(keys, "keys");
-      return connection.inBatches(keys, (batch) =>
+      return connection.inBatches(keys, noText, (batch) =>
         connection.read((session) =>
           batch.map((key) => {
             const row = session.get(LOAD_RECORD, key);

@@ -14,6 +14,7 @@ export interface StatementHandle {
   run(values: Values): { readonly changes: number; readonly lastInsertRowid: number | bigint };
   get(values: Values): unknown;
   all(values: Values): unknown[];
+  iterate(values: Values): IterableIterator<unknown>;
 }
 
 /** What a statement takes, by position. */
@@ -50,6 +51,11 @@ export class Session {
 
   all(text: string, values: Values = NONE): SqlRow[] {
     return this.#statement(text).all(values) as SqlRow[];
+  }
+
+  /** Row by row, for whoever may have had enough before the end; nothing else runs meanwhile. */
+  iterate(text: string, values: Values): IterableIterator<SqlRow> {
+    return this.#statement(text).iterate(values) as IterableIterator<SqlRow>;
   }
 
   #statement(text: string): StatementHandle {

@@ -1,7 +1,9 @@
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkBatch } from "../sql/limits.ts";
+import { checkUnits } from "../limits.ts";
+import { textOfUnit } from "../sql/batches.ts";
 import { commitUnits } from "./commit.ts";
+import { FileClock } from "./file-clock.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
@@ -22,6 +24,7 @@ export interface SqliteStoreOptions {
  */
 export async function openSqliteStore({ path, system }: SqliteStoreOptions): Promise<Store> {
   const connection = await openFile(path, system);
+  const clock = new FileClock(connection, system);
   const channel = new HintChannel(connection, system);
   const transactions = new Transactions(connection, channel);
   return {
@@ -29,19 +32,15 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
     jobs: createJobStore(connection, transactions),
     records: createRecordStore(connection),
     inspect: createInspector(connection),
-    async clock() {
-      connection.assertOpen();
-      // The machine's clock is what all processes on the file share.
-      return Math.floor(system.wall());
-    },
-    async commit(units, { now, tx, relaxed }) {
-      checkBatch(units, "units");
-      const isRelaxed = relaxed ?? false;
+    clock: () => clock.now(),
+    async commit(units, { now, tx, relaxed = false }) {
+      checkUnits(units);
       return transactions.run(
         units,
+        textOfUnit,
         tx,
         (session, batch, hints) => commitUnits(session, batch, now, hints),
-        isRelaxed,
+        relaxed,
       );
     },
     async listen(onHint) {
@@ -50,6 +49,7 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
     },
     async close() {
       channel.close();
+      clock.leave();
       await connection.close();
     },
   };

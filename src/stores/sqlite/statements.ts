@@ -90,6 +90,18 @@ export const APPLIED_MIGRATIONS = "select version, checksum from curfew_migratio
 export const ADD_MIGRATION =
   "insert into curfew_migrations (version, name, checksum, applied_at) values (?, ?, ?, ?)";
 
+/** One row if the file has a clock of its own. */
+export const HAS_CLOCK = "select 1 from sqlite_schema where type = 'table' and name = 'curfew_clock'";
+
+/** The moment from which all count, if there was one. Gives boot, monotonic, slept, wall, time. */
+export const READ_ANCHOR = "select boot, monotonic, slept, wall, time from curfew_clock";
+
+/** Takes what READ_ANCHOR gives. */
+export const PUT_ANCHOR = `
+insert into curfew_clock (id, boot, monotonic, slept, wall, time) values (1, ?, ?, ?, ?, ?)
+on conflict (id) do update set boot = excluded.boot, monotonic = excluded.monotonic, slept = excluded.slept,
+                               wall = excluded.wall, time = excluded.time`;
+
 /** One of a queue's best jobs, if there is any. Takes queue and lowest rank. */
 export const PEEK = `
 select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state = ${AVAILABLE} and rank >= ? limit 1`;
@@ -120,9 +132,9 @@ select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, value ->> 0, value ->> 1 from json_ea
 
 /** Adds a job. Takes the columns as they are named. Inserts nothing if a live job has its id or its unique key. */
 export const INSERT = `
-insert into curfew_jobs (id, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
+insert into curfew_jobs (id, fence, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
                          ${IMAGE_COLUMNS.join(", ")})
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
 on conflict do nothing`;
 
 /** One row if a finished job has this id. */
@@ -131,12 +143,12 @@ export const IS_DONE = "select 1 from curfew_done where id = ?";
 /** The live job that holds a unique key. Gives its id. */
 export const HOLDER = "select id from curfew_jobs where unique_key = ?";
 
-/** Where live jobs stand. Takes a JSON array of ids. Gives id, rowid, state, fence, rev, queue; nothing for others. */
-export const LOCATE = `
-select j.id, j.rowid, j.state, j.fence, j.rev, j.queue from json_each(?) s cross join curfew_jobs j on j.id = s.value`;
+const PLACE = "j.id, j.rowid, j.state, j.fence, j.rev, j.queue, octet_length(j.payload)";
+
+/** Where live jobs stand. Takes a JSON array of ids. Gives PLACE; nothing for others. */
+export const LOCATE = `select ${PLACE} from json_each(?) s cross join curfew_jobs j on j.id = s.value`;
 /** LOCATE for finished jobs. */
-export const LOCATE_DONE = `
-select j.id, j.rowid, j.state, j.fence, j.rev, j.queue from json_each(?) s cross join curfew_done j on j.id = s.value`;
+export const LOCATE_DONE = `select ${PLACE} from json_each(?) s cross join curfew_done j on j.id = s.value`;
 
 /** Writes a live image. Takes next fence or null, the image, the documents, rows. */
 export const WRITE = `
@@ -209,25 +221,25 @@ select min(next_at) from (
   union all
   select min(wake_at) from curfew_records indexed by curfew_records_wake where wake_at is not null)`;
 
-/** Makes due jobs available. Takes now and limit. Gives their queues. */
-export const PROMOTE = `
-update curfew_jobs set ${MADE_AVAILABLE}
- where rowid in (
-         select rowid from curfew_jobs indexed by curfew_jobs_wake
-          where wake = 1 and wake_at <= ? order by wake_at limit ?)
-returning queue`;
+/** Rows that are due to be promoted. Takes now and limit. Gives rowid and size. */
+export const PROMOTABLE = `
+select rowid, octet_length(payload) from curfew_jobs indexed by curfew_jobs_wake
+ where wake = 1 and wake_at <= ? order by wake_at limit ?`;
 
-/** Hands out jobs to be judged; nobody else gets them before the hold is over. Takes hold, now, limit. Gives rows. */
-export const HOLD_DUE_JOBS = `
-update curfew_jobs set wake_at = ?
- where rowid in (
-         select rowid from curfew_jobs indexed by curfew_jobs_wake
-          where wake = 0 and wake_at <= ? order by wake_at limit ?)
-returning ${LIVE}`;
+/** Makes rows of PROMOTABLE available, in the same transaction. Takes rows. Gives their queues. */
+export const PROMOTE = `update curfew_jobs set ${MADE_AVAILABLE} where ${ROWS} returning queue`;
+
+/** Rows that are due to be judged. Takes and gives what PROMOTABLE does. */
+export const JUDGEABLE = `
+select rowid, octet_length(payload) from curfew_jobs indexed by curfew_jobs_wake
+ where wake = 0 and wake_at <= ? order by wake_at limit ?`;
+
+/** Hands out rows of JUDGEABLE; nobody else gets them before the hold is over. Takes hold and rows. Gives jobs. */
+export const HOLD_DUE_JOBS = `update curfew_jobs set wake_at = ? where ${ROWS} returning ${LIVE}`;
 
 const RECORD = "kind, key, version, wake_at, body";
 
-/** HOLD_DUE_JOBS for records. */
+/** Hands out due records; nobody else gets them before the hold is over. Takes hold, now, limit. Gives RECORD. */
 export const HOLD_DUE_RECORDS = `
 update curfew_records set wake_at = ?
  where (kind, key) in (
@@ -244,8 +256,14 @@ select ${RECORD} from curfew_records where kind = ? and key >= coalesce(?, '') a
 
 /** Writes a record, whatever is there. Takes kind, key, wake_at, body. */
 export const PUT_RECORD = `
-insert into curfew_records (kind, key, version, wake_at, body) values (?, ?, 1, ?, ?)
+insert into curfew_records (kind, key, version, wake_at, body)
+values (?, ?, (select version + 1 from curfew_record_floor), ?, ?)
 on conflict (kind, key) do update set version = version + 1, wake_at = excluded.wake_at, body = excluded.body`;
+
+/** Goes before a DELETE_RECORD, so that no version of the record comes back. Takes kind and key. */
+export const RAISE_FLOOR = `
+update curfew_record_floor as f set version = r.version
+  from curfew_records r where r.kind = ? and r.key = ? and r.version > f.version`;
 
 /** Takes kind and key. */
 export const DELETE_RECORD = "delete from curfew_records where kind = ? and key = ?";
@@ -268,13 +286,13 @@ export const ANY_LOG = "select 1 from curfew_logs limit 1";
 /** Forgets the lines of jobs. Takes a JSON array of their ids. */
 export const FORGET_LOGS = "delete from curfew_logs where job in (select value from json_each(?))";
 
-/** Deletes finished jobs that need not be kept. Takes now and limit. Gives their ids. */
-export const PRUNE = `
-delete from curfew_done
- where rowid in (
-         select rowid from curfew_done indexed by curfew_done_prune
-          where prune_at <= ? order by prune_at limit ?)
-returning id`;
+/** Finished jobs that need not be kept. Takes now and limit. Gives rowid and size. */
+export const PRUNABLE = `
+select rowid, octet_length(payload) from curfew_done indexed by curfew_done_prune
+ where prune_at <= ? order by prune_at limit ?`;
+
+/** Deletes rows of PRUNABLE, in the same transaction. Takes rows. Gives their ids. */
+export const PRUNE = `delete from curfew_done where ${ROWS} returning id`;
 
 /**
  * Deletes events from before an instant. Takes how many to look at, and the instant. It looks at the oldest rows only:
@@ -306,6 +324,15 @@ export const LAST_HINT = "select coalesce(max(seq), 0) from curfew_hints";
 
 /** A number that changes when another connection has committed, in this process or another. */
 export const DATA_VERSION = "pragma data_version";
+
+/** How long the log is and how much of it is in the file already, in pages. Gives 0, all, done. */
+export const LOG_SIZE = "pragma wal_checkpoint(noop)";
+
+/** Brings as much of the log into the file as nobody reads or writes, and waits for nobody. Gives what LOG_SIZE does. */
+export const CHECKPOINT = "pragma wal_checkpoint(passive)";
+
+/** Brings all of it, keeping writers off, so that the next one begins the log anew. */
+export const RESTART_LOG = "pragma wal_checkpoint(restart)";
 
 /** Takes the id a stretch begins after and its length less one. Gives the last id of the stretch, if it is that long. */
 export const STRETCH_END = "select id from curfew_jobs where id > ? order by id limit 1 offset ?";

@@ -27,6 +27,8 @@ export interface Place {
   readonly fence: number;
   readonly rev: number;
   readonly queue: string;
+  /** The size of its payload, which SQLite writes again with every change of the row. */
+  readonly text: number;
 }
 
 /** Where jobs stand, live or finished; unknown ones are left out. */
@@ -41,13 +43,14 @@ export function locate(session: Session, ids: readonly JobId[]): Map<JobId, Plac
 }
 
 function find(session: Session, text: string, ids: readonly JobId[], places: Map<JobId, Place>): void {
-  for (const [id, row, state, fence, rev, queue] of session.all(text, [JSON.stringify(ids)])) {
+  for (const [id, row, state, fence, rev, queue, size] of session.all(text, [JSON.stringify(ids)])) {
     places.set(id as JobId, {
       row: row as number,
       state: stateOf(state),
       fence: fence as number,
       rev: rev as number,
       queue: queue as string,
+      text: size as number,
     });
   }
 }
@@ -101,9 +104,10 @@ export function forgetLogs(session: Session, ids: readonly JobId[]): void {
   if (ids.length > 0 && session.get(ANY_LOG)) session.run(FORGET_LOGS, [JSON.stringify(ids)]);
 }
 
-function addHints(hints: HintBatch, place: Place, { id, image, nextFence }: JobWrite): void {
+function addHints(hints: HintBatch, place: Place, { id, image, nextFence, tell }: JobWrite): void {
   const state = image?.state ?? place.state;
-  if (place.state === "active" && (nextFence ?? place.fence) !== place.fence) hints.lost(id);
+  const isVoided = (nextFence ?? place.fence) !== place.fence;
+  if (place.state === "active" && (isVoided || tell)) hints.lost(id);
   if (isTerminal(state) && !isTerminal(place.state)) hints.settled(id);
   if (state === "available" && place.state !== "available") hints.ready(place.queue);
 }

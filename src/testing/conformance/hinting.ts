@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { imageOf } from "../../core/job/verdict.ts";
 import type { Capabilities, Hint, Store } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
-import type { TestBed } from "./test-bed.ts";
+import { found, type TestBed } from "./test-bed.ts";
 
 function skip({ hints }: Capabilities): string | undefined {
   return hints === "poll" ? "the store gives no hints across handles, only polling finds work" : undefined;
@@ -70,6 +71,16 @@ const cases: ConformanceCase[] = [
       await bed.add();
       const held = await bed.claimOne();
       await heard(bed, { lost: held.id }, () => bed.write(held, { type: "cancel" }, { outsider: true }));
+    },
+  },
+  {
+    name: "an outsider who changes an attempt and wants its holder to hear of it is heard",
+    skip,
+    async run(bed) {
+      await bed.add();
+      const { id, fence, rev } = await bed.start(await bed.claimOne());
+      const changed = { id, fence, rev, image: imageOf(found(await bed.load(id))), tell: true as const };
+      await heard(bed, { lost: id }, () => bed.commit({ job: changed }));
     },
   },
   {

@@ -100,10 +100,15 @@ const extremes: ConformanceCase[] = [
       assert.equal((await bed.load(id))?.payload, payload);
     },
   },
+  { name: "large documents by the dozen come back as they went in", timeout: 60_000, run: largeDocuments },
+  {
+    name: "a unique key, gate, workflow or key of a record longer than 512 characters is refused, and nothing written",
+    run: refusesLongNames,
+  },
   {
     name: "names of 255 characters, and names that differ only in case or accents, stay apart",
     async run(bed) {
-      const names = ["x".repeat(255), `${"x".repeat(254)}y`, "queue", "Queue", "queué"];
+      const names = ["x".repeat(255), `${"x".repeat(254)}y`, "ü🎉".repeat(85), "queue", "Queue", "queué"];
       for (const name of names) {
         const sketch = { queue: name, type: name, gate: name, workflow: name, uniqueKey: name };
         const row = await bed.add(sketch);
@@ -135,6 +140,49 @@ const extremes: ConformanceCase[] = [
   },
   { name: "every field of 300 random rows comes back as it went in", timeout: 60_000, run: randomRows },
 ];
+
+/** Twelve calls' worth for a store that must not build one statement of it: answers must come all the same, in order. */
+async function largeDocuments(bed: TestBed): Promise<void> {
+  const payloadOf = (index: number) => JSON.stringify(`${index} ${"x".repeat(500_000)}`);
+  const jobs = times(12, (index) => bed.job({ payload: payloadOf(index), dueAt: bed.now + 1 }));
+  await bed.addMany(jobs);
+  assert.deepEqual([...(await bed.sweep(bed.now + 1)).ready], [["default", 12]]);
+  const rows = await bed.claim({ limit: 12 });
+  assert.deepEqual(idsOf(rows), idsOf(jobs));
+  const units = rows.map((row) => bed.unit(row, { type: "start", policy: POLICY, upper: bed.now }));
+  const lost = { job: { id: found(rows[5]).id, fence: 1 } };
+  const outcomes = await bed.commit(...units.slice(0, 6), lost, ...units.slice(6));
+  assert.deepEqual(
+    outcomes.map(({ ok }) => ok),
+    times(13, (index) => index !== 6),
+  );
+  const results = (await bed.store.jobs.load(idsOf(jobs))).map((row, index) => {
+    assert.equal(found(row).payload, payloadOf(index));
+    return bed.unit(found(row), { type: "succeed", signalled: false, result: payloadOf(index + 50) });
+  });
+  assert((await bed.commit(...results)).every(({ ok }) => ok));
+  const ended = await bed.store.jobs.load(idsOf(jobs));
+  for (const [index, row] of ended.entries()) assert.equal(row?.result, payloadOf(index + 50));
+  const pruneAt = Math.max(...ended.map((row) => found(row).pruneAt ?? 0));
+  assert.equal(await bed.store.jobs.prune({ now: pruneAt, eventsBefore: 0, limit: 100 }), 12);
+}
+
+async function refusesLongNames(bed: TestBed): Promise<void> {
+  const [longest, tooLong] = ["é".repeat(512), "é".repeat(513)];
+  await bed.add({ uniqueKey: longest, workflow: longest });
+  await bed.effect({ put: [longest, longest], body: 1, wakeAt: null });
+  for (const sketch of [{ uniqueKey: tooLong }, { gate: tooLong }, { workflow: tooLong }]) {
+    const jobs = [bed.job(), bed.job(sketch)];
+    await assert.rejects(bed.store.jobs.enqueue(jobs, { now: bed.now }), { code: "too_large" });
+    const effects = jobs.map((enqueue) => ({ enqueue }));
+    await assert.rejects(bed.effect(...effects), { code: "too_large" });
+    assert.deepEqual(await bed.store.jobs.load(idsOf(jobs)), [null, null]);
+  }
+  for (const key of [["kit", tooLong] as const, [tooLong, "kit"] as const]) {
+    await assert.rejects(bed.effect({ put: key, body: 1, wakeAt: null }), { code: "too_large" });
+    await assert.rejects(bed.commit({ when: [{ record: key, version: 0 }] }), { code: "too_large" });
+  }
+}
 
 async function randomRows(bed: TestBed): Promise<void> {
   for (const row of await addRandom(bed, 300)) {

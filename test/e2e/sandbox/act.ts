@@ -131,6 +131,53 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
     };
     return process.pid;
   },
+  printAndLeave: (_, text) => {
+    console.log(text);
+    process.stdout.write(`${text}, without an end`);
+    console.error("to stderr");
+    setTimeout(() => console.log("too late"), 20);
+    return process.pid;
+  },
+  afterPrint: async () => {
+    await wait(60);
+    console.log("from the second");
+    return process.pid;
+  },
+  printAndLoop: () => {
+    console.log("printed before it hung");
+    spin();
+  },
+  logTooMuch: ({ log, progress, checkpoint }) => {
+    const refused: string[] = [];
+    for (const say of [
+      () => log("x", { text: "y".repeat(20_000) }),
+      () => progress(0.5, "y".repeat(2_000_000)),
+      () => log("x", { at: new Date() as never }),
+    ]) {
+      try {
+        say();
+      } catch (error) {
+        refused.push((error as { code: string }).code);
+      }
+    }
+    return checkpoint("y".repeat(2_000_000)).catch((error) => [...refused, error.code]);
+  },
+  untilExtended: async (context) => {
+    const before = { deadline: context.deadline, remaining: context.remaining() };
+    context.progress(0.1);
+    while (context.deadline === before.deadline) await wait(5);
+    const after = { deadline: context.deadline, remaining: context.remaining() };
+    await wait(700);
+    return { before, after, isAborted: context.signal.aborted };
+  },
+  reportFlood: ({ progress, beat, log }, count: never) => {
+    for (let nth = 1; nth <= (count as number); nth++) {
+      progress(nth / (count as number), nth);
+      beat();
+      log(`line ${nth}`);
+    }
+    return "done";
+  },
   afterTalk: async () => {
     talk?.();
     await wait(50);

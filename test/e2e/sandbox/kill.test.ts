@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { openStage, reapersOf, type Stage } from "./stage.ts";
 
 /** More by `CURFEW_SANDBOX_KILLS`, which is how the thousand are run. */
-const KILLS = Number(process.env.CURFEW_SANDBOX_KILLS ?? 40);
+const KILLS = Number(process.env.CURFEW_SANDBOX_KILLS ?? 200);
 const LIMIT = 60_000 + KILLS * 1_000;
 /** Wide, because other tests run beside it; how fast it is on a quiet machine is for the bench to say. */
 const GONE_WITHIN = 2_000;
@@ -33,10 +33,18 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(stage.engine.counters().stuck).toBe(0);
   });
 
-  it.each(["loop", "atomics", "cleanupHangs"])("%s in a thread", async (name) => {
+  it.each(["loop", "atomics", "hang", "cleanupHangs"])("%s in a thread", async (name) => {
     const stage = await openStage({ concurrency: 1, kind: "thread" });
     expect(await hang(stage, name)).toBeLessThan(GONE_WITHIN);
     expect(stage.engine.counters().stuck).toBe(0);
+  });
+
+  it("8.4 a loop in a thread says where, too", async () => {
+    const stage = await openStage({ concurrency: 2, kind: "thread" });
+    const timeouts = { grace: "2s" as const };
+    const rows = await Promise.all([1, 2].map(() => stage.play("logAndLoop", null, { timeouts })));
+    for (const row of rows)
+      expect(row.errors?.[0]?.stack).toMatch(/^It hung here:\n {4}at spin \(file:.*act\.ts:\d+:\d+\)\n/);
   });
 
   it("a thread inside a native call gets its verdict and counts as stuck", async () => {
@@ -54,14 +62,12 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     const lag = monitorEventLoopDelay({ resolution: 5 });
     lag.enable();
     const late: number[] = [];
+    let begun = 0;
     const next = async () => {
-      while (late.length + running < KILLS) {
-        running += 1;
-        late.push(await hang(stage, "loop"));
-        running -= 1;
-      }
+      // Some have started a process of their own, which has to go with them.
+      for (let nth = begun++; nth < KILLS; nth = begun++)
+        late.push(await hang(stage, nth % 8 === 7 ? "grandchild" : "loop"));
     };
-    let running = 0;
     await Promise.all([next(), next(), next(), next()]);
     lag.disable();
     const [p50, p99] = [quantile(late, 0.5), quantile(late, 0.99)];
@@ -74,7 +80,11 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     );
     expect(p99).toBeLessThan(GONE_WITHIN);
     const verdicts = stage.events.filter(({ name }) => name === "job.timeout");
-    expect(verdicts).toHaveLength(late.length);
+    expect(late).toHaveLength(KILLS);
+    expect(verdicts).toHaveLength(KILLS);
+    expect(stage.engine.counters().stuck).toBe(0);
+    // Whatever is left before the close is what the pool keeps ready.
+    expect(stage.processes().length).toBeLessThanOrEqual(8);
     await stage.engine.close({ drain: "0s" });
     expect(stage.processes()).toEqual([]);
     expect(reapersOf(process.pid)).toEqual([]);
@@ -100,6 +110,25 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("hang");
     expect(row.errors?.[0]?.stack).toBe("Its event loop was running; it waited for Timeout.");
+  });
+
+  it.each([
+    ["exec", /^\(no stack: .*; it sleeps inside a native call, .*, with the process "sleep" under it\)$/],
+    ["atomics", /^It hung here:\n {4}at Atomics\.wait/],
+  ])("8.4 of what sleeps (%s) it says where, or what can be seen from outside", async (name, says) => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play(name);
+    const { where } = await stage.told("job.killed", row.id);
+    expect(row.errors?.[0]?.stack).toMatch(says);
+    expect(where).toBe(row.errors?.[0]?.stack);
+  });
+
+  it("8.4 without any grace the stack is captured right after the hard deadline, and is on the error", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("loop", null, { timeouts: { grace: "0s" } });
+    expect(row.errors).toMatchObject([{ type: "timeout", forced: true }]);
+    expect(row.errors?.[0]?.stack).toMatch(/^(It hung here:\n {4}at spin|\(no stack: )/);
+    await stage.told("job.killed", row.id);
   });
 
   it("8.4 the capture can be switched off", async () => {

@@ -19,7 +19,7 @@ describe("8.5 the pool", () => {
   });
 
   it("replaces a child after so many jobs", async () => {
-    const stage = await openStage({ concurrency: 1, spare: 0, jobs: 2, isCold: true });
+    const stage = await openStage({ concurrency: 1, spare: 0, jobs: 2 });
     const pids: (string | null)[] = [];
     for (let job = 0; job < 4; job++)
       pids.push((await stage.play("pid", null, { timeouts: { attempt: "5s" } })).result);
@@ -35,12 +35,12 @@ describe("8.5 the pool", () => {
   });
 
   it("warms a spare before there is a job", async () => {
-    const stage = await openStage({ concurrency: 4, spare: 2, isCold: true });
+    const stage = await openStage({ concurrency: 4, spare: 2 });
     await until(() => stage.processes().length === 2);
   });
 
   it("never has more children than its size", async () => {
-    const stage = await openStage({ concurrency: 4, size: 2, spare: 4, isCold: true });
+    const stage = await openStage({ concurrency: 4, size: 2, spare: 4 });
     const options = { timeouts: { attempt: "20s" as const } };
     const ids = await Promise.all([1, 2, 3, 4].map(() => stage.enqueue("quiet", 200, options)));
     let most = 0;
@@ -57,7 +57,7 @@ describe("8.5 the pool", () => {
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     process.env.CURFEW_MENDED = join(folder, "mended");
     const module = new URL("./act-broken.ts", import.meta.url);
-    const stage = await openStage({ concurrency: 4, spare: 0, module, env: ["CURFEW_MENDED"], isCold: true });
+    const stage = await openStage({ concurrency: 4, spare: 0, module, env: ["CURFEW_MENDED"] });
     const options = { timeouts: { attempt: "30s" as const } };
     const ids = await Promise.all(Array.from({ length: 40 }, () => stage.enqueue("noop", null, options)));
     expect(await stage.told("sandbox.broken")).toMatchObject({
@@ -72,11 +72,68 @@ describe("8.5 the pool", () => {
     await stage.told("sandbox.mended");
     const rows = await Promise.all(ids.map((id) => stage.ended(id)));
     const failed = rows.filter(({ state }) => state === "discarded");
-    expect(failed).toHaveLength(3);
+    expect(failed.length).toBeGreaterThanOrEqual(1);
+    expect(failed.length).toBeLessThanOrEqual(3);
     for (const row of failed)
       expect(row.errors).toMatchObject([{ type: "SyntaxError", message: "one bad deploy" }]);
-    expect(rows.filter(({ state }) => state === "completed")).toHaveLength(37);
+    expect(rows.filter(({ state }) => state === "completed")).toHaveLength(40 - failed.length);
     expect(stage.worker.status()).toMatchObject({ ready: true, reason: null });
+  });
+
+  it.each(["process", "thread"] as const)(
+    "the start of a %s is not charged to the attempt, however long it takes",
+    async (kind) => {
+      // Longer than a claim is held for a free slot, and far longer than the attempt.
+      process.env.CURFEW_LOADS_FOR = "1500";
+      const module = new URL("./act-slow.ts", import.meta.url);
+      const stage = await openStage({ concurrency: 2, spare: 0, kind, module, env: ["CURFEW_LOADS_FOR"] });
+      const timeouts = { attempt: "400ms" as const, grace: "0s" as const };
+      const rows = await Promise.all([1, 2, 3].map(() => stage.play("noop", null, { timeouts })));
+      for (const row of rows) {
+        expect(row).toMatchObject({ state: "completed", attempt: 1, errors: null });
+        expect(Number(row.result)).toBeGreaterThan(200);
+      }
+    },
+  );
+
+  it("a job that waits for its sandbox too long is given back unspent, and is run when there is one", async () => {
+    process.env.CURFEW_LOADS_FOR = "3000";
+    const module = new URL("./act-slow.ts", import.meta.url);
+    const stage = await openStage({ concurrency: 1, spare: 0, module, env: ["CURFEW_LOADS_FOR"] });
+    // The lease of a claim is no longer than the heartbeat, and half of it may be spent on waiting.
+    const row = await stage.play("noop", null, { timeouts: { heartbeat: "2s" } });
+    expect(row).toMatchObject({ state: "completed", attempt: 1, strikes: 0, returns: 0 });
+    expect(stage.events.map(({ name }) => name)).toContain("job.released");
+  });
+
+  it("a close while jobs wait for their sandbox gives them back", async () => {
+    process.env.CURFEW_LOADS_FOR = "20000";
+    const module = new URL("./act-slow.ts", import.meta.url);
+    const stage = await openStage({ concurrency: 2, module, env: ["CURFEW_LOADS_FOR"] });
+    const ids = await Promise.all([1, 2].map(() => stage.enqueue("noop")));
+    await until(() => stage.processes().length > 1);
+    const from = performance.now();
+    await stage.worker.close();
+    expect(performance.now() - from).toBeLessThan(2_000);
+    for (const id of ids)
+      expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0, strikes: 0 });
+    expect(stage.processes()).toEqual([]);
+  });
+
+  it("a module that hangs while it is loaded fails its job with where it hung", async () => {
+    // Long enough for a busy machine to come to the loop.
+    process.env.CURFEW_LOADS_FOR = "-1";
+    const module = new URL("./act-slow.ts", import.meta.url);
+    const options = { module, env: ["CURFEW_LOADS_FOR"], load: "8s" as const };
+    const stage = await openStage({ concurrency: 1, spare: 0, ...options });
+    const row = await stage.play("noop");
+    expect(row.errors).toMatchObject([
+      {
+        code: "load_timeout",
+        message: expect.stringContaining("act-slow.ts: it was not loaded within 8s"),
+        stack: expect.stringContaining("at loopWhileLoading (file:"),
+      },
+    ]);
   });
 
   it("refuses a module that is for another definition", async () => {
@@ -84,7 +141,6 @@ describe("8.5 the pool", () => {
       concurrency: 1,
       spare: 0,
       module: new URL("./act-other.ts", import.meta.url),
-      isCold: true,
     });
     const row = await stage.play("noop", null, { timeouts: { attempt: "30s" } });
     expect(row.errors).toMatchObject([
@@ -127,7 +183,7 @@ function isOneVerdict(names: readonly string[]): boolean {
 }
 
 describe("8.3 one verdict at the edge", () => {
-  const JOBS = Number(process.env.CURFEW_SANDBOX_EDGES ?? 40);
+  const JOBS = Number(process.env.CURFEW_SANDBOX_EDGES ?? 100);
 
   it(`${JOBS} jobs that end within 5 ms of their hard deadline have one verdict each`, {
     timeout: 120_000,

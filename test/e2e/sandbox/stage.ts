@@ -13,6 +13,7 @@ import {
   sandboxed,
   type Worker,
 } from "../../../src/index.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
 import { act } from "./jobs.ts";
 
 export const ACT = new URL("./act.ts", import.meta.url);
@@ -36,8 +37,6 @@ export interface Stage {
 }
 
 interface StageOptions extends SandboxOptions {
-  /** Leave the first job to find no sandbox that is loaded yet: its start counts as part of the attempt. */
-  readonly isCold?: boolean;
   readonly concurrency?: number;
   readonly module?: URL;
 }
@@ -45,12 +44,11 @@ interface StageOptions extends SandboxOptions {
 export async function openStage({
   concurrency = 4,
   module = ACT,
-  isCold = false,
   ...options
 }: StageOptions = {}): Promise<Stage> {
   const mark = randomUUID();
   process.env.CURFEW_TEST_MARK = mark;
-  const engine = await openEngine({ store: "memory:" });
+  const engine = await openEngine({ store: "memory:", logger: silentLogger });
   const events: EngineEvent[] = [];
   const watchers = new Set<() => void>();
   void (async () => {
@@ -98,14 +96,7 @@ export async function openStage({
     lines: async (id) => (await engine.logs(id)).map(({ message }) => message),
     processes: () => processesMarked(mark),
   };
-  if (!isCold) await Promise.all(Array.from({ length: concurrency }, () => warmUp(stage)));
   return stage;
-}
-
-async function warmUp(stage: Stage): Promise<void> {
-  const row = await stage.play("noop", null, { timeouts: { attempt: "30s" } });
-  if (row.state !== "completed") throw new Error(`the sandbox does not work: ${JSON.stringify(row.errors)}`);
-  stage.events.splice(0);
 }
 
 /** The reapers that a process has started; their environment is empty, so they carry no mark. */

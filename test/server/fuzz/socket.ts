@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { type Random, randomInt, seededRandom } from "../../../src/core/random.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import { realSystem } from "../../../src/engine/system.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
 import { createServer } from "../../../src/server/app.ts";
 import { listen } from "../../../src/server/listen.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
@@ -22,6 +23,7 @@ export async function fuzzSocket(options: {
   await using engine = await Engine.open({
     store: createMemoryStore({ clock: () => Date.now() }),
     system: realSystem,
+    logger: silentLogger,
   });
   const server = createServer(engine);
   const { port, url, close } = await listen(server, { port: 0, closeWithin: "1s" });

@@ -1,0 +1,18 @@
+import { refuse } from "../errors.ts";
+import { type Json, toJsonText } from "../schema.ts";
+
+/** What sums of fractions may be off by. */
+const ROUNDING = 1e-6;
+
+/** How far an attempt is, from 0 to 1. A percentage is refused rather than taken for a job that is done. */
+export function progressFraction(fraction: number): number {
+  // NaN fails this comparison too.
+  if (!(fraction >= -ROUNDING && fraction <= 1 + ROUNDING))
+    throw refuse("invalid_option", "progress", fraction, "pass a fraction from 0 to 1");
+  return Math.min(1, Math.max(0, fraction));
+}
+
+export function progressText(fraction: number, note: Json | undefined, limit: number): string {
+  const value = progressFraction(fraction);
+  return toJsonText({ value, ...(note !== undefined && { note }) }, "progress", limit);
+}

@@ -1,0 +1,94 @@
+import type { JobRow } from "../core/job/job.ts";
+import { imageOf, type LifecycleEvent } from "../core/job/verdict.ts";
+import type { Instant } from "../core/time.ts";
+import type { Outcome, Refused } from "../ports/store.ts";
+import type { Parts } from "./parts.ts";
+import type { Writer } from "./writer.ts";
+
+/** What a mark needs of the attempt whose start it tells. */
+export interface MarkedAttempt {
+  readonly parts: Parts;
+  readonly isOver: boolean;
+  row: JobRow;
+  changed(): void;
+  refused(outcome: Refused): void;
+}
+
+export const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
+
+/**
+ * Whether the store knows that an attempt has started. Once it does, a crash of this process spends the attempt
+ * (SEMANTICS 4.3); an attempt that ends before its mark is due never needs one.
+ */
+export class StartMark {
+  readonly #attempt: MarkedAttempt;
+  readonly #writer: Writer;
+  #state: "unwritten" | "queued" | "sent" | "written" = "unwritten";
+  #isTold = false;
+
+  constructor(attempt: MarkedAttempt, writer: Writer) {
+    this.#attempt = attempt;
+    this.#writer = writer;
+  }
+
+  get isWritten(): boolean {
+    return this.#state === "written";
+  }
+
+  /** Whether the start has been told, which happens once its first commit is through. */
+  get isTold(): boolean {
+    return this.#isTold;
+  }
+
+  /** The revision that a write behind this mark will find. */
+  get nextRev(): number {
+    const { rev } = this.#attempt.row;
+    return this.#state === "sent" ? rev + 1 : rev;
+  }
+
+  /** Commits that the attempt has started. */
+  write(): void {
+    if (this.#attempt.isOver || this.#state !== "unwritten") return;
+    this.#state = "queued";
+    this.#writer.push({
+      id: this.#attempt.row.id,
+      unit: () => {
+        if (this.#attempt.isOver || this.#state !== "queued") return null;
+        this.#state = "sent";
+        const { id, fence, rev, policy } = this.#attempt.row;
+        return { job: { id, fence, rev, image: imageOf(this.#attempt.row), documents: { policy } } };
+      },
+      done: (outcome) => this.#done(outcome),
+    });
+  }
+
+  /** The start that the store knows of is out of date. */
+  again(): void {
+    this.#state = "unwritten";
+    this.write();
+  }
+
+  /** The row that was read does not have the mark. It may be due any moment, so it is written at once. */
+  redo(): void {
+    if (this.#state !== "queued") this.again();
+  }
+
+  /** The start is committed: from here on a crash spends the attempt. */
+  written(): void {
+    const { row, parts } = this.#attempt;
+    this.#state = "written";
+    this.#attempt.row = { ...row, rev: row.rev + 1 };
+    if (this.#isTold) return;
+    this.#isTold = true;
+    parts.counters.record(row, STARTED, row.startedAt as Instant);
+    parts.bus.announce(row, STARTED, row.startedAt as Instant);
+  }
+
+  #done(outcome: Outcome): void {
+    if (outcome.ok) this.written();
+    else if (outcome.because === "stale") {
+      this.#state = "unwritten";
+      this.#attempt.changed();
+    } else this.#attempt.refused(outcome);
+  }
+}

@@ -1,0 +1,473 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { StopError, TimeoutError } from "../core/job/reasons.ts";
+import { silentLogger } from "../ports/log.ts";
+import {
+  type SandboxCall,
+  SandboxKilled,
+  type SandboxRefusal,
+  SandboxUnavailable,
+} from "../ports/sandbox.ts";
+import { createSimSystem } from "../testing/sim-clock.ts";
+import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
+import { Pool, type PoolOptions } from "./pool.ts";
+import { encodeError, type Order, type Report } from "./protocol.ts";
+import type { Look } from "./stack.ts";
+
+const REASON = new TimeoutError("execution", 500, 500, 800);
+const MEGABYTE = 2 ** 20;
+
+/** A child that does what a test says, and ends when it is killed. */
+class FakeCarrier implements Carrier {
+  readonly orders: Order[] = [];
+  readonly events: CarrierEvents;
+  readonly captures: number[] = [];
+  taken = 100 * MEGABYTE;
+  isKilled = false;
+  /** What a look at it finds; nothing for as long as it is unset. */
+  look: Look | undefined;
+  readonly #after: (delay: number, callback: () => void) => void;
+
+  constructor(events: CarrierEvents, after: (delay: number, callback: () => void) => void) {
+    this.events = events;
+    this.#after = after;
+  }
+
+  send(order: Order): void {
+    this.orders.push(order);
+  }
+
+  kill(): void {
+    if (this.isKilled) return;
+    this.isKilled = true;
+    this.#after(2, () => this.exit({ code: null, signal: "SIGKILL" }));
+  }
+
+  exit(exit: Exit): void {
+    this.events.onExit(exit);
+  }
+
+  say(...reports: Report[]): void {
+    for (const report of reports) this.events.onReport(report);
+  }
+
+  memory(): number {
+    return this.taken;
+  }
+
+  capture(limit: number): Promise<Look> {
+    this.captures.push(limit);
+    if (this.look) return Promise.resolve(this.look);
+    return new Promise((resolve) => this.#after(limit, () => resolve({ because: "it was silent" })));
+  }
+
+  silence(): string {
+    return "nothing is seen";
+  }
+
+  get last(): Order | undefined {
+    return this.orders.at(-1);
+  }
+}
+
+function openPool(options: Partial<PoolOptions> = {}) {
+  const system = createSimSystem({ seed: 1, startAt: 0 });
+  const carriers: FakeCarrier[] = [];
+  const changes: (SandboxRefusal | null)[] = [];
+  const host = {
+    system,
+    logger: silentLogger,
+    concurrency: 2,
+    changed: (refusal: SandboxRefusal | null) => changes.push(refusal),
+  };
+  const pool = new Pool(host, {
+    module: "file:///module.js",
+    type: "a",
+    open: (_host, events) => {
+      const carrier = new FakeCarrier(events, system.after);
+      carriers.push(carrier);
+      return carrier;
+    },
+    size: undefined,
+    spare: 0,
+    load: 30_000,
+    jobs: Number.POSITIVE_INFINITY,
+    age: Number.POSITIVE_INFINITY,
+    memory: 512 * MEGABYTE,
+    reaps: false,
+    ...options,
+  });
+  onTestFinished(async () => {
+    const closed = pool.close();
+    await system.advance(10_000);
+    await closed;
+  });
+  const ready = (index: number) => carriers[index]?.say({ say: "ready", protocol: 1 });
+  return {
+    system,
+    pool,
+    carriers,
+    changes,
+    ready,
+    carrier: (index: number) => carriers[index] as FakeCarrier,
+  };
+}
+
+function callOf(key: string, told: unknown[] = []): SandboxCall {
+  return {
+    key,
+    silence: null,
+    job: {
+      id: key,
+      type: "a",
+      queue: "default",
+      attempt: 1,
+      meta: {},
+      payload: "null",
+      checkpoint: null,
+      deadline: 500,
+      documentLimit: 1_000_000,
+      remaining: 500,
+    },
+    progress: (fraction) => told.push(["progress", fraction]),
+    checkpoint: async (state) => void told.push(["checkpoint", state]),
+    beat: () => told.push(["beat"]),
+    alive: () => {},
+    log: (message) => told.push(["log", message]),
+    cleanupFailed: () => told.push(["cleanup_failed"]),
+    enqueue: async () => ({ id: "child", duplicate: false }),
+  };
+}
+
+/** A pool with one loaded sandbox and an attempt in it. */
+function openRun(options: Partial<PoolOptions> = {}, key = "a 1") {
+  const opened = openPool({ spare: 1, size: 1, ...options });
+  opened.ready(0);
+  const told: unknown[] = [];
+  expect(opened.pool.admits(key, () => {})).toBe(true);
+  const run = opened.pool.run(callOf(key, told));
+  return { ...opened, run, told, child: opened.carrier(0) };
+}
+
+describe("a run", () => {
+  it("gives the result that came before the verdict, and none that came after", async () => {
+    const { run, child } = openRun();
+    run.abort(REASON);
+    child.say({ say: "returned", key: "a 1", result: 1 });
+    await run.condemn();
+    expect(await run.result).toBe(1);
+
+    const late = openRun();
+    void late.run.condemn();
+    late.child.say({ say: "returned", key: "a 1", result: 1 });
+    const end = late.run.kill();
+    await late.system.advance(200);
+    expect(await end).toMatchObject({ isGone: true });
+    await expect(late.run.result).rejects.toThrow(SandboxKilled);
+  });
+
+  it("fails when its child ends, with code 0 too; after the result an exit changes nothing", async () => {
+    const { run, child } = openRun();
+    child.exit({ code: 0, signal: null });
+    await expect(run.result).rejects.toMatchObject({
+      code: "killed",
+      details: { exitCode: 0, signal: null },
+    });
+
+    const done = openRun();
+    done.child.say({ say: "returned", key: "a 1", result: 2 });
+    done.child.exit({ code: 0, signal: null });
+    expect(await done.run.result).toBe(2);
+    expect(done.carriers).toHaveLength(2);
+  });
+
+  it("hears nothing of another attempt in the same child", async () => {
+    const { pool, run, child, told } = openRun();
+    child.say({ say: "returned", key: "a 1" }, { say: "idle", key: "a 1" });
+    await run.result;
+    expect(pool.admits("b 1", () => {})).toBe(true);
+    const heard: unknown[] = [];
+    const next = pool.run(callOf("b 1", heard));
+    child.say(
+      { say: "progress", key: "a 1", fraction: 0.9 },
+      { say: "log", key: "a 1", message: "late" },
+      { say: "print", key: "a 1", stream: "stdout", text: "late" },
+      { say: "checkpoint", key: "a 1", number: 1, state: "late" },
+      { say: "enqueue", key: "a 1", number: 2, definition: { type: "x" }, payload: "1", options: {} },
+      { say: "returned", key: "a 1", result: "late" },
+      { say: "idle", key: "a 1" },
+      { say: "returned", key: "b 1", result: "its own" },
+    );
+    expect(await next.result).toBe("its own");
+    expect([told, heard]).toEqual([[], []]);
+    expect(child.isKilled).toBe(false);
+  });
+
+  it("a child that calls itself idle in the middle of it, or asks without end, is ended", async () => {
+    const { run, child, system } = openRun();
+    child.say({ say: "idle", key: "a 1" });
+    await system.advance(10);
+    await expect(run.result).rejects.toThrow("calling itself idle");
+
+    const flood = openRun();
+    const ask: Report = { say: "checkpoint", key: "a 1", number: 1, state: 1 };
+    expect(() => flood.child.say(...Array.from({ length: 1_001 }, () => ask))).toThrow("too much at once");
+  });
+
+  it("a child whose cleanup goes on for ever after the result is replaced", async () => {
+    const { run, child, system, carriers } = openRun();
+    child.say({ say: "returned", key: "a 1", result: 1 });
+    expect(await run.result).toBe(1);
+    await system.advance(4_000);
+    expect(child.isKilled).toBe(false);
+    await system.advance(1_100);
+    expect(child.isKilled).toBe(true);
+    expect(carriers).toHaveLength(2);
+  });
+
+  it("tells the child the deadline of now, whatever it was when the run was called for", () => {
+    const { pool, ready, carrier } = openPool();
+    expect(pool.admits("a 1", () => {})).toBe(false);
+    const run = pool.run(callOf("a 1"));
+    run.deadline(9_000, 8_500);
+    ready(0);
+    expect(carrier(0).last).toMatchObject({ say: "run", job: { deadline: 9_000, remaining: 8_500 } });
+  });
+});
+
+describe("8.4 where it hangs", () => {
+  it("a healthy event loop is never asked", async () => {
+    const { run, child, system } = openRun();
+    for (let beat = 0; beat < 5; beat++) {
+      await system.advance(100);
+      child.say({ say: "alive", key: "a 1" });
+    }
+    run.abort(REASON);
+    child.say({ say: "heard", key: "a 1", resources: ["Timeout", "TCPSocketWrap", "Timeout"] });
+    for (let beat = 0; beat < 50; beat++) {
+      await system.advance(100);
+      child.say({ say: "alive", key: "a 1" });
+    }
+    const end = run.kill();
+    await system.advance(200);
+    expect((await end).where).toBe("Its event loop was running; it waited for Timeout, TCPSocketWrap.");
+    expect(child.captures).toEqual([]);
+  });
+
+  it("a blocked one is asked in grace, right after the signal", async () => {
+    const { run, child, system } = openRun();
+    child.look = { stack: "It hung here:\n    at spin" };
+    await system.advance(500);
+    expect(child.captures).toEqual([]);
+    run.abort(REASON);
+    await system.advance(10);
+    expect(child.captures).toHaveLength(1);
+    expect(run.where()).toBe("It hung here:\n    at spin");
+    const from = system.monotonic();
+    await run.condemn();
+    expect(system.monotonic() - from).toBe(0);
+    expect(child.captures).toHaveLength(1);
+  });
+
+  it("one that has just begun to block is asked once it has been silent for long enough", async () => {
+    const { run, child, system } = openRun();
+    await system.advance(400);
+    child.say({ say: "alive", key: "a 1" });
+    await system.advance(100);
+    run.abort(REASON);
+    await system.advance(100);
+    expect(child.captures).toEqual([]);
+    await system.advance(60);
+    expect(child.captures).toHaveLength(1);
+  });
+
+  it("asked in vain, it is asked again after the verdict, for 100 ms, and the reason is given", async () => {
+    const { run, child, system } = openRun();
+    await system.advance(500);
+    run.abort(REASON);
+    await system.advance(2_000);
+    expect(child.captures).toEqual([1_000]);
+    const condemned = run.condemn();
+    await system.advance(100);
+    await condemned;
+    expect(child.captures).toEqual([1_000, 100]);
+    expect(run.where()).toBe("(no stack: it was silent)");
+  });
+
+  it("not known 100 ms after the verdict stays unknown, and what is seen from outside is said", async () => {
+    const { run, child, system } = openRun();
+    await system.advance(500);
+    run.abort(REASON);
+    await system.advance(300);
+    let isKnown = false;
+    void run.condemn().then(() => {
+      isKnown = true;
+    });
+    await system.advance(99);
+    expect(isKnown).toBe(false);
+    await system.advance(1);
+    expect(isKnown).toBe(true);
+    expect(child.captures).toEqual([1_000]);
+    expect(run.where()).toBe(
+      "(no stack: nothing was learned within 100 ms after the verdict; nothing is seen)",
+    );
+  });
+
+  it("an answer of one that runs again is no news", async () => {
+    const { run, child, system } = openRun();
+    await system.advance(500);
+    run.abort(REASON);
+    await system.advance(10);
+    child.say({ say: "heard", key: "a 1", resources: [] });
+    await system.advance(1_000);
+    expect(run.where()).toContain("Its event loop was running");
+    // Its debugger is open, so it gets no other attempt.
+    child.say({ say: "returned", key: "a 1" }, { say: "idle", key: "a 1" });
+    expect(child.isKilled).toBe(true);
+  });
+});
+
+describe("the gate", () => {
+  it("lets a job in when its sandbox is ready, in the order in which they came", () => {
+    const { pool, carriers, ready } = openPool();
+    const again: string[] = [];
+    for (const key of ["a 1", "b 1", "c 1"]) expect(pool.admits(key, () => again.push(key))).toBe(false);
+    expect(carriers).toHaveLength(2);
+    ready(1);
+    expect(again).toEqual(["a 1"]);
+    expect(pool.admits("d 1", () => again.push("d 1"))).toBe(false);
+    expect(pool.admits("a 1", () => {})).toBe(true);
+    ready(0);
+    expect(again).toEqual(["a 1", "b 1"]);
+  });
+
+  it("keeps a sandbox for the one it let in, but not for ever", async () => {
+    const { pool, ready, system } = openPool({ size: 1 });
+    const again: string[] = [];
+    pool.admits("a 1", () => again.push("a 1"));
+    ready(0);
+    pool.admits("b 1", () => again.push("b 1"));
+    await system.advance(900);
+    expect(again).toEqual(["a 1"]);
+    await system.advance(200);
+    expect(again).toEqual(["a 1", "b 1"]);
+    expect(pool.admits("a 1", () => again.push("a 1 again"))).toBe(false);
+  });
+
+  it("forgets a job that went elsewhere, waiting or let in", () => {
+    const { pool, ready, carriers } = openPool({ size: 1 });
+    const again: string[] = [];
+    for (const key of ["a 1", "b 1", "c 1"]) pool.admits(key, () => again.push(key));
+    pool.dismiss("a 1");
+    ready(0);
+    expect(again).toEqual(["b 1"]);
+    pool.dismiss("b 1");
+    expect(again).toEqual(["b 1", "c 1"]);
+    expect(carriers).toHaveLength(1);
+  });
+
+  it("a run that comes without having been let in waits for a sandbox that is not kept", async () => {
+    const { pool, ready, carrier } = openPool({ size: 1 });
+    pool.admits("a 1", () => {});
+    ready(0);
+    const stranger = pool.run(callOf("b 1"));
+    expect(carrier(0).orders).toHaveLength(1);
+    const run = pool.run(callOf("a 1"));
+    expect(carrier(0).last).toMatchObject({ say: "run", key: "b 1" });
+    stranger.abort(new StopError("cancelled", 1, null));
+    carrier(0).say({ say: "returned", key: "b 1" }, { say: "idle", key: "b 1" });
+    expect(carrier(0).last).toMatchObject({ say: "run", key: "a 1" });
+    carrier(0).say({ say: "returned", key: "a 1", result: "a" });
+    expect(await run.result).toBe("a");
+  });
+});
+
+describe("8.5 a module that does not load", () => {
+  const unloadable: Report = { say: "unloadable", error: encodeError(new SyntaxError("bad deploy")) };
+
+  it("fails the job that waited for it; after three the others are given back until one loads", async () => {
+    const { pool, carriers, carrier, changes, system, ready } = openPool({ size: 10 });
+    const again: string[] = [];
+    for (let nth = 0; nth < 10; nth++) pool.admits(`${nth} 1`, () => again.push(`${nth} 1`));
+    expect(carriers).toHaveLength(10);
+    carrier(0).say(unloadable);
+    expect(again).toEqual(["0 1"]);
+    await expect(pool.run(callOf("0 1")).result).rejects.toThrow("bad deploy");
+    carrier(1).say(unloadable);
+    carrier(2).say(unloadable);
+    expect(again).toHaveLength(10);
+    expect(changes).toMatchObject([{ reason: expect.stringContaining("bad deploy") }]);
+    await expect(pool.run(callOf("9 1")).result).rejects.toThrow(SandboxUnavailable);
+    for (let nth = 3; nth < 10; nth++) carrier(nth).say(unloadable);
+    await system.advance(2_500);
+    expect(carriers).toHaveLength(11);
+    ready(10);
+    expect(changes).toHaveLength(2);
+    expect(changes[1]).toBeNull();
+    expect(pool.refusal()).toBeNull();
+    expect(pool.admits("9 2", () => {})).toBe(true);
+  });
+
+  it("in time fails like one that cannot, with where it hung", async () => {
+    const { pool, carrier, system } = openPool({ load: 1_000 });
+    let isAgain = false;
+    pool.admits("a 1", () => {
+      isAgain = true;
+    });
+    carrier(0).look = { stack: "It hung here:\n    at load" };
+    await system.advance(1_100);
+    expect(isAgain).toBe(true);
+    await expect(pool.run(callOf("a 1")).result).rejects.toMatchObject({
+      code: "load_timeout",
+      stack: "It hung here:\n    at load",
+    });
+    expect(carrier(0).isKilled).toBe(true);
+  });
+
+  it("because no process can be started is a failure like any other", async () => {
+    const { pool, system, changes } = openPool({
+      spare: 1,
+      open: () => {
+        throw new Error("spawn ENOMEM");
+      },
+    });
+    await system.advance(100);
+    expect(changes).toMatchObject([{ reason: expect.stringContaining("ENOMEM") }]);
+    expect(pool.refusal()).not.toBeNull();
+  });
+});
+
+describe("8.5 limits of a sandbox", () => {
+  const cases: [string, Partial<PoolOptions>, (child: FakeCarrier) => number][] = [
+    ["so many jobs", { jobs: 1 }, () => 0],
+    ["a certain age", { age: 5_000 }, () => 6_000],
+    [
+      "too much memory",
+      { memory: 64 * MEGABYTE },
+      (child) => {
+        child.taken += 65 * MEGABYTE;
+        return 0;
+      },
+    ],
+  ];
+
+  it.each(cases)("after %s it is replaced, between two jobs", async (_, options, happens) => {
+    const { run, child, system, carriers } = openRun(options);
+    child.say({ say: "returned", key: "a 1", result: 1 });
+    await system.advance(happens(child));
+    child.say({ say: "idle", key: "a 1" });
+    expect(await run.result).toBe(1);
+    await system.advance(10);
+    expect(child.isKilled).toBe(true);
+    expect(carriers).toHaveLength(2);
+  });
+
+  it("too much memory ends it in the middle of an attempt", async () => {
+    const { run, child, system } = openRun({ memory: 64 * MEGABYTE });
+    child.taken += 60 * MEGABYTE;
+    await system.advance(1_000);
+    expect(child.isKilled).toBe(false);
+    child.taken += 10 * MEGABYTE;
+    await system.advance(300);
+    await expect(run.result).rejects.toThrow("out of memory: it took 70 MB of 64");
+  });
+});

@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs";
+
+/** What Linux tells about a process from outside; elsewhere, and of a process that is gone, nothing is known. */
+
+function read(pid: number, name: string): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, "latin1");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Bytes of memory that it takes, heap or not. */
+export function memoryOf(pid: number): number | undefined {
+  // In kilobytes, whatever the size of a page on this machine is.
+  const match = /^VmRSS:\s+(\d+) kB$/m.exec(read(pid, "status") ?? "");
+  return match ? Number(match[1]) * 1_024 : undefined;
+}
+
+/** Why a process does not answer, as far as that can be seen from outside. */
+export function silenceOf(pid: number | undefined): string {
+  // The name stands in parentheses and may hold any character, so the state follows the last one.
+  const state = pid && read(pid, "stat")?.split(") ").at(-1)?.[0];
+  if (!state) return "it is inside a native call, or the machine is too busy";
+  if (state === "R") return "it computes, in native code or on a machine that is too busy to let it answer";
+  const [child] = (read(pid, `task/${pid}/children`) ?? "").split(" ");
+  const name = child ? read(Number(child), "comm")?.trim() : undefined;
+  const what = name ? `, with the process "${name}" under it` : "";
+  return `it sleeps inside a native call, as execFileSync does${what}`;
+}

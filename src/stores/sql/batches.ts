@@ -1,0 +1,55 @@
+import type { NewJob } from "../../core/job/envelope.ts";
+import type { Effect, Unit } from "../../ports/store.ts";
+
+/** What one statement or transaction takes: so many items, and so many characters of documents. */
+export interface BatchSize {
+  readonly items: number;
+  readonly text: number;
+}
+
+/** Splits a list, in its order. An item that is too large by itself is a batch of its own. */
+export function batchesOf<Item>(
+  items: readonly Item[],
+  most: BatchSize,
+  textOf: (item: Item) => number,
+): readonly (readonly Item[])[] {
+  const batches: (readonly Item[])[] = [];
+  let from = 0;
+  let text = 0;
+  for (let index = 0; index < items.length; index++) {
+    const size = textOf(items[index] as Item);
+    if (index > from && (index - from === most.items || text + size > most.text)) {
+      batches.push(items.slice(from, index));
+      from = index;
+      text = 0;
+    }
+    text += size;
+  }
+  // Nearly every call is small enough, and then it is not even copied.
+  if (from === 0) return items.length === 0 ? [] : [items];
+  batches.push(items.slice(from));
+  return batches;
+}
+
+/** For items that bring no documents. */
+export const noText = (): number => 0;
+
+export function textOfJob({ payload }: NewJob): number {
+  return payload.length;
+}
+
+/** The documents that handlers write, and the jobs that come with them; everything else about a unit is small. */
+export function textOfUnit({ job, effects }: Unit): number {
+  const documents = job?.documents;
+  let text = 0;
+  if (documents) {
+    const { progress, checkpoint, result } = documents;
+    text += (progress?.length ?? 0) + (checkpoint?.length ?? 0) + (result?.length ?? 0);
+  }
+  if (effects) for (const effect of effects) text += textOfEffect(effect);
+  return text;
+}
+
+function textOfEffect(effect: Effect): number {
+  return "enqueue" in effect ? textOfJob(effect.enqueue) : 0;
+}

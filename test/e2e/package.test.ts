@@ -1,0 +1,88 @@
+import { execFile } from "node:child_process";
+import { copyFile, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../..");
+const compiler = join(root, "node_modules/.bin/tsc");
+/** `npm` and `tsc` are scripts for the Node that runs this test. */
+const env = { ...process.env, PATH: `${join(process.execPath, "..")}:${process.env.PATH}` };
+
+/** The package as users get it: built, packed, unpacked into their `node_modules`, and compiled against. */
+let user: string;
+
+beforeAll(async () => {
+  user = await mkdtemp(join(tmpdir(), "curfew-package-"));
+  const built = join(user, "built");
+  await run(compiler, ["-p", "tsconfig.build.json", "--outDir", join(built, "dist")], { cwd: root, env });
+  for (const name of ["package.json", "CHANGELOG.md"]) await copyFile(join(root, name), join(built, name));
+  const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts"], { cwd: built, env });
+  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
+  const installed = join(user, "node_modules/curfew");
+  await mkdir(installed, { recursive: true });
+  await run("tar", ["xzf", join(built, filename), "-C", installed, "--strip-components=1"]);
+  // What npm would install with it, and what this user has besides; a registry is not asked.
+  const { dependencies } = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  for (const name of new Set([...Object.keys(dependencies), "zod", "@types/node"])) {
+    const link = join(user, "node_modules", name);
+    await mkdir(dirname(link), { recursive: true });
+    await symlink(join(root, "node_modules", name), link);
+  }
+  await cp(join(import.meta.dirname, "package"), join(user, "source"), { recursive: true });
+  await writeFile(join(user, "package.json"), '{ "type": "module" }');
+  await writeFile(
+    join(user, "tsconfig.json"),
+    JSON.stringify({
+      compilerOptions: {
+        target: "ES2023",
+        lib: ["ES2024", "ESNext.Disposable"],
+        types: ["node"],
+        module: "nodenext",
+        strict: true,
+        skipLibCheck: true,
+        rewriteRelativeImportExtensions: true,
+        sourceMap: true,
+        rootDir: "source",
+        outDir: "compiled",
+      },
+      include: ["source"],
+    }),
+  );
+  await run(compiler, ["-p", user], { cwd: user, env });
+}, 120_000);
+
+afterAll(() => rm(user, { recursive: true, force: true }));
+
+describe("a sandbox of the built package", () => {
+  it.each([
+    ["compiled", "compiled/main.js"],
+    ["as TypeScript", "source/main.ts"],
+  ])("runs a module that is %s, as a process and as a thread", async (_, main) => {
+    const { stdout, stderr } = await run(process.execPath, [join(user, main)], { cwd: user, env });
+    expect(stderr).toBe("");
+    const lines = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines.map(({ kind }) => kind)).toEqual(["process", "thread"]);
+    for (const { result, lines: log, followers, checkpoint, error } of lines) {
+      expect({ result, log, followers, checkpoint }).toEqual({
+        result: { year: 2030 },
+        log: ["printed", "enqueued"],
+        followers: 1,
+        checkpoint: '{"begun":true}',
+      });
+      expect(error).toMatchObject({ type: "timeout", forced: true });
+      // Line 9 of the source, wherever the compiler has put it.
+      expect(error.stack).toMatch(/^It hung here:\n {4}at spin \(.*source\/work\.ts:9:\d+\)\n/);
+    }
+  });
+
+  it("brings the entries of the child and the reaper with it", async () => {
+    for (const name of ["child", "reaper-process"])
+      await readFile(join(user, "node_modules/curfew/dist/sandbox", `${name}.js`));
+  });
+});

@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import type { RungOptions } from "../../src/index.ts";
+import {
+  deaf,
+  errorOf,
+  jobOf,
+  jobWith,
+  openOver,
+  openPair,
+  openStage,
+  START,
+  silent,
+  sleepOn,
+} from "./stage.ts";
+
+describe("5.3 extend", () => {
+  const rung: RungOptions = {
+    timeouts: { attempt: "10s", total: "1m", grace: "1s" },
+    retry: { attempts: 1 },
+  };
+
+  it.each([
+    ["before its start is marked", "100ms"],
+    ["once it is", "5s"],
+  ] as const)("5.3 a running job, %s", async (_name, after) => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => stage.sleep(30_000), rung);
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance(after);
+    await stage.engine.extend(job.id, { attempt: "40s" });
+    await stage.advance("35s");
+    expect(await stage.load(job)).toMatchObject({ state: "completed", softAt: START + 40_000 });
+    expect(stage.names(job.id)).toContain("job.extended");
+    expect(stage.counters()).toMatchObject({ late: 0, timeouts: [] });
+  });
+
+  it("5.3 the handler sees its new deadline within a second, also from another engine", async () => {
+    const pair = await openPair(silent);
+    const deadlines: (number | null)[] = [];
+    const { definition, processors } = jobWith(async (context) => {
+      for (;;) {
+        await sleepOn(pair.second.system, 1_000);
+        deadlines.push((context.deadline ?? 0) - START);
+      }
+    }, rung);
+    pair.second.work(processors);
+    const job = await pair.second.engine.enqueue(definition);
+    await pair.advance(4_500);
+    await pair.first.engine.extend(job.id, { attempt: "50s" });
+    await pair.advance(2_000);
+    expect(new Set(deadlines.map((at) => (at ?? 0) > 45_000))).toEqual(new Set([false, true]));
+  });
+
+  it("5.3 where the store notifies, the worker of another engine hears of it at once", async () => {
+    const pair = await openPair();
+    let deadline: () => number | null = () => null;
+    const { definition, processors } = jobWith((context) => {
+      deadline = () => (context.deadline ?? 0) - START;
+      return deaf();
+    }, rung);
+    pair.second.work(processors);
+    const job = await pair.second.engine.enqueue(definition);
+    await pair.advance(3_000);
+    await pair.first.engine.extend(job.id, { attempt: "50s" });
+    await pair.second.settle();
+    expect(deadline()).toBeGreaterThanOrEqual(50_000);
+  });
+
+  it("5.3 it is audited: the job's log says what was changed and when", async () => {
+    const stage = await openStage();
+    const job = await stage.engine.enqueue(jobOf(rung));
+    await stage.advance("2s");
+    await stage.engine.extend(job.id, { attempt: "40s", total: "2h", heartbeat: "none" });
+    expect(await stage.engine.logs(job.id)).toEqual([
+      { at: START + 2_000, attempt: 0, message: "Extended: attempt 40s, total 2h, heartbeat none" },
+    ]);
+  });
+
+  it("5.3 total and heartbeat of a running job", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(deaf, {
+      timeouts: { total: "10s", heartbeat: "8s", grace: "0s" },
+      retry: { attempts: 1 },
+    });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("5s");
+    await stage.engine.extend(job.id, { total: "1h", heartbeat: "20s" });
+    await stage.advance("19s");
+    expect((await stage.load(job)).state).toBe("active");
+    await stage.advance("2s");
+    expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "stalled", limit: 20_000 });
+  });
+
+  it("5.3 none takes a limit away", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => stage.sleep(120_000), rung);
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("5s");
+    await stage.engine.extend(job.id, { attempt: "none", total: "none" });
+    await stage.advance("2m");
+    expect((await stage.load(job)).state).toBe("completed");
+  });
+
+  it("5.3 a waiting job: its total at once, the rest at its start; explain() names the rung", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(deaf, rung);
+    const job = await stage.engine.enqueue(definition);
+    await stage.engine.extend(job.id, { total: "2h", attempt: "30s" });
+    expect((await stage.load(job)).totalAt).toBe(START + 7_200_000);
+    await stage.advance("61s");
+    stage.work(processors);
+    await stage.advance("1s");
+    const row = await stage.load(job);
+    expect((row.softAt ?? 0) - (row.startedAt ?? 0)).toBe(30_000);
+    const explained = await stage.engine.explain(job.id, definition);
+    expect(explained.fields.find(({ field }) => field === "attempt")).toMatchObject({
+      value: "30s",
+      rung: "enqueue",
+    });
+  });
+
+  it("5.3 what was already signalled cannot be taken back, nor a job that has ended", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(deaf, { ...rung, timeouts: { attempt: "10s", grace: "10s" } });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("11s");
+    const early = await errorOf(stage.engine.extend(job.id, { attempt: "1h" }));
+    expect(early).toMatchObject({
+      code: "invalid_state",
+      message: expect.stringContaining("time is already up"),
+    });
+    await stage.advance("10s");
+    expect(await errorOf(stage.engine.extend(job.id, { attempt: "1h" }))).toMatchObject({
+      code: "invalid_state",
+    });
+  });
+
+  it("5.3 an extension between a claim and its answer: the job is given back, and runs under its new total", async () => {
+    let answer: () => void = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const stage = await openOver((store) => ({
+      ...store,
+      jobs: {
+        ...store.jobs,
+        claim: async (request) => {
+          const rows = await store.jobs.claim(request);
+          await answered;
+          return rows;
+        },
+      },
+    }));
+    const { definition, processors } = jobWith(() => "done", { timeouts: { total: "2s" } });
+    const job = await stage.engine.enqueue(definition);
+    stage.work(processors);
+    await stage.settle();
+    await stage.engine.extend(job.id, { total: "1h" });
+    await stage.advance("3s");
+    answer();
+    await stage.advance("3s");
+    expect(await stage.load(job)).toMatchObject({ state: "completed", attempt: 1 });
+  });
+});

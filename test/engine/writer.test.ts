@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { StopError, TimeoutError } from "../../src/index.ts";
+import type { Store, Unit } from "../../src/ports/store.ts";
+import { jobWith, openOver, openPair, type Stage } from "./stage.ts";
+
+/** A store that cannot take a unit which writes this result: as a database with a value it has no room for. */
+function refusing(store: Store, result: string): Store {
+  const isBad = ({ job }: Unit) => job?.documents?.result === result;
+  return {
+    ...store,
+    commit: async (units, options) => {
+      if (units.some(isBad)) throw new Error("value out of range");
+      return store.commit(units, options);
+    },
+  };
+}
+
+describe("a write that the store cannot take", () => {
+  it("holds up no other, and is given up in the end; its job is left to its deadlines", async () => {
+    const stage = await openOver((store) => refusing(store, '"bad"'));
+    const { definition, processors } = jobWith(({ payload }) => payload, {
+      timeouts: { attempt: "2m", grace: "0s" },
+      retry: { attempts: 1 },
+    });
+    const payloads = Array.from({ length: 40 }, (_, index) => (index === 17 ? "bad" : `good ${index}`));
+    const jobs = await stage.engine.enqueueMany(definition, payloads as never[]);
+    stage.work(processors, { queues: { default: { concurrency: 40 } } });
+    await stage.advance("5s");
+    const states = await statesOf(stage, jobs);
+    expect(states.filter((state) => state === "completed")).toHaveLength(39);
+    expect(states[17]).toBe("active");
+    await stage.advance("3m");
+    expect(await stage.load(jobs[17] as { id: string })).toMatchObject({ state: "discarded" });
+  });
+
+  it("is not given up while the store fails altogether", async () => {
+    let isDown = false;
+    let runs = 0;
+    const stage = await openOver((store) => {
+      const failing =
+        <Args extends unknown[], Answer>(call: (...args: Args) => Promise<Answer>) =>
+        async (...args: Args) => {
+          if (isDown) throw new Error("connection refused");
+          return call(...args);
+        };
+      return { ...store, commit: failing(store.commit.bind(store)), clock: failing(store.clock.bind(store)) };
+    });
+    const { definition, processors } = jobWith(async () => {
+      if (++runs === 1) isDown = true;
+      return "kept";
+    });
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition, null as never);
+    await stage.advance("5m");
+    isDown = false;
+    await stage.advance("10s");
+    expect(await stage.load(job)).toMatchObject({ state: "completed", result: '"kept"' });
+  });
+});
+
+async function statesOf(stage: Stage, jobs: readonly { id: string }[]): Promise<string[]> {
+  return Promise.all(jobs.map(async (job) => (await stage.load(job)).state));
+}
+
+describe("3.8 a report under a lost fence", () => {
+  it("3.8 tells the handler at once, before its next beat, and counts once", async () => {
+    const pair = await openPair();
+    const reasons: unknown[] = [];
+    let report: () => void = () => {};
+    const { definition, processors } = jobWith(
+      ({ signal, log }) => {
+        signal.addEventListener("abort", () => reasons.push(signal.reason));
+        report = () => log("still here");
+        return new Promise(() => {});
+      },
+      { timeouts: { grace: "1s" } },
+    );
+    pair.second.work(processors);
+    const job = await pair.first.engine.enqueue(definition, null as never);
+    await pair.advance(500);
+    expect(await pair.first.load(job)).toMatchObject({ state: "active" });
+    pair.crashSecond();
+    await pair.first.engine.cancel(job.id);
+    await pair.first.settle();
+    report();
+    await pair.second.settle();
+    expect(reasons).toMatchObject([{ kind: "cancelled" }]);
+    expect(reasons[0]).toBeInstanceOf(StopError);
+    expect(reasons[0]).not.toBeInstanceOf(TimeoutError);
+  });
+});
