@@ -122,7 +122,10 @@ export const enqueueSchema = z
     type: jobType,
     args: z
       .array(z.any())
-      .meta({ description: "What the job is given. Any JSON, handed through untouched." }),
+      .meta({
+        description:
+          "What the job is given. Any JSON, handed through as it came; numbers beyond 2^53 lose digits.",
+      }),
     id: optional(jobId),
     parent_id: optional(anyId).meta({
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",
