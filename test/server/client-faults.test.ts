@@ -69,6 +69,51 @@ describe("a worker that is cut off", () => {
     expect([wire.sent("/ack"), wire.sent("/nack")]).toEqual([[], []]);
   });
 
+  it("3.8 a job that comes again ends what its old handler still does", async () => {
+    const { advance, load, wire, client, work } = await openClientStage();
+    const reasons: unknown[] = [];
+    const run = (context: AttemptContext) =>
+      context.attempt === 2
+        ? "done"
+        : obedient(context).catch((error) => {
+            reasons.push(error.kind);
+            return "too late";
+          });
+    const { definition, processors } = jobWith(run);
+    work(processors);
+    const job = await client.enqueue(definition);
+    await advance("1s");
+    // Only the beats get lost: the server takes the job for abandoned and hands it to whoever asks.
+    wire.fate = ({ path }) => (path === "/workers/heartbeat" ? "unsent" : "served");
+    await advance("70s");
+    expect([(await load(job)).result, reasons, client.counters().lost]).toEqual(['"done"', ["lost"], 1]);
+    expect(wire.sent("/ack").length).toBe(1);
+  });
+
+  it("3.1 a job whose time is up when its reply comes is not entered, and is given back unspent", async () => {
+    const { advance, load, wire, client, work, sleep } = await openClientStage();
+    const attempts: number[] = [];
+    const { definition, processors } = jobWith(({ attempt }) => void attempts.push(attempt), {
+      timeouts: { attempt: "1s", grace: "5s" },
+    });
+    let fetches = 0;
+    wire.hold = ({ path }) =>
+      path === "/workers/fetch" && fetches++ === 0 ? sleep(1_500) : Promise.resolve();
+    const job = await client.enqueue(definition);
+    work(processors);
+    await advance("1400ms");
+    expect((await load(job)).attempt).toBe(1);
+    await advance("1s");
+    const row = await load(job);
+    expect([attempts, row.state, row.attempt, row.returns, row.errors]).toEqual([
+      [1],
+      "completed",
+      1,
+      1,
+      null,
+    ]);
+  });
+
   it("keeps its handlers running through a restart of the server, and reports afterwards", async () => {
     const { advance, load, wire, client, work, engine, sleep } = await openClientStage();
     const { definition, processors } = jobWith(() => sleep(10_000).then(() => "done"));

@@ -187,7 +187,7 @@ describe("a remote worker", () => {
     expect(heardAt - cancelledAt).toBeLessThanOrEqual(1_000);
     expect((reason as StopError).kind).toBe("cancelled");
     expect([(await load(job)).state, (await load(job)).result]).toEqual(["cancelled", null]);
-    expect([wire.sent("/ack").length, wire.sent("/nack").length]).toEqual([0, 0]);
+    expect([wire.sent("/ack"), wire.sent("/nack"), wire.sent("/progress")]).toEqual([[], [], []]);
   });
 
   it("5.3 an extension reaches the running handler", async () => {
