@@ -303,15 +303,6 @@ export class RemoteAttempt implements ScopedAttempt {
     this.#schedule();
   }
 
-  /** The server counts nothing of it any more; at the hard deadline that means that the verdict is due, and ours to give. */
-  hearLost(): void {
-    const { hardAt } = this.row;
-    const { clock } = this.parts;
-    if (this.#isTimedOut && hardAt !== null && clock.upper() >= hardAt)
-      this.tick(Math.max(hardAt, clock.now()));
-    else this.stop("lost");
-  }
-
   /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
   stop(kind: "cancelled" | "lost"): void {
     if (this.#isOver || this.#isLost) return;

@@ -31,6 +31,8 @@ interface BeatHost {
   attempts(): Iterable<RemoteAttempt>;
   /** Jobs that have no attempt (any more), but must not be taken for abandoned: held ones, and unreported verdicts. */
   others(): Iterable<JobRow>;
+  /** The clock may know the time better than before. */
+  heardTime(): void;
   hear(attempt: RemoteAttempt, heard: Heard): void;
   giveBack(rows: readonly JobRow[]): void;
   /** What is wanted of the worker as a whole. */
@@ -138,6 +140,7 @@ export class RemoteBeat {
     }
     const said = object(reply.body, "reply");
     clock.observe(readServerTime(said.server_time), reply.sentAt, reply.receivedAt);
+    this.#host.heardTime();
     this.#tell(named, list(said.jobs ?? [], "reply.jobs"));
     direct.call(this.#host, said.state);
   }

@@ -301,11 +301,16 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
 
   hear(attempt: RemoteAttempt, { directive, deadlines }: Heard): void {
     if (directive === "cancel") attempt.stop("cancelled");
-    else if (directive === "lost") attempt.hearLost();
+    else if (directive === "lost") attempt.stop("lost");
     else {
       if (deadlines) attempt.refresh(deadlines);
       if (directive === "soft_timeout") attempt.hearSoftSignal();
     }
+  }
+
+  /** The server said what time it is: what is due by that is done before anything else that it said. */
+  heardTime(): void {
+    this.#watch.look();
   }
 
   /** An operator may want the worker to fetch no more, or to end. */

@@ -16,7 +16,6 @@ import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import type { Logger } from "../ports/log.ts";
 import {
   BATCH_LIMIT,
   type Enqueued,
@@ -25,12 +24,12 @@ import {
   pauseKey,
   type Store,
 } from "../ports/store.ts";
-import type { System } from "../ports/system.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
 import { EngineClock } from "./clock.ts";
 import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
+import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
 import { JobHandle } from "./handle.ts";
 import { foundOr, Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
@@ -52,31 +51,9 @@ import { within } from "./within.ts";
 import { parseDrain, type WorkOptions } from "./work-options.ts";
 import { Worker } from "./worker.ts";
 
-export interface EngineOptions extends RungOptions {
-  readonly store: Store;
-  readonly system: System;
-  readonly logger: Logger;
-  /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
-  readonly documentLimit?: number;
-  /** How long the events that a server writes are kept. Default 1 day. */
-  readonly keepEvents?: Duration;
-  /** How long a due timeout or message is held by a process that may have died before another takes it. Default 5 min. */
-  readonly timeoutLease?: Duration;
-  /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
-  readonly zoneData?: string | undefined;
-  /** How many times longer than usual idle loops rest. Default 1; a test engine passes idle days faster with more. */
-  readonly patience?: number;
-}
-
 const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
 const DRAIN = 25_000;
-
-function checkDocumentLimit(limit: number): number {
-  if (!Number.isInteger(limit) || limit < 1)
-    throw refuse("invalid_limit", "documentLimit", limit, "use a whole number of bytes from 1");
-  return limit;
-}
 
 /** Definitions by what `enqueue` returns for them. */
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;

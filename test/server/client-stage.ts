@@ -32,6 +32,8 @@ export class Wire {
   /** Answers in the server's place. */
   answer: (call: Call) => Response | undefined = () => undefined;
 
+  /** Keeps a reply back for as long as a test wants. */
+  hold: (call: Call) => Promise<void> = async () => {};
   /** How long a request takes to arrive, and its reply to come back. */
   latency = 0;
   readonly #system: SimSystem | undefined;
@@ -55,6 +57,7 @@ export class Wire {
     await this.#travel();
     const response = this.answer(call) ?? (await this.server.fetch(new Request(url, init)));
     await this.#travel();
+    await this.hold(call);
     if (fate === "served") return response;
     throw cutOff("ECONNRESET");
   };

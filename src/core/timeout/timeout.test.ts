@@ -16,7 +16,12 @@ describe("compareIds", () => {
 
 describe("headers", () => {
   it("come back as they were, JSON and bytes, in their order", () => {
-    const value = fc.oneof(fc.uint8Array(), fc.jsonValue({ noUnicodeString: false, depthSize: "small" }));
+    const json = fc.jsonValue({ noUnicodeString: false, depthSize: "small" });
+    // That one name is refused, wherever it stands.
+    const value = fc.oneof(
+      fc.uint8Array(),
+      json.filter((each) => !JSON.stringify(each).includes("__proto__")),
+    );
     const name = fc.string().filter((text) => text !== "__proto__");
     fc.assert(
       fc.property(fc.dictionary(name, value, { noNullPrototype: true }), (headers) => {
