@@ -92,7 +92,7 @@ describe("SEMANTICS 7.4: processes that are killed in the middle of steps", () =
     ["SQLite", sqliteAddress],
     ["PostgreSQL", postgresAddress],
   ] as const)(
-    "%s: every message is handled once and in order, every timeout fires once, no version is skipped",
+    "%s: every message is handled once and in order, every timeout fires once, no step is lost",
     { timeout: 120_000 },
     async (_name, addressOf) => {
       const address = await addressOf();
@@ -114,7 +114,6 @@ describe("SEMANTICS 7.4: processes that are killed in the middle of steps", () =
         const view = await engine.saga(logSaga, id).load();
         expect(view?.state.told).toEqual(numbers);
         expect(view?.state.rung.toSorted((a, b) => a - b)).toEqual(numbers);
-        expect(view?.version).toBe(2 * EACH);
         expect(view?.pending).toEqual([]);
       }
       await engine.close();
