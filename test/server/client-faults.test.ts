@@ -265,6 +265,27 @@ describe("a slow wire", () => {
     expect((await load(job)).errors?.[0]).toMatchObject({ type: "timeout", cause: { type: "TimeoutError" } });
   });
 
+  it("3.11 a beat that was fast makes up for a fetch that was slow", async () => {
+    const { client, engine, work, advance, load, wire, sleep } = await openClientStage();
+    wire.hold = ({ path }) => (path === "/workers/fetch" ? sleep(800) : Promise.resolve());
+    let heardAt = 0;
+    const run = ({ signal }: AttemptContext) =>
+      new Promise((resolve) =>
+        signal.addEventListener("abort", () => {
+          heardAt = engine.now();
+          resolve("late");
+        }),
+      );
+    const { definition, processors } = jobWith(run, { timeouts: { attempt: "5s" } });
+    work(processors);
+    const job = await client.enqueue(definition);
+    await advance("8s");
+    const { softAt, state } = await load(job);
+    expect(state).toBe("completed");
+    expect(heardAt - (softAt as number)).toBeGreaterThanOrEqual(0);
+    expect(heardAt - (softAt as number)).toBeLessThan(50);
+  });
+
   it("3.7 the worker judges at the hard deadline, even if the server says first that its time is up", async () => {
     const { client, work, advance, load, wire, told, sleep } = await openClientStage();
     // The fetch is slow and the beats are not, so the server hears of the deadline before the worker's first guess.
