@@ -11,6 +11,7 @@ import {
   linear,
   polynomial,
 } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { createKey } from "../../src/server/auth.ts";
 import { deaf, errorOf, jobWith, START } from "../engine/stage.ts";
@@ -387,8 +388,20 @@ describe("openClient", () => {
       ],
     });
     const { fetch } = new Wire(server);
-    const web = openClient({ url: "http://127.0.0.1", key: producer.key, fetch, system });
-    const remote = openClient({ url: "http://127.0.0.1", key: worker.key, fetch, system });
+    const web = openClient({
+      url: "http://127.0.0.1",
+      key: producer.key,
+      fetch,
+      system,
+      logger: silentLogger,
+    });
+    const remote = openClient({
+      url: "http://127.0.0.1",
+      key: worker.key,
+      fetch,
+      system,
+      logger: silentLogger,
+    });
     const child = defineJob({ type: "child.job" });
     const { definition, processors } = jobWith(async ({ enqueue }) => (await enqueue(child, 1)).id);
     remote.work({ processors });
