@@ -6,6 +6,7 @@ import { openClient } from "../../src/client/index.ts";
 import type { RemoteWorker } from "../../src/client/remote-worker.ts";
 import type { Fetch } from "../../src/client/transport.ts";
 import type { EngineEvent, JobRow, Processor, WorkOptions } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { type CurfewServer, createServer } from "../../src/server/app.ts";
 import {
   openTestEngine,
@@ -100,7 +101,12 @@ export async function openClientStage(options: TestEngineOptions = {}): Promise<
   const clients: Client[] = [];
   const another = () => {
     const wire = new Wire(server, system);
-    const client = openClient({ url: "http://127.0.0.1:8080", fetch: wire.fetch, system });
+    const client = openClient({
+      url: "http://127.0.0.1:8080",
+      fetch: wire.fetch,
+      system,
+      logger: silentLogger,
+    });
     clients.push(client);
     return { client, wire };
   };
