@@ -129,6 +129,8 @@ const UNREACHABLE = new Set([
   "ENETUNREACH",
   "ETIMEDOUT",
   "EAI_AGAIN",
+  // The name of a service that is not up yet is unknown where names belong to containers.
+  "ENOTFOUND",
   "EPIPE",
   "57P01",
   "57P02",

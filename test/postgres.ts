@@ -19,7 +19,11 @@ export interface TestPostgres extends AsyncDisposable {
 
 /** A server of the test's own, which it may hurt. */
 export interface OwnPostgres extends TestPostgres {
-  /** Kills the server with SIGKILL, as a crash of the machine would, and starts it again on the same data. */
+  /** Kills the server with SIGKILL, as a crash of the machine would. */
+  kill(): Promise<void>;
+  /** Starts it again on the same data. */
+  start(): Promise<void>;
+  /** Kills it and starts it again. */
   crash(): Promise<void>;
 }
 
@@ -54,11 +58,12 @@ export async function startOwnPostgres(binaries?: string): Promise<OwnPostgres> 
   const stop = guard(folder);
   try {
     const { url, start } = await startIn(folder, binaries ?? installedBinaries());
+    const kill = () => killServer(join(folder, "data", "postmaster.pid"));
     const crash = async () => {
-      await killServer(join(folder, "data", "postmaster.pid"));
+      await kill();
       await start();
     };
-    return { url, crash, [Symbol.asyncDispose]: stop };
+    return { url, kill, start, crash, [Symbol.asyncDispose]: stop };
   } catch (error) {
     await stop();
     throw error;

@@ -231,6 +231,30 @@ describe("what goes wrong at the start is said in one line", () => {
   });
 });
 
+describe("curfew migrate", () => {
+  it("makes the tables of a store, and says so each time", async () => {
+    const store = `sqlite:${join(folder, "jobs.db")}`;
+    for (let round = 0; round < 2; round++) {
+      const { code, stdout } = await command(["migrate", "--store", store]).ended;
+      expect({ code, stdout }).toEqual({ code: 0, stdout: `${store} is up to date\n` });
+    }
+    expect(statSync(join(folder, "jobs.db")).mode & 0o777).toBe(0o600);
+    const engine = await openEngine({ store });
+    await engine.close();
+  });
+
+  it.each([
+    [[], /required option '--store <address>'/],
+    [["--store", "memory:"], /curfew: --store: "memory:".*has no tables/],
+    [["--store", "sqlite:a.db", "--schema", "jobs"], /curfew: --schema: "jobs".*only PostgreSQL has schemas/],
+    [["--store", "redis://host"], /curfew: store: .*not supported yet/],
+  ])("refuses %j", async (flags, says) => {
+    const { code, stderr } = await command(["migrate", ...flags], { cwd: folder }).ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(says);
+  });
+});
+
 describe("curfew keys new", () => {
   it("shows the key once and keeps only its hash, in a file that nobody else can read", async () => {
     const file = join(folder, "keys.json");

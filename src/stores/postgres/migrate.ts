@@ -1,6 +1,6 @@
-import { refuse } from "../../core/errors.ts";
+import { CurfewError, refuse } from "../../core/errors.ts";
 import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
-import type { LaneGroup, Runner, Session } from "./connection.ts";
+import { type LaneGroup, type Runner, type Session, sqlState } from "./connection.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { DURABILITY } from "./statements.ts";
 
@@ -16,6 +16,20 @@ export async function migrate(
   const applied = await readApplied(lane, schema);
   // Looked at before anything is locked or created, so that a role without the right to create tables can run jobs.
   if (applied && pendingMigrations(known, applied).length === 0) return;
+  await applyPending(lane, schema, known).catch((error: unknown) => {
+    if (sqlState(error) !== NO_RIGHT) throw error;
+    throw new CurfewError(
+      "store_failed",
+      `PostgreSQL: the role may not bring the schema "${schema}" up to date: open it once with one that may create and alter tables there, as with \`curfew migrate\``,
+      { cause: error },
+    );
+  });
+}
+
+/** The SQLSTATE of a missing privilege. */
+const NO_RIGHT = "42501";
+
+async function applyPending(lane: LaneGroup, schema: string, known: readonly Migration[]): Promise<void> {
   await lane.transaction(async (session) => {
     await session.run({ text: "select pg_advisory_xact_lock($1::bigint)" }, [ADVISORY_LOCK]);
     await session.execute(`create schema if not exists "${schema}"`);

@@ -1,4 +1,4 @@
-import { END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 
 /**
  * Every statement the store runs. Texts name the schema `curfew`; the store puts in the one it was opened with.
@@ -29,8 +29,8 @@ function texts(parameter: number): string {
 
 /**
  * Takes the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7 lease.
- * Gives the rows in no order. No job is given to two claims; a paused queue gives none. The fence grows by one step
- * of its counter and takes the salt as its low 21 bits.
+ * Gives CLAIMED_COLUMNS of the rows, in no order. No job is given to two claims; a paused queue gives none. The fence
+ * grows by one step of its counter and takes the salt as its low 21 bits.
  */
 export const CLAIM: Statement = {
   name: "claim",
@@ -45,7 +45,7 @@ update curfew.jobs j
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
             and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
           order by queue, rank, id limit $3::int for update skip locked))
-returning ${LIVE}`,
+returning ${CLAIMED_COLUMNS.join(", ")}`,
 };
 
 /** What a set of job writes brings, one array each, a null array where no write of the set says anything. */

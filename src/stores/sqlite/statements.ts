@@ -1,4 +1,4 @@
-import { END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 
 /*
  * Every statement the store runs. Parameters are positional, in the order their headers name them. `indexed by` fixes
@@ -109,9 +109,18 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 /** One row if a queue is paused. Takes the queue. */
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
-/** A queue's best available jobs, best first. Takes queue, lowest rank, limit. Gives whole rows, each with its rowid. */
+/** A job as its claim leaves it: the fence grows by one step of its counter and takes the salt as its low 21 bits. */
+const CLAIMED = CLAIMED_COLUMNS.map((name) => {
+  if (name === "fence") return "(((fence >> 21) + 1) << 21) | ?";
+  return name === "rev" ? "rev + 1" : name;
+}).join(", ");
+
+/**
+ * A queue's best available jobs, best first, as their claim leaves them. Takes salt, queue, lowest rank, limit. Gives
+ * CLAIMED_COLUMNS and the rowid.
+ */
 export const CLAIMABLE = `
-select ${LIVE}, rowid from curfew_jobs indexed by curfew_jobs_ready
+select ${CLAIMED}, rowid from curfew_jobs indexed by curfew_jobs_ready
  where queue = ? and state = ${AVAILABLE} and rank >= ? order by rank, id limit ?`;
 
 /** Claims rows of CLAIMABLE in the same transaction. Takes fence, claimed_at, worker, stall_at, wake_at, rows. */
