@@ -97,8 +97,9 @@ export class ProcessCarrier implements Carrier {
 
   #hear(line: string): void {
     const report = parseReport(line);
-    if (report.say === "crashed") this.#crash = { error: decodeError(report.error) };
-    else this.#events.onReport(report);
+    // A module may catch what nobody else did; then it goes on, and its end has another cause.
+    this.#crash = report.say === "crashed" ? { error: decodeError(report.error) } : undefined;
+    if (report.say !== "crashed") this.#events.onReport(report);
   }
 
   #exited(exit: Exit): void {
