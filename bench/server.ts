@@ -1,5 +1,5 @@
 /**
- * `node bench/server.ts`: round trips over HTTP (enqueue, fetch, ack: three requests), with one keep-alive client and
+ * `npm run bench:server`: round trips over HTTP (enqueue, fetch, ack: three requests), with one keep-alive client and
  * with 16, on each store. The server is a process of its own; the clients share this one. Arguments: stores to measure
  * (memory, sqlite, postgres), `--seconds N`, `--rounds N`. PostgreSQL is the one of the tests, with fsync on.
  */

@@ -1,8 +1,9 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
+import { consoleLogger } from "../engine/console-logger.ts";
 import { realSystem } from "../engine/system.ts";
-import { type Logger, silentLogger } from "../ports/log.ts";
+import type { Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 import type { Fetch } from "./transport.ts";
 
@@ -57,7 +58,7 @@ const BASE = "/ojs/v1";
 
 export function checkOptions(options: ClientOptions): CheckedOptions {
   refuseUnknownKeys(options, "client", KEYS);
-  const { key, logger = silentLogger, system = realSystem } = options;
+  const { key, logger = consoleLogger(), system = realSystem } = options;
   if (options.fetch !== undefined && typeof options.fetch !== "function")
     throw refuse("invalid_option", "client.fetch", options.fetch, "pass a function like fetch");
   const url = checkUrl(options.url);

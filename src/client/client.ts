@@ -6,6 +6,7 @@ import type { JobId, JobRow } from "../core/job/job.ts";
 import { refuseOldNode } from "../core/node-version.ts";
 import type { Duration } from "../core/time.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "../engine/bus.ts";
+import { EngineClock } from "../engine/clock.ts";
 import { type CounterSnapshot, Counters } from "../engine/counters.ts";
 import { type ExtendOptions, parseExtension } from "../engine/operations.ts";
 import type { WorkOptions } from "../engine/work-options.ts";
@@ -13,7 +14,6 @@ import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-
 import { checkId, enqueueFields, enqueueText } from "./enqueue-wire.ts";
 import { type JobSnapshot, object, readSnapshot } from "./job-wire.ts";
 import type { RemoteParts } from "./remote-attempt.ts";
-import { RemoteClock } from "./remote-clock.ts";
 import { type HandleHost, RemoteJobHandle } from "./remote-job-handle.ts";
 import { RemoteWorker } from "./remote-worker.ts";
 import { type Reply, type Request, refusalOf, refused, Transport } from "./transport.ts";
@@ -34,7 +34,7 @@ export function openClient(options: ClientOptions): Client {
 export class Client implements AsyncDisposable {
   readonly #transport: Transport;
   readonly #parts: RemoteParts;
-  readonly #clock: RemoteClock;
+  readonly #clock: EngineClock;
   readonly #nextId: () => JobId;
   readonly #workers = new Set<RemoteWorker>();
   readonly #onClose = new Set<() => void>();
@@ -44,7 +44,7 @@ export class Client implements AsyncDisposable {
   constructor(options: CheckedOptions) {
     const { system, logger, documentLimit } = options;
     this.#transport = new Transport(options);
-    this.#clock = new RemoteClock(system);
+    this.#clock = EngineClock.unread(system);
     // Ids are only names: the machine's clock is good enough to order them.
     this.#nextId = createIdSource(() => system.wall(), system.fill);
     this.#parts = {

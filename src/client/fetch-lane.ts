@@ -1,7 +1,7 @@
 import type { JobRow } from "../core/job/job.ts";
+import type { EngineClock } from "../engine/clock.ts";
 import { Loop } from "../engine/loop.ts";
 import type { RemoteParts } from "./remote-attempt.ts";
-import type { RemoteClock } from "./remote-clock.ts";
 
 /** A fetched job that waits for a slot. Its attempt has started, so its deadlines run. */
 interface Held {
@@ -19,7 +19,7 @@ export interface Fetched {
 
 interface LaneHost {
   readonly parts: RemoteParts;
-  readonly clock: RemoteClock;
+  readonly clock: EngineClock;
   readonly canFetch: boolean;
   readonly isClosing: boolean;
   /** Fetches are bounded by what is not reported yet, so a slow server slows them down. */

@@ -1,17 +1,17 @@
 import { createIdSource } from "../core/ids.ts";
 import type { JobRow } from "../core/job/job.ts";
+import type { EngineClock } from "../engine/clock.ts";
 import type { Processor } from "../engine/processor.ts";
 import { rungFields } from "./enqueue-wire.ts";
 import type { Fetched } from "./fetch-lane.ts";
 import { list, object, readFetched } from "./job-wire.ts";
 import type { RemoteParts } from "./remote-attempt.ts";
-import type { RemoteClock } from "./remote-clock.ts";
 import { type Reply, ReplyTooLarge, refused, type Transport } from "./transport.ts";
 
 interface FetchHost {
   readonly id: string;
   readonly parts: RemoteParts;
-  readonly clock: RemoteClock;
+  readonly clock: EngineClock;
   readonly transport: Transport;
 }
 
@@ -59,6 +59,7 @@ export class Fetcher {
       body,
       timeout: TIMEOUT,
     } as const;
+    const slept = this.#host.clock.slept();
     const reply = await transport.once(request).catch((error) => {
       if (error instanceof ReplyTooLarge) this.#most = Math.max(1, Math.floor(count / 2));
       throw error;
@@ -67,16 +68,16 @@ export class Fetcher {
     if (reply.status < 500) this.#unanswered.delete(queue);
     if (reply.status === 204) return { rows: [], hasWaited: false };
     if (reply.status >= 300) throw refused("fetch", reply);
-    return { rows: this.#read(reply), hasWaited: reply.receivedAt - reply.sentAt >= WAIT / 2 };
+    return { rows: this.#read(reply, slept), hasWaited: reply.receivedAt - reply.sentAt >= WAIT / 2 };
   }
 
-  #read(reply: Reply): JobRow[] {
+  #read(reply: Reply, slept: number): JobRow[] {
     const { clock, parts } = this.#host;
     const rows: JobRow[] = [];
     for (const job of list(object(reply.body, "reply").jobs, "reply.jobs")) {
       try {
         const { row, serverTime } = readFetched(job);
-        clock.observe(serverTime, reply.sentAt, reply.receivedAt);
+        clock.learn(serverTime, { ...reply, slept });
         rows.push(row);
       } catch (error) {
         // The others must not suffer; the server takes this one back when it hears nothing of it.

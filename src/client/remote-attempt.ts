@@ -60,13 +60,15 @@ export class RemoteAttempt implements ScopedAttempt {
   #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isOver = false;
+  /** The hard deadline has passed: the verdict stands, even where its report waits for a moment. */
+  #isForced = false;
   #isLost = false;
   #stopAt: Instant | undefined;
   #hasEnded = false;
   #hasLeft = false;
   #isInside = false;
   #onEnded: (() => void)[] | undefined;
-  #rejectForced: ((error: TimeoutError) => void) | undefined;
+  #rejectForced: ((reason: AbortReason) => void) | undefined;
   #notes: AttemptNotes | undefined;
   #sandbox: SandboxedRun | undefined;
   #cleanup: CleanupHooks | undefined;
@@ -122,8 +124,8 @@ export class RemoteAttempt implements ScopedAttempt {
 
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
     const schema = this.processor.definition.payload;
-    // A sandbox parses its payload inside, where a schema can make more of it than JSON.
-    if (!schema || this.processor.sandbox) return undefined;
+    // A sandbox parses its payload inside; here it is parsed only for middleware, which sees what the handler sees.
+    if (!schema || (this.processor.sandbox && this.#host.middleware.length === 0)) return undefined;
     const payload = validate(schema, JSON.parse(this.row.payload), "payload", "invalid_payload");
     if (payload instanceof Promise) return payload.then((value) => scope.setPayload(value));
     scope.setPayload(payload);
@@ -168,7 +170,10 @@ export class RemoteAttempt implements ScopedAttempt {
 
   #returned(value: unknown): void {
     this.#ended();
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isForced) {
+      this.#ignored();
+      return;
+    }
     try {
       const event = judgeReturned(value, this.processor.definition.result, this.parts, this.#isTimedOut);
       if (event instanceof Promise)
@@ -184,7 +189,13 @@ export class RemoteAttempt implements ScopedAttempt {
 
   #threw(error: unknown): void {
     this.#ended();
-    if (!this.#isOver) this.#fail(error);
+    if (!this.#isOver && !this.#isForced) this.#fail(error);
+    // The end of a sandbox that was ended by force is no late report.
+    else if (!this.#sandbox) this.#ignored();
+  }
+
+  #ignored(): void {
+    this.parts.counters.add("ignored");
   }
 
   /** Classified by the state of our own signal, never by the class of the error (SEMANTICS 3.5). */
@@ -225,6 +236,7 @@ export class RemoteAttempt implements ScopedAttempt {
 
   /** The verdict stands while the handler runs: a sandbox is ended, a handler in this process can only be counted. */
   #leave(): void {
+    this.#rejectForced?.(this.#reason ?? new StopError("lost", 0, null));
     if (!this.#sandbox) this.#host.stuck(this);
     else void this.#sandbox.end().then((isGone) => isGone || this.#host.stuck(this));
   }
@@ -248,7 +260,7 @@ export class RemoteAttempt implements ScopedAttempt {
 
   /** Called when `nextAt` has come. */
   tick(now: Instant): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isForced) return;
     const { softAt, hardAt } = this.row;
     const stallAt = this.#stallAt;
     if (this.#isStalled(now, stallAt)) {
@@ -272,9 +284,10 @@ export class RemoteAttempt implements ScopedAttempt {
   #stall(now: Instant, stallAt: Instant): void {
     this.parts.counters.fired(now - stallAt);
     const limit = this.row.heartbeat ?? 0;
-    this.#settle({ type: "stall", ...this.#where() });
+    this.#reason ??= new TimeoutError("stalled", limit, now - stallAt + limit, null);
+    this.#settle({ type: "stall", ...this.#sandbox?.hung() });
     // The verdict stands; the handler hears of it, so that it does not go on working for nothing.
-    this.#abort(new TimeoutError("stalled", limit, now - stallAt + limit, null));
+    this.#abort(this.#reason);
   }
 
   #timeOut(now: Instant): void {
@@ -284,15 +297,12 @@ export class RemoteAttempt implements ScopedAttempt {
   }
 
   #force(now: Instant): void {
-    this.#rejectForced?.(this.#reason as TimeoutError);
     this.parts.counters.fired(now - (this.row.hardAt as Instant));
-    this.#settle({ type: "expire", forced: true, ...this.#where() });
-  }
-
-  /** Where a sandbox hung, for the error. */
-  #where(): { stack?: string } {
-    const stack = this.#sandbox?.run.where();
-    return stack === undefined ? {} : { stack };
+    this.#isForced = true;
+    const settle = () =>
+      this.#isOver || this.#settle({ type: "expire", forced: true, ...this.#sandbox?.hung() });
+    if (this.#sandbox) void this.#sandbox.condemn().then(settle);
+    else settle();
   }
 
   /** The server says that the soft deadline has passed; it may know the time better. */
@@ -301,15 +311,6 @@ export class RemoteAttempt implements ScopedAttempt {
     if (this.#isOver || this.#reason || softAt === null) return;
     this.#timeOut(Math.max(softAt, this.parts.clock.now()));
     this.#schedule();
-  }
-
-  /** The server counts nothing of it any more; at the hard deadline that means that the verdict is due, and ours to give. */
-  hearLost(): void {
-    const { hardAt } = this.row;
-    const { clock } = this.parts;
-    if (this.#isTimedOut && hardAt !== null && clock.upper() >= hardAt)
-      this.tick(Math.max(hardAt, clock.now()));
-    else this.stop("lost");
   }
 
   /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
@@ -368,13 +369,17 @@ export class RemoteAttempt implements ScopedAttempt {
   }
 
   progress(fraction: number, note: Json | undefined): void {
-    if (this.refusal) return;
+    if (this.refusal) {
+      this.#ignored();
+      return;
+    }
     this.#journal.progress(fraction, note);
     this.beat();
   }
 
   checkpoint(state: Json): Promise<void> {
     const { refusal } = this;
+    if (refusal) this.#ignored();
     const durable = refusal ? Promise.reject(refusal) : this.#journal.checkpoint(state);
     // A handler that does not wait for it must not take the process down with an unhandled rejection.
     durable.catch(() => {});
@@ -383,7 +388,8 @@ export class RemoteAttempt implements ScopedAttempt {
   }
 
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    if (!this.refusal) this.#journal.log(message, fields);
+    if (this.refusal) this.#ignored();
+    else this.#journal.log(message, fields);
   }
 
   /** Made on first use: most handlers report nothing. */
@@ -426,7 +432,7 @@ export class RemoteAttempt implements ScopedAttempt {
     if (this.#reason === undefined && softAt !== null) nextAt = softAt;
     else if (this.#isTimedOut && hardAt !== null) nextAt = hardAt;
     if (stallAt !== null && stallAt < nextAt && !(this.#reason instanceof StopError)) nextAt = stallAt;
-    if (this.#isOver) nextAt = Number.POSITIVE_INFINITY;
+    if (this.#isOver || this.#isForced) nextAt = Number.POSITIVE_INFINITY;
     this.nextAt = nextAt;
     if (nextAt !== Number.POSITIVE_INFINITY) this.#host.watch(this);
   }

@@ -1,9 +1,9 @@
 import type { JobRow } from "../core/job/job.ts";
+import type { EngineClock } from "../engine/clock.ts";
 import { Loop } from "../engine/loop.ts";
 import type { Timer } from "../ports/system.ts";
 import { type Deadlines, list, object, readDeadlines, readServerTime } from "./job-wire.ts";
 import type { RemoteAttempt, RemoteParts } from "./remote-attempt.ts";
-import type { RemoteClock } from "./remote-clock.ts";
 import { refused, type Transport } from "./transport.ts";
 
 /** What the server says about one job that a beat named. */
@@ -25,12 +25,14 @@ interface BeatHost {
   readonly id: string;
   readonly parts: RemoteParts;
   readonly transport: Transport;
-  readonly clock: RemoteClock;
+  readonly clock: EngineClock;
   /** What the worker says of itself. */
   about(): Record<string, unknown>;
   attempts(): Iterable<RemoteAttempt>;
   /** Jobs that have no attempt (any more), but must not be taken for abandoned: held ones, and unreported verdicts. */
   others(): Iterable<JobRow>;
+  /** The clock may know the time better than before. */
+  heardTime(): void;
   hear(attempt: RemoteAttempt, heard: Heard): void;
   giveBack(rows: readonly JobRow[]): void;
   /** What is wanted of the worker as a whole. */
@@ -128,6 +130,7 @@ export class RemoteBeat {
       body,
       timeout: this.#patience(),
     } as const;
+    const slept = clock.slept();
     const reply = await transport.once(request).catch((error) => {
       for (const job of named) job.unsent?.();
       throw error;
@@ -137,7 +140,8 @@ export class RemoteBeat {
       throw refused("beat", reply);
     }
     const said = object(reply.body, "reply");
-    clock.observe(readServerTime(said.server_time), reply.sentAt, reply.receivedAt);
+    clock.learn(readServerTime(said.server_time), { ...reply, slept });
+    this.#host.heardTime();
     this.#tell(named, list(said.jobs ?? [], "reply.jobs"));
     direct.call(this.#host, said.state);
   }

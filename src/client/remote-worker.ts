@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
+import type { EngineClock } from "../engine/clock.ts";
 import type { Middleware, Processor } from "../engine/processor.ts";
 import { Pulse } from "../engine/pulse.ts";
 import { Sandboxes } from "../engine/sandboxes.ts";
@@ -22,7 +23,6 @@ import { type Fetched, FetchLane } from "./fetch-lane.ts";
 import { Fetcher } from "./fetcher.ts";
 import { RemoteAttempt, type RemoteAttemptHost, type RemoteParts } from "./remote-attempt.ts";
 import { type Heard, RemoteBeat } from "./remote-beat.ts";
-import type { RemoteClock } from "./remote-clock.ts";
 import type { Verdict } from "./report-wire.ts";
 import { Reports } from "./reports.ts";
 import type { Transport } from "./transport.ts";
@@ -41,7 +41,7 @@ const MOST_NAMED = 100;
 export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   readonly id: string;
   readonly parts: RemoteParts;
-  readonly clock: RemoteClock;
+  readonly clock: EngineClock;
   readonly transport: Transport;
   readonly middleware: readonly Middleware[];
   readonly #processors = new Map<string, Processor>();
@@ -68,7 +68,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     shared: {
       readonly id: string;
       readonly parts: RemoteParts;
-      readonly clock: RemoteClock;
+      readonly clock: EngineClock;
       readonly transport: Transport;
     },
     options: WorkOptions,
@@ -301,11 +301,16 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
 
   hear(attempt: RemoteAttempt, { directive, deadlines }: Heard): void {
     if (directive === "cancel") attempt.stop("cancelled");
-    else if (directive === "lost") attempt.hearLost();
+    else if (directive === "lost") attempt.stop("lost");
     else {
       if (deadlines) attempt.refresh(deadlines);
       if (directive === "soft_timeout") attempt.hearSoftSignal();
     }
+  }
+
+  /** The server said what time it is: what is due by that is done before anything else that it said. */
+  heardTime(): void {
+    this.#watch.look();
   }
 
   /** An operator may want the worker to fetch no more, or to end. */

@@ -152,7 +152,7 @@ export class Transport {
       }
       if (this.isClosed || !isWanted()) return null;
       if (tries === 1)
-        this.#options.logger.warn({ what: request.what }, "the server does not answer; trying again");
+        this.#options.logger.debug({ what: request.what }, "the server does not answer; trying again");
       // The open worker behind it keeps the process alive, and a closed one must not.
       await this.rest(tries, reply?.retryAfter, false);
       if (this.isClosed || !isWanted()) return null;

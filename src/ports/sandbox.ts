@@ -124,8 +124,12 @@ export class SandboxKilled extends Error {
   readonly code = "killed";
   readonly details: { readonly exitCode: number | null; readonly signal: string | null };
 
-  constructor(because: string, exit: { readonly code: number | null; readonly signal: string | null }) {
-    super(`The sandbox ended in the middle of the attempt (${because})`);
+  constructor(
+    because: string,
+    exit: { readonly code: number | null; readonly signal: string | null },
+    when = "in the middle of the attempt",
+  ) {
+    super(`The sandbox ended ${when} (${because})`);
     this.details = { exitCode: exit.code, signal: exit.signal };
     // The stack of whoever noticed the death says nothing about its cause.
     Object.defineProperty(this, "stack", { value: undefined });

@@ -423,6 +423,15 @@ describe("8.5 a module that does not load", () => {
     expect(carrier(0).isKilled).toBe(true);
   });
 
+  it("because its process ends meanwhile says how", async () => {
+    const { pool, carrier } = openPool();
+    pool.admits("a 1", () => {});
+    carrier(0).exit({ code: 3, signal: null });
+    await expect(pool.run(callOf("a 1")).result).rejects.toThrow(
+      "The sandbox ended while it loaded its module (exit code 3)",
+    );
+  });
+
   it("because no process can be started is a failure like any other", async () => {
     const { pool, system, changes } = openPool({
       spare: 1,

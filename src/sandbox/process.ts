@@ -18,6 +18,8 @@ import { captureStack, type Look } from "./stack.ts";
 const PIPE = 3;
 /** What the child said before its death is read within this time; a grandchild may hold the pipe open for longer. */
 const LAST_WORDS = 100;
+/** The end of a process closes its pipe, and is told a moment later; one that lives on without a pipe is of no use. */
+const EXIT_FOLLOWS = 1_000;
 const DEBUGGER_LINE =
   /^Debugger (listening on |attached\.|ending on )|^For help, see: https:\/\/nodejs\.org\/|^Waiting for the debugger/;
 /** The line comes from code that is not trusted: it may name a port of this machine and nothing else. */
@@ -58,7 +60,6 @@ export class ProcessCarrier implements Carrier {
     // Where none could be started, the error follows, and there may not even be streams.
     if (pid === undefined) return;
     reaper.add(pid);
-    lowerPriority(pid);
     this.#pipe = this.#child.stdio[PIPE] as Duplex;
     this.#listen(this.#pipe);
     this.#readLines("stdout", this.#child.stdout as Readable);
@@ -92,13 +93,17 @@ export class ProcessCarrier implements Carrier {
     pipe.on("close", () => {
       this.#isPipeOver = true;
       if (this.#exit) this.#tellExit();
+      else this.#system.after(EXIT_FOLLOWS, () => this.#exit || this.#events.onFlaw("closing its pipe"));
     });
   }
 
   #hear(line: string): void {
     const report = parseReport(line);
-    if (report.say === "crashed") this.#crash = { error: decodeError(report.error) };
-    else this.#events.onReport(report);
+    // A module may catch what nobody else did; then it goes on, and its end has another cause.
+    this.#crash = report.say === "crashed" ? { error: decodeError(report.error) } : undefined;
+    // Not before it is loaded: a start is waited for.
+    if (report.say === "ready") lowerPriority(this.#child.pid);
+    if (report.say !== "crashed") this.#events.onReport(report);
   }
 
   #exited(exit: Exit): void {
@@ -173,9 +178,9 @@ export class ProcessCarrier implements Carrier {
 }
 
 /** Loops must not take the time away from the process that has to end them. */
-function lowerPriority(pid: number): void {
+function lowerPriority(pid: number | undefined): void {
   try {
-    setPriority(pid, NICE);
+    if (pid !== undefined) setPriority(pid, NICE);
   } catch {
     // Not every system has priorities, and not every process lives that long.
   }

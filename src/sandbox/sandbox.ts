@@ -159,18 +159,18 @@ export class Sandbox implements CarrierEvents, RunHost {
     this.#loading.cancel();
     this.#run?.fail(this.#lossOf(exit));
     this.#run = undefined;
-    if (wasLoading) this.#owner.unloadable(this, this.#lossOf(exit));
+    if (wasLoading) this.#owner.unloadable(this, this.#lossOf(exit, "while it loaded its module"));
     for (const resolve of this.#onGone.splice(0)) resolve();
     this.#owner.gone(this);
   }
 
   /** An uncaught error is that error; every other death is `killed`, with what is known about it (SEMANTICS 8.3). */
-  #lossOf(exit: Exit): unknown {
+  #lossOf(exit: Exit, when?: string): unknown {
     const code = (exit.error as { code?: unknown } | undefined)?.code;
     const isOutOfMemory = this.#isOutOfMemory || OUT_OF_MEMORY.test(String(code));
     if (exit.error !== undefined && this.#because === undefined && !isOutOfMemory) return exit.error;
     const how = exit.signal === null ? `exit code ${exit.code}` : `signal ${exit.signal}`;
-    return new SandboxKilled(this.#because ?? (isOutOfMemory ? `out of memory, ${how}` : how), exit);
+    return new SandboxKilled(this.#because ?? (isOutOfMemory ? `out of memory, ${how}` : how), exit, when);
   }
 
   // What a run asks for.

@@ -6,7 +6,7 @@ type Issue = z.core.$ZodIssue;
 
 /** What a client sent, as its schema has it; what does not fit is refused with the field, its value and what would do. */
 export function checked(schema: z.ZodType, value: unknown): unknown {
-  const outcome = schema.safeParse(value);
+  const outcome = parsed(schema, value);
   if (outcome.success) return outcome.data;
   const { issues } = outcome.error;
   const issue = issues[0] as Issue;
@@ -21,6 +21,20 @@ export function checked(schema: z.ZodType, value: unknown): unknown {
     `${field}: ${complaint(issue, valueAt(value, issue.path))}${more}`,
     { type: "validation_error", details: { field } },
   );
+}
+
+/**
+ * A schema looks at the length of a value before it knows that it is a text, and an object with a `length` that is no
+ * number makes it throw. That is the sender's doing, so it is refused like everything else that does not fit.
+ */
+function parsed(schema: z.ZodType, value: unknown): ReturnType<z.ZodType["safeParse"]> {
+  try {
+    return schema.safeParse(value);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const message = 'body: an object with a "length" cannot be taken where a text or a list is meant';
+    throw new HttpError(400, "invalid_request", message, { type: "validation_error" });
+  }
 }
 
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {

@@ -4,6 +4,7 @@ import { authenticate, authorize, type Identity, type KeyOptions, Keyring, type 
 import { HttpError, type PlainHeaders } from "./errors.ts";
 import {
   checkContentType,
+  checkEncoding,
   checkOrigins,
   corsHeaders,
   createRequestIds,
@@ -99,6 +100,7 @@ export function createGate(options: GateOptions, { system, now }: GateParts): Ga
       return identity;
     },
     async body(request, incoming) {
+      checkEncoding(request.headers.get("content-encoding"));
       const text = await readBody(request, limits.body, incoming);
       if (text === "") return undefined;
       checkContentType(request.headers.get("content-type"));

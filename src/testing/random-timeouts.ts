@@ -173,7 +173,8 @@ export function prepareSteps(random: Random, world: TimeoutWorld): (store: Store
     const units = drawn.map((each, index): Unit => {
       const { record, isStale, isRobbed, effects, isDeleted } = each;
       const timeout = held[(each.pick + index) % Math.max(1, held.length)];
-      const version = (records[index]?.version ?? 0) + (isStale ? 1 : 0);
+      // A version that no store will ever give.
+      const version = isStale ? 1_000_000 : (records[index]?.version ?? 0);
       const owner = isRobbed ? "nobody" : (timeout?.owner ?? "nobody");
       const written: Effect = isDeleted ? { delete: record } : { put: record, body: index, wakeAt: null };
       return {

@@ -11,6 +11,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { openClient } from "../../src/client/index.ts";
 import { seededRandom } from "../../src/core/random.ts";
 import { defineJob, type Engine, openEngine, processor, sandboxed, unchecked } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createServer, listen } from "../../src/server/index.ts";
 import { command } from "../server/command.ts";
 import { take } from "./remote/jobs.ts";
@@ -209,7 +210,7 @@ describe("a wire that loses replies", () => {
   it("doubles no job and loses none, and each runs once", async () => {
     const { engine, url } = await serve();
     const lossy = await dropReplies(url);
-    const client = openClient({ url: lossy.url, tries: 30 });
+    const client = openClient({ url: lossy.url, tries: 30, logger: silentLogger });
     onTestFinished(() => client.close());
     const runs = new Map<string, number>();
     const count = defineJob({ type: "remote.count", payload: unchecked<{ readonly nth: number }>() });

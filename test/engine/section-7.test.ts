@@ -149,6 +149,21 @@ describe("SEMANTICS 7.4: one step, one commit", () => {
     expect(stage.names()).toContain("job.enqueued");
   });
 
+  it("a job that is to start later starts on time", async () => {
+    const stage = await openStage();
+    const { saga, seen } = diary((context) => {
+      context.enqueue(noteJob, { text: "later" }, { delay: "10s" });
+    });
+    const startedAt: number[] = [];
+    stage.work([processor(noteJob, async () => void startedAt.push(stage.now()))]);
+    stage.engine.host([saga]);
+    await stage.engine.send(saga, "begun", { id: "a" });
+    await stage.advance("1m");
+    const late = (startedAt[0] as number) - ((seen[0]?.at as number) + 10_000);
+    expect(late).toBeGreaterThanOrEqual(0);
+    expect(late).toBeLessThan(200);
+  });
+
   it("messages are handled in the order in which they arrived, one at a time", async () => {
     const stage = await openStage();
     let running = 0;

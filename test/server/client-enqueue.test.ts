@@ -11,6 +11,7 @@ import {
   linear,
   polynomial,
 } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { createKey } from "../../src/server/auth.ts";
 import { deaf, errorOf, jobWith, START } from "../engine/stage.ts";
@@ -375,6 +376,45 @@ describe("openClient", () => {
     expect(texts).not.toContain(key);
     expect(texts).toContain("ECONNREFUSED");
     expect(shown(lines)).toContain("the key travels unencrypted");
+  });
+
+  it("a worker's key fetches, reports and enqueues for its handlers; a producer's key does not work", async () => {
+    const { engine, system } = await openClientStage();
+    const [producer, worker] = [createKey(), createKey()];
+    const server = createServer(engine, {
+      keys: [
+        { name: "web", role: "producer", hash: producer.hash },
+        { name: "work", role: "worker", hash: worker.hash },
+      ],
+    });
+    const { fetch } = new Wire(server);
+    const web = openClient({
+      url: "http://127.0.0.1",
+      key: producer.key,
+      fetch,
+      system,
+      logger: silentLogger,
+    });
+    const remote = openClient({
+      url: "http://127.0.0.1",
+      key: worker.key,
+      fetch,
+      system,
+      logger: silentLogger,
+    });
+    const child = defineJob({ type: "child.job" });
+    const { definition, processors } = jobWith(async ({ enqueue }) => (await enqueue(child, 1)).id);
+    remote.work({ processors });
+    const job = await web.enqueue(definition);
+    const result = job.result();
+    await system.advance(1_000);
+    expect((await web.load((await result) as string))?.type).toBe("child.job");
+    const idle = web.work({ processors });
+    await system.advance(1_000);
+    expect(idle.status().reason).toMatch(/answered 403.*use a key whose role allows it/);
+    const closing = Promise.all([web.close(), remote.close()]);
+    await system.advance(30_000);
+    await closing;
   });
 
   it("a wrong key is refused with the way out", async () => {

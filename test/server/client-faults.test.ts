@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type AttemptContext, type StopError, TimeoutError } from "../../src/index.ts";
 import { createServer } from "../../src/server/app.ts";
-import { deaf, errorOf, jobWith, obedient } from "../engine/stage.ts";
+import { createDeferred } from "../../src/testing/index.ts";
+import { deaf, jobWith, obedient } from "../engine/stage.ts";
 import { openClientStage } from "./client-stage.ts";
 
 const once = { retry: { attempts: 1 } } as const;
@@ -68,6 +69,51 @@ describe("a worker that is cut off", () => {
     expect([wire.sent("/ack"), wire.sent("/nack")]).toEqual([[], []]);
   });
 
+  it("3.8 a job that comes again ends what its old handler still does", async () => {
+    const { advance, load, wire, client, work } = await openClientStage();
+    const reasons: unknown[] = [];
+    const run = (context: AttemptContext) =>
+      context.attempt === 2
+        ? "done"
+        : obedient(context).catch((error) => {
+            reasons.push(error.kind);
+            return "too late";
+          });
+    const { definition, processors } = jobWith(run);
+    work(processors);
+    const job = await client.enqueue(definition);
+    await advance("1s");
+    // Only the beats get lost: the server takes the job for abandoned and hands it to whoever asks.
+    wire.fate = ({ path }) => (path === "/workers/heartbeat" ? "unsent" : "served");
+    await advance("70s");
+    expect([(await load(job)).result, reasons, client.counters().lost]).toEqual(['"done"', ["lost"], 1]);
+    expect(wire.sent("/ack").length).toBe(1);
+  });
+
+  it("3.1 a job whose time is up when its reply comes is not entered, and is given back unspent", async () => {
+    const { advance, load, wire, client, work, sleep } = await openClientStage();
+    const attempts: number[] = [];
+    const { definition, processors } = jobWith(({ attempt }) => void attempts.push(attempt), {
+      timeouts: { attempt: "1s", grace: "5s" },
+    });
+    let fetches = 0;
+    wire.hold = ({ path }) =>
+      path === "/workers/fetch" && fetches++ === 0 ? sleep(1_500) : Promise.resolve();
+    const job = await client.enqueue(definition);
+    work(processors);
+    await advance("1400ms");
+    expect((await load(job)).attempt).toBe(1);
+    await advance("1s");
+    const row = await load(job);
+    expect([attempts, row.state, row.attempt, row.returns, row.errors]).toEqual([
+      [1],
+      "completed",
+      1,
+      1,
+      null,
+    ]);
+  });
+
   it("keeps its handlers running through a restart of the server, and reports afterwards", async () => {
     const { advance, load, wire, client, work, engine, sleep } = await openClientStage();
     const { definition, processors } = jobWith(() => sleep(10_000).then(() => "done"));
@@ -117,6 +163,20 @@ describe("a worker that is cut off", () => {
     await advance("2s");
     expect([(await load(job)).state, wire.sent("/ack").length]).toEqual(["completed", 3]);
     expect(client.counters().lost).toBe(0);
+  });
+
+  it("a verdict that cannot be reported keeps its job from being taken back", async () => {
+    const { advance, load, wire, client, work } = await openClientStage();
+    const { definition, processors } = jobWith(() => "done");
+    work(processors);
+    wire.fate = ({ path }) => (path === "/workers/ack" ? "unsent" : "served");
+    const job = await client.enqueue(definition);
+    await advance("2m");
+    expect((await load(job)).state).toBe("active");
+    wire.mend();
+    await advance("8s");
+    const row = await load(job);
+    expect([row.state, row.attempt, row.errors]).toEqual(["completed", 1, null]);
   });
 
   it("a fetch whose reply is lost is asked again, and gets the same jobs", async () => {
@@ -205,9 +265,31 @@ describe("a slow wire", () => {
     expect((await load(job)).errors?.[0]).toMatchObject({ type: "timeout", cause: { type: "TimeoutError" } });
   });
 
+  it("3.11 a beat that was fast makes up for a fetch that was slow", async () => {
+    const { client, engine, work, advance, load, wire, sleep } = await openClientStage();
+    wire.hold = ({ path }) => (path === "/workers/fetch" ? sleep(800) : Promise.resolve());
+    let heardAt = 0;
+    const run = ({ signal }: AttemptContext) =>
+      new Promise((resolve) =>
+        signal.addEventListener("abort", () => {
+          heardAt = engine.now();
+          resolve("late");
+        }),
+      );
+    const { definition, processors } = jobWith(run, { timeouts: { attempt: "5s" } });
+    work(processors);
+    const job = await client.enqueue(definition);
+    await advance("8s");
+    const { softAt, state } = await load(job);
+    expect(state).toBe("completed");
+    expect(heardAt - (softAt as number)).toBeGreaterThanOrEqual(0);
+    expect(heardAt - (softAt as number)).toBeLessThan(50);
+  });
+
   it("3.7 the worker judges at the hard deadline, even if the server says first that its time is up", async () => {
-    const { client, work, advance, load, wire, told } = await openClientStage();
-    wire.latency = 200;
+    const { client, work, advance, load, wire, told, sleep } = await openClientStage();
+    // The fetch is slow and the beats are not, so the server hears of the deadline before the worker's first guess.
+    wire.hold = ({ path }) => (path === "/workers/fetch" ? sleep(400) : Promise.resolve());
     const { definition, processors } = jobWith(deaf, { ...once, timeouts: { attempt: "2s", grace: "1s" } });
     work(processors);
     // Started at many moments, so that a beat meets the hard deadline of one or the other.
@@ -221,7 +303,7 @@ describe("a slow wire", () => {
       const { finishedAt, hardAt, errors } = await load(job);
       expect(errors).toMatchObject([{ type: "timeout", forced: true }]);
       // A second later the sweep would have done it.
-      expect((finishedAt as number) - (hardAt as number)).toBeLessThan(1_000);
+      expect((finishedAt as number) - (hardAt as number)).toBeLessThan(50);
     }
     expect(told.filter(({ name }) => name === "job.lost")).toEqual([]);
     expect(client.counters()).toMatchObject({ lost: 0, stuck: 10 });
@@ -261,104 +343,6 @@ describe("a server that answers oddly", () => {
   });
 });
 
-describe("shutdown of a remote worker", () => {
-  it("5.2 lets handlers finish within the drain, and reports them before it resolves", async () => {
-    const { advance, client, work, load, sleep } = await openClientStage();
-    const { definition, processors } = jobWith(() => sleep(3_000).then(() => "done"));
-    const worker = work(processors);
-    const job = await client.enqueue(definition);
-    await advance("1s");
-    let closedAt: string | undefined;
-    const closing = worker.close({ drain: "5s" }).then(async () => {
-      closedAt = (await load(job)).state;
-    });
-    await advance("10s");
-    await closing;
-    expect(closedAt).toBe("completed");
-  });
-
-  it("5.2 what does not finish hears it, and is given back without spending the attempt", async () => {
-    const { advance, client, work, load, another } = await openClientStage();
-    const reasons: unknown[] = [];
-    const run = (context: AttemptContext) => {
-      if (context.signal.aborted || reasons.length >= 2) return "done" as never;
-      context.signal.addEventListener("abort", () => reasons.push(context.signal.reason));
-      return reasons.length === 0 && context.payload === "deaf" ? deaf() : obedient(context);
-    };
-    const { definition, processors } = jobWith(run);
-    const worker = work(processors);
-    const heard = await client.enqueue(definition, "hears");
-    const ignored = await client.enqueue(definition, "deaf");
-    await advance("1s");
-    const closing = worker.close({ drain: "1s" });
-    await advance("1100ms");
-    expect((reasons as StopError[]).map(({ kind }) => kind)).toEqual(["shutdown", "shutdown"]);
-    expect([(await load(heard)).state, (await load(ignored)).state]).toEqual(["available", "active"]);
-    await advance("6s");
-    await closing;
-    for (const job of [heard, ignored]) {
-      const row = await load(job);
-      expect([row.state, row.attempt, row.errors?.[0]?.type]).toEqual(["available", 0, "shutdown"]);
-    }
-    another().client.work({ processors });
-    await advance("2s");
-    expect([(await load(heard)).state, (await load(ignored)).state]).toEqual(["completed", "completed"]);
-  });
-
-  it("gives back jobs that a fetch under way still brings", async () => {
-    const { advance, client, work, load } = await openClientStage();
-    const { definition, processors } = jobWith(deaf);
-    const worker = work(processors);
-    await advance("100ms");
-    // The worker waits at the server for a job; it closes, and only then is there one.
-    const closing = worker.close({ drain: "0s" });
-    const job = await client.enqueue(definition);
-    await advance("10s");
-    await closing;
-    const row = await load(job);
-    expect([row.state, row.attempt, row.errors]).toEqual(["available", 0, null]);
-  });
-
-  it("resolves in its time even if the server is away", async () => {
-    const { advance, client, work, wire } = await openClientStage();
-    const { definition, processors } = jobWith(deaf);
-    const worker = work(processors);
-    await client.enqueue(definition);
-    await advance("1s");
-    wire.cut();
-    let isClosed = false;
-    void worker.close({ drain: "1s" }).then(() => {
-      isClosed = true;
-    });
-    await advance("22s");
-    expect(isClosed).toBe(true);
-    const failing = errorOf(client.enqueue(definition));
-    await advance("30s");
-    expect(await failing).toMatchObject({
-      code: "server_failed",
-      message: "enqueue: the server cannot be reached (ECONNREFUSED) (tried 5 times)",
-    });
-  });
-
-  it("a server that wants it to end is obeyed", async () => {
-    const { advance, work, wire } = await openClientStage();
-    const { processors } = jobWith(deaf);
-    wire.answer = ({ path }) =>
-      path === "/workers/heartbeat"
-        ? Response.json({ state: "quiet", jobs: [], server_time: "2030-01-01T00:00:00Z" })
-        : undefined;
-    const worker = work(processors);
-    await advance("6s");
-    expect(worker.status().reason).toBe("the server wants it quiet");
-    wire.answer = ({ path }) =>
-      path === "/workers/heartbeat"
-        ? Response.json({ state: "terminate", jobs: [], server_time: "2030-01-01T00:00:00Z" })
-        : undefined;
-    await advance("6s");
-    expect(worker.status().reason).toBe("closing");
-  });
-});
-
 describe("a standstill of the worker's event loop", () => {
   it("3.1 a job that arrived during it is entered only after the server has confirmed it", async () => {
     const { system, client, work, advance, load, wire, settle } = await openClientStage();
@@ -373,6 +357,23 @@ describe("a standstill of the worker's event loop", () => {
     await advance("100ms");
     expect((await load(job)).state).toBe("completed");
     expect(wire.sent("/heartbeat").length).toBeGreaterThan(asked);
+  });
+
+  it("3.1 a job that was cancelled before its reply was heard is never entered", async () => {
+    const { system, client, engine, work, advance, wire, settle } = await openClientStage();
+    let runs = 0;
+    const { definition, processors } = jobWith(() => void runs++);
+    const reply = createDeferred<void>();
+    wire.hold = ({ path }) => (path === "/workers/fetch" ? reply.promise : Promise.resolve());
+    const job = await client.enqueue(definition);
+    work(processors);
+    await advance("100ms");
+    await engine.cancel(job.id);
+    system.pause(1_000);
+    reply.resolve();
+    await settle();
+    await advance("2s");
+    expect(runs).toBe(0);
   });
 
   it("3.3 a soft deadline that passed meanwhile is signalled at once, and never early", async () => {

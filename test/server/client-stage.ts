@@ -6,6 +6,7 @@ import { openClient } from "../../src/client/index.ts";
 import type { RemoteWorker } from "../../src/client/remote-worker.ts";
 import type { Fetch } from "../../src/client/transport.ts";
 import type { EngineEvent, JobRow, Processor, WorkOptions } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { type CurfewServer, createServer } from "../../src/server/app.ts";
 import {
   openTestEngine,
@@ -32,6 +33,8 @@ export class Wire {
   /** Answers in the server's place. */
   answer: (call: Call) => Response | undefined = () => undefined;
 
+  /** Keeps a reply back for as long as a test wants. */
+  hold: (call: Call) => Promise<void> = async () => {};
   /** How long a request takes to arrive, and its reply to come back. */
   latency = 0;
   readonly #system: SimSystem | undefined;
@@ -55,6 +58,7 @@ export class Wire {
     await this.#travel();
     const response = this.answer(call) ?? (await this.server.fetch(new Request(url, init)));
     await this.#travel();
+    await this.hold(call);
     if (fate === "served") return response;
     throw cutOff("ECONNRESET");
   };
@@ -97,7 +101,12 @@ export async function openClientStage(options: TestEngineOptions = {}): Promise<
   const clients: Client[] = [];
   const another = () => {
     const wire = new Wire(server, system);
-    const client = openClient({ url: "http://127.0.0.1:8080", fetch: wire.fetch, system });
+    const client = openClient({
+      url: "http://127.0.0.1:8080",
+      fetch: wire.fetch,
+      system,
+      logger: silentLogger,
+    });
     clients.push(client);
     return { client, wire };
   };

@@ -88,8 +88,13 @@ describe("a remote worker", () => {
   });
 
   it("3.7 a deaf handler is ended by force at its hard deadline, by the worker itself", async () => {
-    const { client, work, advance, load, told } = await openClientStage();
-    const { definition, processors } = jobWith(deaf, { ...once, timeouts: { attempt: "2s", grace: "1s" } });
+    const { client, work, advance, load, told, wire, sleep } = await openClientStage();
+    const run = async ({ log }: AttemptContext) => {
+      await sleep(2_950);
+      log("too late to be kept");
+      return deaf();
+    };
+    const { definition, processors } = jobWith(run, { ...once, timeouts: { attempt: "2s", grace: "1s" } });
     const worker = work(processors, { queues: { default: { concurrency: 1 } } });
     const job = await client.enqueue(definition);
     await advance("2999ms");
@@ -104,10 +109,12 @@ describe("a remote worker", () => {
     expect(told.map(({ name }) => name)).toEqual(["job.stuck", "worker.unready"]);
     expect(worker.status()).toMatchObject({ ready: false, stuck: 1, running: 0 });
     expect(client.counters().lost).toBe(0);
+    await advance("1s");
+    expect(wire.sent("/logs")).toEqual([]);
   });
 
   it("3.6 a handler that falls silent stalls where a heartbeat is named, though its worker lives", async () => {
-    const { client, work, advance, load } = await openClientStage();
+    const { client, work, advance, load, wire } = await openClientStage();
     let reason: unknown;
     const run = async (context: AttemptContext) => {
       context.beat();
@@ -121,6 +128,9 @@ describe("a remote worker", () => {
     await advance("300ms");
     expect((await load(job)).errors?.[0]).toMatchObject({ type: "stalled", kind: "stalled", limit: 4_000 });
     expect((reason as TimeoutError).kind).toBe("stalled");
+    // One beat of the handler, one for the server: the worker's own life is no sign of life of the handler.
+    const beats = wire.sent("/heartbeat").filter(({ body }) => (body.active_jobs as []).length > 0);
+    expect(beats.length).toBe(1);
   });
 
   it("3.6 beats, progress and checkpoints of the handler keep it alive", async () => {
@@ -177,7 +187,7 @@ describe("a remote worker", () => {
     expect(heardAt - cancelledAt).toBeLessThanOrEqual(1_000);
     expect((reason as StopError).kind).toBe("cancelled");
     expect([(await load(job)).state, (await load(job)).result]).toEqual(["cancelled", null]);
-    expect([wire.sent("/ack").length, wire.sent("/nack").length]).toEqual([0, 0]);
+    expect([wire.sent("/ack"), wire.sent("/nack"), wire.sent("/progress")]).toEqual([[], [], []]);
   });
 
   it("5.3 an extension reaches the running handler", async () => {

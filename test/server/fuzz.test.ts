@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createServer } from "../../src/server/app.ts";
+import { openTestEngine } from "../../src/testing/index.ts";
 import { createDatabase } from "../postgres.ts";
 import { fuzz, fuzzStore } from "./fuzz/run.ts";
 import { fuzzSocket } from "./fuzz/socket.ts";
@@ -30,6 +31,24 @@ it("answers 3,000 requests of strange bytes over a socket, and is well afterward
   expect(sent).toBe(OVER_SOCKET);
   for (const status of [200, 201, 400, 404]) expect(statuses.get(status), String(status)).toBeGreaterThan(20);
 }, 120_000);
+
+describe("what the fuzzer found once", () => {
+  const odd = { length: { toString: true } };
+
+  it.each([
+    ["/ojs/v1/workers/heartbeat", { worker_id: "w", active_jobs: [odd] }],
+    ["/ojs/v1/workers/nack", { job_id: "x", error: { message: odd } }],
+    ["/ojs/v1/jobs", { type: odd, args: [] }],
+    ["/ojs/v1/jobs", { type: "a", args: [], options: { tags: [odd] } }],
+  ])("%s: an object with a length that is no number is refused", async (path, body) => {
+    await using test = await openTestEngine();
+    const request = new Request(`http://localhost${path}`, { method: "POST", body: JSON.stringify(body) });
+    request.headers.set("Content-Type", "application/json");
+    const reply = await createServer(test.engine).fetch(request);
+    expect(reply.status).toBe(400);
+    expect(await reply.json()).toMatchObject({ error: { code: "invalid_request" } });
+  });
+});
 
 describe("strange requests on a database", () => {
   // What PostgreSQL cannot store (a zero byte, half a character) must be refused before it gets there.

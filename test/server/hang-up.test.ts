@@ -2,11 +2,12 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, it } from "vitest";
 import { openEngine } from "../../src/open.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { listen } from "../../src/server/listen.ts";
 
 it("a worker that hung up while its fetch waited is given nothing: the job stays for others", async () => {
-  await using engine = await openEngine({ store: "memory:" });
+  await using engine = await openEngine({ store: "memory:", logger: silentLogger });
   const server = createServer(engine);
   const listening = await listen(server, { port: 0 });
   const post = async (path: string, body: object) => {

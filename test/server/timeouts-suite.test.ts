@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, inject, it } from "vitest";
 import { openEngine } from "../../src/open.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { listen } from "../../src/server/listen.ts";
 import { createDatabase } from "../postgres.ts";
@@ -20,7 +21,7 @@ const LONGEST = 120_000;
 const cases = await loadSuite(FOLDER);
 
 async function run(store: string): Promise<void> {
-  await using engine = await openEngine({ store });
+  await using engine = await openEngine({ store, logger: silentLogger });
   const listening = await listen(createServer(engine), { port: 0 });
   try {
     const results = await runSuite(cases, { url: listening.url, suffix: "t", concurrency: 8 });
@@ -65,7 +66,7 @@ describe("the suite", () => {
   });
 
   it("finds what does not hold", async () => {
-    await using engine = await openEngine({ store: "memory:" });
+    await using engine = await openEngine({ store: "memory:", logger: silentLogger });
     const listening = await listen(createServer(engine), { port: 0 });
     try {
       const wrong = cases.slice(0, 12).map(withWrongStatus);

@@ -96,6 +96,7 @@ function greet(
   const store = hidePassword(options.store);
   const types = work?.processors.map(({ definition }) => definition.type) ?? [];
   const line = (name: string, text: string) => `  ${dim(name.padEnd(8))} ${text}`;
+  const key = options.keys === undefined ? "" : " -H 'Authorization: Bearer <key>'";
   const lines = [
     `${paint("bold", `curfew ${options.version}`)} serves Open Job Spec on ${paint("cyan", url)}`,
     line("store", store),
@@ -104,7 +105,7 @@ function greet(
     ...(options.conformance ? [line("hooks", paint("yellow", "of the conformance suite are on"))] : []),
     line(
       "try",
-      `curl ${url}/ojs/v1/jobs -H 'Content-Type: application/json' -d '{"type":"hello","args":[]}'`,
+      `curl ${url}/ojs/v1/jobs${key} -H 'Content-Type: application/json' -d '{"type":"hello","args":[]}'`,
     ),
     line("stop", "Ctrl-C"),
   ];

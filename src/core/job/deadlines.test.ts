@@ -1,6 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { at, enqueued, policyOf, running, T0 } from "../../../test/support/rows.ts";
+import {
+  at,
+  claimed,
+  discarded,
+  enqueued,
+  policyOf,
+  retryable,
+  running,
+  T0,
+} from "../../../test/support/rows.ts";
 import { earlier, type Instant } from "../time.ts";
 import {
   activeWakeAt,
@@ -15,6 +24,7 @@ import {
   waitingWake,
 } from "./deadlines.ts";
 import { dueAtOf, HIGHEST_PRIORITY, nextFence, type Policy, rankOf } from "./job.ts";
+import { imageOf, rereadImage } from "./verdict.ts";
 
 const limit = fc.option(fc.integer({ min: 1, max: 1e11 }), { nil: null });
 const instant = fc.integer({ min: T0, max: T0 + 1e11 });
@@ -173,5 +183,27 @@ describe("rank and fence", () => {
         expect(Number.isSafeInteger(nextFence(fence, two))).toBe(true);
       }),
     );
+  });
+});
+
+describe("a row that was read while a sweep held it", () => {
+  const said = { enqueue: { timeouts: { total: "5m", heartbeat: "20s" } } } as const;
+  const delayed = enqueued({ enqueue: { delay: "1m", timeouts: { total: "5m" } } });
+  const deaf = { hears: false, remote: true };
+
+  it.each([
+    ["waits", enqueued(said)],
+    ["is scheduled", delayed],
+    ["was claimed", claimed(said)],
+    ["runs", running(said)],
+    ["runs at a worker that hears nothing", running({ ...said, worker: deaf })],
+    ["waits for its retry", retryable(said)],
+  ])("is written again with its own wakeAt if it %s", (_what, row) => {
+    const held = { ...row, wakeAt: at("1h") };
+    expect(rereadImage(held)).toEqual(imageOf(row));
+  });
+
+  it("keeps a finished one as it is", () => {
+    expect(rereadImage(discarded())).toEqual(imageOf(discarded()));
   });
 });

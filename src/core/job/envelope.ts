@@ -344,10 +344,13 @@ export function preparePayload<Input>(
   return toJsonText(value, "payload", limit);
 }
 
-/** A job as it stands right after it was stored, without reading it back. */
+/**
+ * A job as it stands right after it was stored, without reading it back. The long literal keeps all rows in one hidden
+ * class, which is what makes them cheap.
+ */
 export function newRow(job: NewJob): JobRow {
+  const { image } = job;
   return {
-    ...job.image,
     id: job.id,
     queue: job.queue,
     type: job.type,
@@ -367,6 +370,23 @@ export function newRow(job: NewJob): JobRow {
     progress: null,
     checkpoint: null,
     result: null,
+    state: image.state,
+    wake: image.wake,
+    wakeAt: image.wakeAt,
+    rank: image.rank,
+    attempt: image.attempt,
+    returns: image.returns,
+    strikes: image.strikes,
+    waitAt: image.waitAt,
+    totalAt: image.totalAt,
+    startedAt: image.startedAt,
+    softAt: image.softAt,
+    hardAt: image.hardAt,
+    stallAt: image.stallAt,
+    heartbeat: image.heartbeat,
+    finishedAt: image.finishedAt,
+    pruneAt: image.pruneAt,
+    deadLetter: image.deadLetter,
   };
 }
 

@@ -34,6 +34,8 @@ const CONCURRENCY = 100;
 const MOST_CONCURRENT = 1_000;
 export const LEASE = 300_000;
 const MOST_TRIES = 10;
+/** Sent and not yet removed, for each destination: so many are sent again if the process dies. */
+const MOST_SETTLING = 500;
 const FIRST_DELAY = 1_000;
 const LONGEST_DELAY = 300_000;
 const ERROR_LIMIT = 2_000;
@@ -54,7 +56,10 @@ interface Lane {
   /** Whether serving it keeps the process alive. */
   readonly keepAlive: boolean;
   readonly idle: (() => void)[];
+  /** Deliveries that hold a slot. */
   running: number;
+  /** Deliveries that are over and not yet removed or released. */
+  settling: number;
   isClosing: boolean;
 }
 
@@ -124,7 +129,16 @@ export class Dispatcher {
     if (this.#lanes.has(name)) {
       throw refuse("invalid_option", "destination", name, "it is served already: stop that first");
     }
-    const lane: Lane = { name, destination, concurrency, keepAlive, idle: [], running: 0, isClosing: false };
+    const lane: Lane = {
+      name,
+      destination,
+      concurrency,
+      keepAlive,
+      idle: [],
+      running: 0,
+      settling: 0,
+      isClosing: false,
+    };
     this.#lanes.set(name, lane);
     this.loop.wake();
     return () => this.#stopServing(lane);
@@ -150,19 +164,14 @@ export class Dispatcher {
 
   /** One round; it answers how long to rest. */
   async round(): Promise<number | null> {
-    const free = [...this.#lanes.values()].filter(
-      ({ running, concurrency, isClosing }) => running < concurrency && !isClosing,
-    );
+    const free = [...this.#lanes.values()].filter((lane) => roomOf(lane) > 0);
     // A slot that becomes free wakes the loop.
     if (free.length === 0) return null;
     const { store, clock, nextId } = this.#parts;
     const now = clock.now();
     this.#nextLookAt = now;
     this.#hintedAt = null;
-    const destinations = free.map(({ name, running, concurrency }) => ({
-      name,
-      limit: Math.min(concurrency - running, BATCH),
-    }));
+    const destinations = free.map((lane) => ({ name: lane.name, limit: Math.min(roomOf(lane), BATCH) }));
     const owner = nextId();
     const leaseUntil = now + this.#lease;
     const rows = await store.timeouts.claimDue({ now, leaseUntil, owner, limit: BATCH, destinations });
@@ -194,24 +203,37 @@ export class Dispatcher {
     this.#leases.add(delivery);
     void this.#deliver(lane, delivery).finally(() => {
       this.#leases.delete(delivery);
-      lane.running -= 1;
-      if (lane.running === 0) for (const resolve of lane.idle.splice(0)) resolve();
-      // Only a full lane keeps the loop from claiming, so only its first free slot is news.
-      if (lane.running === lane.concurrency - 1) this.loop.wake();
+      this.#change(lane, () => {
+        lane.settling -= 1;
+      });
+      if (lane.running + lane.settling === 0) for (const resolve of lane.idle.splice(0)) resolve();
     });
+  }
+
+  /** Only a lane without room keeps the loop from claiming for it, so only its first room is news. */
+  #change(lane: Lane, change: () => void): void {
+    const hadRoom = roomOf(lane) > 0;
+    change();
+    if (!hadRoom && roomOf(lane) > 0) this.loop.wake();
   }
 
   async #deliver(lane: Lane, held: HeldDelivery): Promise<void> {
     const { row, owner, signal } = held;
     if (row.tries === 0) this.#counters.fired(Math.max(0, this.#parts.clock.now() - row.dueAt));
-    let delivery: Delivery;
+    let delivery: Delivery | undefined;
+    let thrown: unknown;
     try {
       delivery = await lane.destination.deliver(row, { owner, signal });
     } catch (error) {
-      await this.#failed(held, error);
-      return;
+      thrown = error;
     }
-    if (delivery === "done") this.#sent(row);
+    // A slow disk must not keep slots busy whose work is done.
+    this.#change(lane, () => {
+      lane.running -= 1;
+      lane.settling += 1;
+    });
+    if (delivery === undefined) await this.#failed(held, thrown);
+    else if (delivery === "done") this.#sent(row);
     else if (delivery === "sent") await this.#remove(held);
     else await this.#postpone(held, delivery.again);
   }
@@ -274,7 +296,7 @@ export class Dispatcher {
 
   async #stopServing(lane: Lane): Promise<void> {
     lane.isClosing = true;
-    if (lane.running > 0) await new Promise<void>((resolve) => lane.idle.push(resolve));
+    if (lane.running + lane.settling > 0) await new Promise<void>((resolve) => lane.idle.push(resolve));
     if (this.#lanes.get(lane.name) === lane) this.#lanes.delete(lane.name);
   }
 
@@ -291,6 +313,11 @@ export class Dispatcher {
     );
     await within(system, STOP_WITHIN, Promise.all([stopped, ...left]));
   }
+}
+
+/** How many more may be claimed for a destination. */
+function roomOf({ concurrency, running, settling, isClosing }: Lane): number {
+  return isClosing ? 0 : Math.min(concurrency - running, MOST_SETTLING - settling);
 }
 
 function messageOf(error: unknown): string {

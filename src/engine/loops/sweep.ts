@@ -9,7 +9,9 @@ import type { Decided } from "../verdict-write.ts";
 
 const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
-const HOLD = 10_000;
+const HOLD = 2_000;
+/** A worker that was not heard of for so long when its record is due is gone. */
+const SILENT_FOR = 10_000;
 const POLL = 1_000;
 /** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
 const SHORTEST = 2;
@@ -144,7 +146,7 @@ export class SweepLoop {
   /** Workers that were never heard of again, completed sagas whose time is over, and replies that nobody fetched. */
   async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
     const gone = records.filter(({ key, body }) => {
-      if (key[0] === "worker") return (body as { seenAt: number }).seenAt + HOLD < now;
+      if (key[0] === "worker") return (body as { seenAt: number }).seenAt + SILENT_FOR < now;
       return key[0] === "saga" || key[0] === "reply";
     });
     if (gone.length === 0) return;

@@ -67,7 +67,10 @@ export class SagaHandle<State = unknown> {
     return this.#parts.store.timeouts.list({ saga: mailKeyOf(this.#name) }, null, PAGE);
   }
 
-  /** Takes back a timeout from outside, by key or id; once this says `revoked` its handler is not entered any more. */
+  /**
+   * Takes back a timeout from outside, by key or id. Once this says `revoked`, nothing of its handler counts any more, and
+   * this process does not enter it; another process may be about to, in vain.
+   */
   async revoke(keyOrId: string): Promise<"revoked" | "not-pending"> {
     return this.#change((record) => {
       const taken = record.pending.find(({ id, key }) => id === keyOrId || key === keyOrId);

@@ -6,7 +6,7 @@ import type { RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
-import { readJob } from "../wire/enqueue.ts";
+import { notActedOn, readJob } from "../wire/enqueue.ts";
 import { jobText } from "../wire/job.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import {
@@ -71,7 +71,11 @@ const enqueue = route({
     const [made] = await context.service.enqueue([prepare(body, now, context)], now);
     const { row, duplicate: isKnown } = made as { row: JobRow; duplicate: boolean };
     if (isKnown) throw duplicate(row.id);
-    return reply(201, `{"job":${jobText(row)}}`, { Location: `/ojs/v1/jobs/${row.id}` });
+    const ignored = notActedOn(body);
+    return reply(201, `{"job":${jobText(row)}}`, {
+      Location: `/ojs/v1/jobs/${row.id}`,
+      ...(ignored !== "" && { "X-OJS-Unsupported": ignored }),
+    });
   },
 });
 

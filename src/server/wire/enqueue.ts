@@ -76,6 +76,11 @@ function field(body: EnqueueBody, name: string): unknown {
   return options?.[name] ?? (body as Fields)[name] ?? undefined;
 }
 
+/** Promises of higher levels that this server does not keep yet: they are kept as fields, and the reply says so. */
+export function notActedOn(body: EnqueueBody): string {
+  return ["unique", "rate_limit"].filter((name) => field(body, name) !== undefined).join(", ");
+}
+
 const definitions = new Map<string, JobDefinition<unknown, unknown, unknown>>();
 const MOST_DEFINITIONS = 10_000;
 

@@ -120,9 +120,10 @@ const metaObject = z.record(z.string(), z.any());
 export const enqueueSchema = z
   .looseObject({
     type: jobType,
-    args: z
-      .array(z.any())
-      .meta({ description: "What the job is given. Any JSON, handed through untouched." }),
+    args: z.array(z.any()).meta({
+      description:
+        "What the job is given. Any JSON, handed through as it came; numbers beyond 2^53 lose digits.",
+    }),
     id: optional(jobId),
     parent_id: optional(anyId).meta({
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",

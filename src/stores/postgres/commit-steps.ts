@@ -2,8 +2,9 @@ import type { Instant } from "../../core/time.ts";
 import { leaseLoss, type TimeoutId } from "../../core/timeout/timeout.ts";
 import type { Effect, Guard, Outcome, RecordKey, Unit } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
+import { textOfUnit } from "../sql/batches.ts";
 import { textArray } from "./array-literal.ts";
-import type { Runner } from "./connection.ts";
+import { type Runner, STATEMENT } from "./connection.ts";
 import { type CommitScope, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import { CREATE_RECORD, DELETE_RECORD, HOLD_RECORD, PUT_RECORD } from "./statements.ts";
@@ -20,13 +21,16 @@ interface Step {
   readonly names: ReadonlySet<string>;
 }
 
-/** The units from `start` on that are steps and cannot see each other. */
+/** The units from `start` on that are steps and cannot see each other, as many as fit into a transaction. */
 export function leadingSteps(units: readonly Unit[], start: number): Step[] {
   const steps: Step[] = [];
   const named = new Set<string>();
+  let text = 0;
   for (let index = start; index < units.length; index++) {
     const step = stepOf(units[index] as Unit);
     if (!step || [...step.names].some((name) => named.has(name))) break;
+    text += textOfUnit(step.unit);
+    if (text > STATEMENT.text && steps.length > 0) break;
     for (const name of step.names) named.add(name);
     steps.push(step);
   }

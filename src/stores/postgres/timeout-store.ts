@@ -6,7 +6,7 @@ import { claimLimit } from "../claim-request.ts";
 import { checkBatch, checkLimit } from "../limits.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
-import { type LaneGroup, withRepeats } from "./connection.ts";
+import { type LaneGroup, type Runner, withRepeats } from "./connection.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import type { Lanes } from "./lanes.ts";
 import {
@@ -29,6 +29,14 @@ import {
   removeTimeouts,
 } from "./write-timeouts.ts";
 
+/**
+ * Repeats single statements that the server undid. Not whole calls: of one that is repeated after half of it was written,
+ * the first half would be taken for somebody else's.
+ */
+function repeating(lanes: LaneGroup, repeatable?: ReadonlySet<string>): Runner {
+  return { run: (statement, values) => withRepeats(() => lanes.run(statement, values), repeatable) };
+}
+
 /** A race for an id that somebody gave, beside serialisation failure and deadlock: repeated, one of the two is known. */
 const REPEATABLE_INSERTS: ReadonlySet<string> = new Set(["40001", "40P01", "23505"]);
 
@@ -45,7 +53,7 @@ export function createTimeoutStore(
       return transactions.run(
         tx,
         (session, hints) => insertTimeouts(session, timeouts, now, hints),
-        (hints) => withRepeats(() => insertTimeouts(lanes.enqueue, timeouts, now, hints), REPEATABLE_INSERTS),
+        (hints) => insertTimeouts(repeating(lanes.enqueue, REPEATABLE_INSERTS), timeouts, now, hints),
       );
     },
     async claimDue(request) {
@@ -54,27 +62,27 @@ export function createTimeoutStore(
     async remove(held, { now }) {
       checkBatch(held, "held");
       channel.assertOpen();
-      return withRepeats(() => removeTimeouts(lanes.write, held, now));
+      return removeTimeouts(repeating(lanes.write), held, now);
     },
     async release(released, { now }) {
       checkBatch(released, "released");
       channel.assertOpen();
       const hints = new HintBatch();
-      const answers = await withRepeats(() => releaseTimeouts(lanes.write, released, now, hints));
+      const answers = await releaseTimeouts(repeating(lanes.write), released, now, hints);
       channel.tell(hints);
       return answers;
     },
     async extend(extended, { now }) {
       checkBatch(extended, "extended");
       channel.assertOpen();
-      return withRepeats(() => extendLeases(lanes.write, extended, now));
+      return extendLeases(repeating(lanes.write), extended, now);
     },
     reap: ({ now }) => reap(lanes.write, now),
     cancel: (which, { now, tx }) =>
       transactions.run(
         tx,
         (session) => cancelTimeouts(session, which, now),
-        () => withRepeats(() => cancelTimeouts(lanes.write, which, now)),
+        () => cancelTimeouts(repeating(lanes.write), which, now),
       ),
     ...createOperations(lanes, channel),
   };

@@ -8,10 +8,11 @@ import type {
   Revoked,
   Which,
 } from "../../ports/timeouts.ts";
+import { batchesOf, textOfTimeout } from "../sql/batches.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import { cancelValues, timeoutValues } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
-import type { Runner } from "./connection.ts";
+import { type Runner, STATEMENT } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import {
   CANCEL_ID,
@@ -62,8 +63,8 @@ async function insertWave(
     [REPLACE_TIMEOUTS, keyed],
     [INSERT_TIMEOUTS, others],
   ] as const) {
-    if (rows.length === 0) continue;
-    for (const [id] of await runner.run(statement, newValues(rows))) created.add(id);
+    for (const batch of batchesOf(rows, STATEMENT, textOfTimeout))
+      for (const [id] of await runner.run(statement, newValues(batch))) created.add(id);
   }
   return timeouts.map(({ id, dueAt }) => {
     if (!created.has(id)) return "exists";

@@ -2,7 +2,6 @@ import { earlier, type Instant } from "../../core/time.ts";
 import {
   checkTimeout,
   compareIds,
-  type NewTimeout,
   sagaText,
   type TimeoutId,
   type TimeoutRow,
@@ -10,7 +9,7 @@ import {
 import type { DueRequest, TimeoutCounts, TimeoutFilter, TimeoutStore } from "../../ports/timeouts.ts";
 import { claimLimit } from "../claim-request.ts";
 import { checkBatch, checkLimit } from "../limits.ts";
-import { noText } from "../sql/batches.ts";
+import { noText, textOfTimeout } from "../sql/batches.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { BATCH, type Connection } from "./connection.ts";
 import type { Session } from "./session.ts";
@@ -38,8 +37,6 @@ import {
   releaseTimeout,
   removeTimeout,
 } from "./write-timeouts.ts";
-
-const textOfTimeout = ({ payload }: NewTimeout): number => payload?.length ?? 0;
 
 /**
  * What is inserted, removed, released or cancelled is on the disk when it is acknowledged. A power cut may take back

@@ -1,6 +1,6 @@
 /** The module inside the sandboxes of the tests. */
 import { execFileSync, spawn } from "node:child_process";
-import { writeSync } from "node:fs";
+import { closeSync, writeSync } from "node:fs";
 import type { JobDefinition } from "../../../src/core/job/definition.ts";
 import { Discard, snooze } from "../../../src/core/job/reasons.ts";
 import { type AttemptContext, processor } from "../../../src/engine/processor.ts";
@@ -105,6 +105,10 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
   },
   malformed: async () => {
     writeSync(3, "this is no message\n");
+    await wait(10_000);
+  },
+  closePipe: async () => {
+    closeSync(3);
     await wait(10_000);
   },
   oversized: async ({ log }) => {

@@ -126,6 +126,13 @@ describe("8.6 what crosses", () => {
     }
   });
 
+  it("8.6 a child that closes its pipe is ended", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("closePipe", null, { timeouts: { attempt: "20s" } });
+    expect(row.errors).toMatchObject([{ type: "killed" }]);
+    expect(await stage.play("echo", 2)).toMatchObject({ state: "completed" });
+  });
+
   it.each(["malformed", "oversized"])(
     "8.6 a message that is %s ends the child and not the parent",
     async (name) => {

@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { createIdSource } from "../../../src/core/ids.ts";
 import { seededRandom } from "../../../src/core/random.ts";
 import { realSystem } from "../../../src/engine/system.ts";
-import { type JobRow, openEngine } from "../../../src/index.ts";
+import { type JobRow, openEngine, silentLogger } from "../../../src/index.ts";
 import { RunningCommand } from "../../server/command.ts";
 
 export interface LoadOptions {
@@ -201,7 +201,7 @@ class Load {
   }
 
   async #violations(): Promise<string[]> {
-    await using engine = await openEngine({ store: this.#options.store });
+    await using engine = await openEngine({ store: this.#options.store, logger: silentLogger });
     const violations: string[] = [];
     for (const id of this.#acknowledged) {
       const row = await engine.load(id);

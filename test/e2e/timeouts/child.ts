@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { realSystem } from "../../../src/engine/system.ts";
-import { openEngine } from "../../../src/index.ts";
+import { openEngine, silentLogger } from "../../../src/index.ts";
 import { openTimeouts } from "../../../src/timeouts.ts";
 
 /** One process of the tests in timeouts.test.ts: what it does, on which store, and how far its clock is off. */
@@ -37,7 +37,7 @@ const DEEDS: Record<string, () => Promise<void>> = {
   },
   /** Delivers what is due, and tells of each with the store's time, until it is killed. */
   async serve() {
-    const engine = await openEngine({ store, timeoutLease: "1s" });
+    const engine = await openEngine({ store, timeoutLease: "1s", logger: silentLogger });
     engine.timeouts.serve("mail", async ({ id, dueAt }) => {
       await tell({ id, early: dueAt - engine.now() });
       await new Promise<void>((resolve) => realSystem.after(5, resolve));
