@@ -14,6 +14,8 @@ function project(
 export default defineConfig({
   test: {
     pool: "forks",
+    // Most of the time is spent waiting for processes and deadlines, so two files share even a single core.
+    maxWorkers: 2,
     testTimeout: 10_000,
     projects: [
       project("unit", [
