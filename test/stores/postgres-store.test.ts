@@ -74,7 +74,7 @@ describe("opening", () => {
     const schema = freshSchema();
     await open({ schema });
     await admin.query(
-      `insert into ${schema}.migrations (version, name, checksum) values (99, 'future', 'x')`,
+      `insert into ${schema}.migrations (version, name, checksum, applied_at) values (99, 'future', 'x', now())`,
     );
     await expect(open({ schema })).rejects.toMatchObject({
       code: "store_failed",

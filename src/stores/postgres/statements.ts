@@ -454,6 +454,13 @@ export const NOTIFY: Statement = {
   text: "select pg_notify($1::text, payload) from unnest($2::text[]) as s(payload)",
 };
 
+/** $1 version, $2 name, $3 checksum, $4 when. */
+export const ADD_MIGRATION: Statement = {
+  text: `
+insert into curfew.migrations (version, name, checksum, applied_at)
+values ($1::int, $2::text, $3::text, to_timestamp($4::bigint / 1000.0))`,
+};
+
 /** Settings that decide whether an acknowledged write can be lost. Gives name and value. */
 export const DURABILITY: Statement = {
   text: "select name, setting from pg_settings where name in ('fsync', 'synchronous_commit')",
