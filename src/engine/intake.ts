@@ -32,6 +32,8 @@ export class EnqueueFailedError extends CurfewError {
 /** Batches from here on travel alone: they are worth a statement of their own. */
 const BULK = 100;
 const BULK_LANES = 2;
+/** So many turns of the microtask queue a caller needs from its answer to its next job. */
+const REJOIN = 20;
 const TRIES = 4;
 const FIRST_BACKOFF = 25;
 
@@ -103,6 +105,9 @@ export class Intake {
         entries,
         entries.flatMap((entry) => entry.jobs),
       );
+      // Whoever was just answered may enqueue again at once, and should travel with those who wait: otherwise producers
+      // split into two halves that take turns, each with a commit of its own.
+      for (let turn = 0; turn < REJOIN && this.#singles.length > 0; turn++) await undefined;
     }
     this.#isBusy = false;
     this.#tellIdle();
