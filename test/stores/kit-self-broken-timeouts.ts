@@ -290,7 +290,10 @@ export const BROKEN_TIMEOUT_STORES = {
       timeouts: {
         async claimDue(request) {
           const all = await timeouts.list({}, null, 1_000_000);
-          if (all.length > 10_000) all.sort((a, b) => a.dueAt - b.dueAt || (a.id < b.id ? -1 : 1));
+          // As a planner does that flips to walking the table once it is large.
+          const walks = all.length > 10_000 ? 6 : 0;
+          for (let walk = 0; walk < walks; walk++)
+            all.sort((a, b) => (walk % 2 ? a.dueAt - b.dueAt : b.dueAt - a.dueAt) || (a.id < b.id ? -1 : 1));
           return timeouts.claimDue(request);
         },
       },
