@@ -141,8 +141,9 @@ const UNREACHABLE = new Set([
 function isUnreachable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if ("code" in at && typeof at.code === "string" && UNREACHABLE.has(at.code)) return true;
-    // The driver gives no code when a connection ends in the middle of its handshake.
-    if (/^Connection terminated|^timeout expired/.test(at.message)) return true;
+    // The driver gives no code when a connection ends in the middle of its handshake, or right after it.
+    if (/^Connection terminated|^timeout expired|^Client has encountered a connection error/.test(at.message))
+      return true;
     if (at instanceof AggregateError && at.errors.some(isUnreachable)) return true;
   }
   return false;
