@@ -14,6 +14,8 @@ function project(
 export default defineConfig({
   test: {
     pool: "forks",
+    // Most of the time is spent waiting for processes and deadlines, so two files share even a single core.
+    maxWorkers: 2,
     testTimeout: 10_000,
     projects: [
       project("unit", [
@@ -22,7 +24,11 @@ export default defineConfig({
         "test/tidy/**/*.test.ts",
         "test/engine/**/*.test.ts",
       ]),
-      project("stores", ["test/stores/**/*.test.ts"], { ...postgres, testTimeout: 30_000, hookTimeout: 60_000 }),
+      project("stores", ["test/stores/**/*.test.ts"], {
+        ...postgres,
+        testTimeout: 30_000,
+        hookTimeout: 60_000,
+      }),
       project("server", ["test/server/**/*.test.ts"], { ...postgres, testTimeout: 30_000 }),
       project("sim", ["test/sim/**/*.test.ts"], { testTimeout: 60_000 }),
       project("e2e", ["test/e2e/**/*.test.ts"], { ...postgres, testTimeout: 60_000, hookTimeout: 60_000 }),

@@ -7,10 +7,12 @@ import { join } from "node:path";
 import { ERRORS, type ErrorCode } from "../src/core/errors.ts";
 import { JOB_STATES } from "../src/core/job/job.ts";
 import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
+import { openApiText } from "../src/server/openapi.ts";
 
 const pages: Record<string, () => string> = {
   "docs/errors.md": errors,
   "docs/lifecycle.md": lifecycle,
+  "docs/openapi.json": openApiText,
 };
 
 function errors(): string {

@@ -13,8 +13,13 @@ export {
   TimeoutError,
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
+export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/definition.ts";
+export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
+export type { StepResult } from "./core/saga/try-step.ts";
 export type { Json, Schema } from "./core/schema.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
+export type { WallClockInput } from "./core/timeout/wall-clock.ts";
+export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
 export type { CounterSnapshot } from "./engine/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/counters.ts";
@@ -30,6 +35,18 @@ export {
   type Processor,
   processor,
 } from "./engine/processor.ts";
+export type { MessageHandle } from "./engine/sagas/message-handle.ts";
+export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
+export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";
+export type {
+  EngineTimeouts,
+  EnqueueLaterOptions,
+  ServedDestination,
+  ServeOptions,
+  TimeoutHandler,
+  TimeoutMetrics,
+} from "./engine/timeouts/engine-timeouts.ts";
+export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";

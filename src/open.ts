@@ -23,6 +23,13 @@ export interface OpenOptions extends RungOptions {
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** How long the events that a server writes are kept. Default 1 day. */
+  readonly keepEvents?: Duration;
+  /**
+   * How long a due timeout or message for a saga is held by a process that may have died, before another takes it; slow
+   * handlers renew it. Default 5 min.
+   */
+  readonly timeoutLease?: Duration;
 }
 
 const KEYS = [
@@ -31,11 +38,13 @@ const KEYS = [
   "openWithin",
   "system",
   "documentLimit",
+  "keepEvents",
+  "timeoutLease",
   "timeouts",
   "retry",
   "retention",
 ] as const;
-const OPEN_WITHIN = 30_000;
+export const OPEN_WITHIN = 30_000;
 const FIRST_BACKOFF = 100;
 const LONGEST_BACKOFF = 2_000;
 
@@ -43,17 +52,18 @@ const LONGEST_BACKOFF = 2_000;
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
+  const zoneData = process.versions.tz;
   const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
-    return Engine.open({ ...rest, store: address, system, logger });
+    return Engine.open({ ...rest, store: address, system, logger, zoneData });
   }
   const within =
     openWithin === undefined ? OPEN_WITHIN : parseDuration(openWithin, "openWithin", { zero: true });
   const open = async () => {
     const store = await openStore(address, system);
     try {
-      return await Engine.open({ ...rest, store, system, logger });
+      return await Engine.open({ ...rest, store, system, logger, zoneData });
     } catch (error) {
       await store.close();
       throw error;
@@ -63,13 +73,13 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
 }
 
 /** The real system, with the clock that it shares with all processes of this machine where there is one. */
-function onThisMachine(): System {
+export function onThisMachine(): System {
   const machine = machineClock();
   return machine ? { ...realSystem, machine } : realSystem;
 }
 
 /** Drivers are loaded when an address names them, so nobody pays for a database they do not use. */
-async function openStore(address: string, system: System): Promise<Store> {
+export async function openStore(address: string, system: System): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
     const { openSqliteStore } = await import("./stores/sqlite/sqlite-store.ts");
@@ -92,7 +102,7 @@ export async function openPostgresStore(
 }
 
 /** A database that is still starting is waited for; a wrong password or a newer schema is an answer, and final. */
-async function patiently<Value>(
+export async function patiently<Value>(
   open: () => Promise<Value>,
   within: number,
   system: System,
@@ -119,6 +129,8 @@ const UNREACHABLE = new Set([
   "ENETUNREACH",
   "ETIMEDOUT",
   "EAI_AGAIN",
+  // The name of a service that is not up yet is unknown where names belong to containers.
+  "ENOTFOUND",
   "EPIPE",
   "57P01",
   "57P02",
@@ -142,7 +154,7 @@ function monotonicWall(system: System): () => number {
   return () => Math.floor(system.monotonic() + offset);
 }
 
-function unknownStore(address: unknown): CurfewError {
+export function unknownStore(address: unknown): CurfewError {
   const shown = typeof address === "string" ? hidePassword(address) : address;
   return refuse("unknown_store", "store", shown, 'write "memory:", "sqlite:path" or "postgres://…"');
 }

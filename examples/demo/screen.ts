@@ -119,7 +119,7 @@ function describe(event: EngineEvent): string {
 }
 
 function printSummary(engine: Engine): void {
-  const { timeouts, lateness, ...counts } = engine.counters();
+  const { timeouts, lateness, sagas: _sagas, ...counts } = engine.counters();
   const count = (tone: Tone, value: number, word: string) =>
     paint(value > 0 ? tone : "dim", `${value} ${word}`);
   const kinds = new Map<string, number>();

@@ -17,7 +17,13 @@ export interface Output {
 }
 
 export function createOutput({ json = false, logLevel }: OutputOptions): Output {
-  const options = { level: logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime };
+  const options = {
+    level: logLevel,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    // An error is no plain object: written as one it would be empty.
+    serializers: { error: pino.stdSerializers.err },
+  };
   if (json) {
     // Lines are written at once: what a process says last is what one wants to read after its end.
     const logger = pino(options, pino.destination({ dest: 1, sync: true }));

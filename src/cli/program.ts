@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from "commander
 import { CurfewError } from "../core/errors.ts";
 import { ROLES } from "../server/auth.ts";
 import { type NewKeyOptions, newKey } from "./commands/keys.ts";
+import type { MigrateOptions } from "./commands/migrate.ts";
 import type { ServeOptions } from "./commands/serve.ts";
 import { LOG_LEVELS } from "./output.ts";
 
@@ -29,6 +30,7 @@ function createProgram(): Command {
     .exitOverride()
     .showHelpAfterError("(curfew --help shows what there is)");
   addServe(program);
+  addMigrate(program);
   addKeys(program);
   return program;
 }
@@ -61,6 +63,24 @@ function addServe(program: Command): void {
       // The server's libraries take a while to load, and no other command needs them.
       const { serve } = await import("./commands/serve.ts");
       await serve({ ...options, version: version() });
+    });
+}
+
+function addMigrate(program: Command): void {
+  program
+    .command("migrate")
+    .description("Bring the tables of a store up to date, as every process does that opens it and may.")
+    .addOption(
+      new Option("--store <address>", "where jobs are kept: sqlite:<file> or postgres://…")
+        .makeOptionMandatory()
+        .env("CURFEW_STORE"),
+    )
+    .option("--schema <name>", "the schema in PostgreSQL, curfew if left out")
+    .option("--json", "write logs as JSON lines")
+    .addOption(new Option("--log-level <level>", "what to log").choices(LOG_LEVELS).default("info"))
+    .action(async (options: MigrateOptions) => {
+      const { migrate } = await import("./commands/migrate.ts");
+      await migrate(options);
     });
 }
 

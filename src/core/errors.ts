@@ -7,6 +7,9 @@ export const ERRORS = {
   invalid_duration: { kind: "programmer", says: "is not a duration that can be kept" },
   invalid_instant: { kind: "programmer", says: "does not name an instant" },
   invalid_timeout: { kind: "programmer", says: "is not a timeout that can be kept" },
+  invalid_when: { kind: "programmer", says: "does not say when" },
+  unknown_zone: { kind: "programmer", says: "is not a time zone that is known here" },
+  no_such_time: { kind: "programmer", says: "does not name one instant in its time zone" },
   timeouts_contradict: { kind: "programmer", says: "contradicts another timeout" },
   never_runs: {
     kind: "programmer",
@@ -17,6 +20,19 @@ export const ERRORS = {
   invalid_option: { kind: "programmer", says: "is not a valid value here" },
   unknown_option: { kind: "programmer", says: "is not an option" },
   invalid_definition: { kind: "programmer", says: "is not a definition made by defineJob" },
+  invalid_saga: { kind: "programmer", says: "is not a saga made by defineSaga" },
+  missing_handler: { kind: "programmer", says: "is declared and has no handler" },
+  missing_correlation: { kind: "programmer", says: "is declared and does not say which saga it belongs to" },
+  invalid_correlation: { kind: "programmer", says: "does not name a saga" },
+  unknown_message: { kind: "programmer", says: "is not a message of this saga" },
+  unknown_timeout: { kind: "programmer", says: "is not a timeout of this saga" },
+  no_next_state: { kind: "programmer", says: "is not a next state, and nothing was saved" },
+  invalid_saga_state: { kind: "programmer", says: "does not fit the saga's state schema" },
+  identity_changed: { kind: "programmer", says: "is not the id of this saga, and nothing was saved" },
+  too_many_pending: { kind: "programmer", says: "is one timeout too many" },
+  no_sender: { kind: "programmer", says: "has nobody to reply to" },
+  step_over: { kind: "programmer", says: "was called after its handler had ended" },
+  newer_state: { kind: "operating", says: "A newer version of the saga wrote its state" },
   invalid_module: { kind: "operating", says: "The module of a sandbox is not a processor of its definition" },
   load_timeout: { kind: "operating", says: "The module of a sandbox was not loaded in time" },
   invalid_payload: { kind: "programmer", says: "does not fit the definition's schema" },
@@ -26,10 +42,15 @@ export const ERRORS = {
   invalid_priority: { kind: "programmer", says: "is not a priority" },
   invalid_limit: { kind: "programmer", says: "is not a usable limit" },
   closed: { kind: "operating", says: "The engine is closed" },
+  concurrency: { kind: "operating", says: "The lease on a timeout is not held by whoever names it" },
+  known_id: { kind: "operating", says: "A timeout with this id is stored already" },
   not_found: { kind: "operating", says: "There is no such job" },
   invalid_state: { kind: "operating", says: "The job's state does not allow this" },
   unknown_store: { kind: "programmer", says: "is not a store curfew knows" },
   store_failed: { kind: "operating", says: "The store did not answer" },
+  server_failed: { kind: "operating", says: "The server did not answer" },
+  server_refused: { kind: "operating", says: "The server refused the request" },
+  not_over_http: { kind: "programmer", says: "cannot be said over HTTP" },
   unsupported_node: { kind: "operating", says: "This version of Node is too old" },
   result_timeout: { kind: "operating", says: "The job did not end within the time given" },
   result_gone: { kind: "operating", says: "The job ended, and its result was not kept" },
@@ -82,6 +103,28 @@ export function show(value: unknown): string {
 /** A programmer error in the one form all of them have: field, value, what is wrong, and the fix. */
 export function refuse(code: ErrorCode, field: string, value: unknown, fix: string): CurfewError {
   return new CurfewError(code, `${field}: ${show(value)} ${ERRORS[code].says}; ${fix}`, { field });
+}
+
+/** A number that is out of its range, as the RangeError that JavaScript itself would throw, with code and field. */
+export function refuseRange(
+  code: ErrorCode,
+  field: string,
+  value: unknown,
+  fix: string,
+): RangeError & { readonly code: ErrorCode; readonly field: string } {
+  const { message } = refuse(code, field, value, fix);
+  return Object.assign(new RangeError(message), { code, field });
+}
+
+/** A value of the wrong kind, as the TypeError that JavaScript itself would throw, with code and field. */
+export function refuseType(
+  code: ErrorCode,
+  field: string,
+  value: unknown,
+  fix: string,
+): TypeError & { readonly code: ErrorCode; readonly field: string } {
+  const { message } = refuse(code, field, value, fix);
+  return Object.assign(new TypeError(message), { code, field });
 }
 
 /** Refuses keys that plain JavaScript may pass where TypeScript would not compile. */

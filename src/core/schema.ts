@@ -32,24 +32,22 @@ export function isSchema(value: unknown): value is Schema {
   return typeof standard === "object" && standard !== null && typeof standard.validate === "function";
 }
 
+/** The codes under which a value that does not fit its schema is refused. */
+type Misfit = "invalid_payload" | "invalid_result" | "invalid_saga_state";
+
 /** Validates without forcing a promise on synchronous schemas: the hot path must not pay for an await it does not need. */
 export function validate<Output>(
   schema: Schema<never, Output> | Schema<unknown, Output>,
   value: unknown,
   field: string,
-  code: "invalid_payload" | "invalid_result",
+  code: Misfit,
 ): Output | Promise<Output> {
   const result = schema["~standard"].validate(value);
   if (result instanceof Promise) return result.then((settled) => unwrap(settled, value, field, code));
   return unwrap(result, value, field, code);
 }
 
-function unwrap<Output>(
-  result: SchemaResult<Output>,
-  value: unknown,
-  field: string,
-  code: "invalid_payload" | "invalid_result",
-): Output {
+function unwrap<Output>(result: SchemaResult<Output>, value: unknown, field: string, code: Misfit): Output {
   if (!result.issues) return result.value;
   const issue = result.issues[0];
   const path = (issue?.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));

@@ -91,6 +91,17 @@ export function parseDuration(value: unknown, field: string, allow: { zero?: boo
   return whole;
 }
 
+/** Whether the value is a duration below zero: those who count forward from now answer it with a RangeError. */
+export function isNegativeDuration(value: unknown): boolean {
+  if (typeof value === "string") return value.startsWith("-") && (readDuration(value.slice(1)) ?? 0) > 0;
+  return (readDuration(value) ?? 0) < 0;
+}
+
+/** Whether the text is meant as a duration, so that a message can speak of durations and not of dates. */
+export function isDurationText(value: string): boolean {
+  return readDuration(value.startsWith("-") ? value.slice(1) : value) !== undefined;
+}
+
 /**
  * The largest unit that is exact: `90s`, `5m`, `2h`. One minute is written `60s`, as the contract's own
  * example of a stall does; every other count of one keeps its unit.

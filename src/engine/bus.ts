@@ -3,6 +3,8 @@ import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
+import type { TimeoutEventDetail, TimeoutEventName } from "./dispatch/events.ts";
+import type { SagaEventDetail, SagaEventName } from "./sagas/events.ts";
 
 /** What every event about one job carries. */
 export interface JobEventDetail {
@@ -19,6 +21,10 @@ export interface JobEventDetail {
   /** Milliseconds from the start of the attempt to its verdict. */
   readonly elapsed?: number;
   readonly progress?: unknown;
+  /** Who started the attempt; with `job.started`. */
+  readonly worker?: string;
+  /** How many attempts the job has in all; with `job.retrying`. */
+  readonly maxAttempts?: number;
   /** Where the code of a sandbox hung, as far as that could be learned. */
   readonly where?: string;
 }
@@ -73,6 +79,8 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "sandbox.broken": SandboxDetail;
   readonly "sandbox.mended": SandboxDetail;
   readonly "store.error": StoreErrorDetail;
+} & { readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name } } & {
+  readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
 };
 
 export type EngineEventName = keyof EngineEvents;
@@ -85,6 +93,15 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "sandbox.broken": true,
   "sandbox.mended": true,
   "store.error": true,
+  "saga.started": true,
+  "saga.handled": true,
+  "saga.completed": true,
+  "saga.ignored": true,
+  "saga.not_found": true,
+  "saga.failed": true,
+  "timeout.sent": true,
+  "timeout.failed": true,
+  "timeout.dead": true,
 };
 const EVENT_NAMES: ReadonlySet<string> = new Set([
   ...LIFECYCLE_EVENTS,
@@ -162,7 +179,7 @@ export class EventBus {
     if (this.#listeners.size === 0) return;
     for (const event of events) {
       if (!this.wants(event.name)) continue;
-      this.emit({ ...this.detail(job, event.name, at), ...event } as EngineEvent);
+      this.emit({ ...this.detail(job, event.name, at), ...moreOf(job, event.name), ...event } as EngineEvent);
     }
   }
 
@@ -207,4 +224,18 @@ export class EventBus {
       signal?.removeEventListener("abort", wake);
     }
   }
+}
+
+/** What single events tell beyond what all of them do. */
+function moreOf(
+  job: JobRow,
+  name: LifecycleEventName,
+): Pick<JobEventDetail, "worker" | "maxAttempts"> | null {
+  if (name === "job.started") {
+    // A remote worker stands in the policy; the row names the engine that claimed for it.
+    const worker = job.policy?.worker ?? job.worker;
+    return worker ? { worker } : null;
+  }
+  if (name === "job.retrying" && job.policy) return { maxAttempts: job.policy.retry.attempts };
+  return null;
 }

@@ -68,6 +68,11 @@ export class EngineClock {
     return clock;
   }
 
+  /** A clock without a store: it knows no time until it learns one. */
+  static unread(system: System): EngineClock {
+    return new EngineClock(system, { clock: () => Promise.reject(new Error("there is no store to read")) });
+  }
+
   /** The earliest that it may be now: what decides that something is due, so that nothing fires early. */
   now(): Instant {
     const monotonic = this.#system.monotonic();
@@ -97,7 +102,18 @@ export class EngineClock {
     const instant = await this.#store.clock().finally(() => {
       this.#isSampling = false;
     });
-    const receivedAt = this.#system.monotonic();
+    this.learn(instant, { sentAt, receivedAt: this.#system.monotonic(), slept });
+  }
+
+  /** Learns from a reading that was made between these two instants of monotonic time, however it came here. */
+  learn(
+    instant: Instant,
+    {
+      sentAt,
+      receivedAt,
+      slept,
+    }: { readonly sentAt: number; readonly receivedAt: number; readonly slept: number },
+  ): void {
     // Stores answer in whole milliseconds, so the true reading may be almost one later than what they said.
     const read: Bounds = { at: sentAt, lower: instant - receivedAt, upper: instant + 1 - sentAt };
     const earliest = this.#lowerAt(sentAt);
@@ -112,6 +128,11 @@ export class EngineClock {
       this.#ahead = { by: Math.max(-MOST_APART, Math.min(by, MOST_APART)), at: receivedAt };
     }
     this.#sleptAtSample = slept;
+  }
+
+  /** How long the machine has slept so far, for a reading that is about to be made. */
+  slept(): number {
+    return this.#asleep();
   }
 
   /** Milliseconds that only grow and count a sleep of the machine too, which monotonic time leaves out. */

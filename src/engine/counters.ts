@@ -2,13 +2,17 @@ import type { JobRow, TimeoutKind } from "../core/job/job.ts";
 import type { LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import { Histogram, type HistogramSnapshot } from "./histogram.ts";
+import { SagaCounters, type SagaCounts } from "./sagas/saga-counters.ts";
 import { OTHER, Tallies, type Tally } from "./tallies.ts";
 
 /** Upper bounds of the lateness histogram in milliseconds; the last bucket takes the rest. */
 export const LATENESS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 60_000] as const;
 
+/** A visibility timeout is none of the five, but whoever counts timeouts wants to see it beside them. */
+type CountedKind = TimeoutKind | "visibility";
+
 export interface TimeoutCount {
-  readonly kind: TimeoutKind;
+  readonly kind: CountedKind;
   readonly mode: string;
   readonly type: string;
   readonly queue: string;
@@ -35,13 +39,14 @@ export interface CounterSnapshot {
   readonly ignored: number;
   readonly released: number;
   readonly timeouts: readonly TimeoutCount[];
+  readonly sagas: SagaCounts;
   /** How late deadlines fired: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
   readonly lateness: HistogramSnapshot;
   /** Per type and queue; beyond the first 500 pairs everything is counted under "other". */
   readonly tallies: readonly Tally[];
 }
 
-type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness" | "tallies">;
+type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness" | "tallies" | "sagas">;
 
 /** Types and queues come from whoever enqueues, so what is counted by them is bounded. */
 const MOST_PAIRS = 500;
@@ -64,8 +69,14 @@ const TIMEOUT_EVENTS: ReadonlySet<string> = new Set([
   "job.ttl_expired",
 ]);
 
+function countedKind(event: LifecycleEvent): CountedKind | undefined {
+  if (event.name === "job.visibility_timeout") return "visibility";
+  return TIMEOUT_EVENTS.has(event.name) ? event.error?.kind : undefined;
+}
+
 /** Counts of this process since it started; a metrics endpoint reads them, nothing depends on them. */
 export class Counters {
+  readonly sagas = new SagaCounters();
   readonly #simple: Record<SimpleCounter, number> = {
     enqueued: 0,
     started: 0,
@@ -83,7 +94,7 @@ export class Counters {
   };
   readonly #timeouts = new Map<
     string,
-    { kind: TimeoutKind; mode: string; type: string; queue: string; count: number }
+    { kind: CountedKind; mode: string; type: string; queue: string; count: number }
   >();
   readonly #lateness = new Histogram(LATENESS_BOUNDS);
   readonly #tallies = new Tallies(MOST_PAIRS);
@@ -105,12 +116,12 @@ export class Counters {
       const simple = BY_EVENT[event.name];
       if (simple) this.#simple[simple] += 1;
       if (event.late) this.#simple.late += 1;
-      const kind = event.error?.kind;
-      if (kind && TIMEOUT_EVENTS.has(event.name)) this.#countTimeout(job, kind);
+      const kind = countedKind(event);
+      if (kind) this.#countTimeout(job, kind);
     }
   }
 
-  #countTimeout(job: JobRow, kind: TimeoutKind): void {
+  #countTimeout(job: JobRow, kind: CountedKind): void {
     const mode = job.policy?.mode ?? "fail";
     const found = this.#timeouts.get(`${kind} ${mode} ${job.type} ${job.queue}`);
     if (found) found.count += 1;
@@ -118,7 +129,7 @@ export class Counters {
     else this.#addTimeout(kind, mode, OTHER, OTHER);
   }
 
-  #addTimeout(kind: TimeoutKind, mode: string, type: string, queue: string): void {
+  #addTimeout(kind: CountedKind, mode: string, type: string, queue: string): void {
     const key = `${kind} ${mode} ${type} ${queue}`;
     const entry = this.#timeouts.get(key) ?? { kind, mode, type, queue, count: 0 };
     entry.count += 1;
@@ -133,6 +144,7 @@ export class Counters {
   snapshot(): CounterSnapshot {
     return {
       ...this.#simple,
+      sagas: this.sagas.snapshot(),
       timeouts: [...this.#timeouts.values()].map((entry) => ({ ...entry })),
       lateness: this.#lateness.snapshot(),
       tallies: this.#tallies.snapshot(),

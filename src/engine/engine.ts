@@ -13,9 +13,9 @@ import {
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
-import { DOCUMENT_LIMIT, type Json } from "../core/schema.ts";
-import type { Duration } from "../core/time.ts";
-import type { Logger } from "../ports/log.ts";
+import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
+import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/schema.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
 import {
   BATCH_LIMIT,
   type Enqueued,
@@ -24,58 +24,57 @@ import {
   pauseKey,
   type Store,
 } from "../ports/store.ts";
-import type { System } from "../ports/system.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
 import { EngineClock } from "./clock.ts";
+import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
+import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
 import { JobHandle } from "./handle.ts";
-import { Intake } from "./intake.ts";
+import { foundOr, Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
+import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
+import type { MessageHandle } from "./sagas/message-handle.ts";
+import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
+import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
+import { resolveZones } from "./sagas/zones.ts";
 import { Service } from "./service.ts";
+import { EngineTimeouts } from "./timeouts/engine-timeouts.ts";
+import { JOB_DESTINATION, JobDestination } from "./timeouts/job-destination.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
 import { parseDrain, type WorkOptions } from "./work-options.ts";
 import { Worker } from "./worker.ts";
 
-export interface EngineOptions extends RungOptions {
-  readonly store: Store;
-  readonly system: System;
-  readonly logger: Logger;
-  /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
-  readonly documentLimit?: number;
-}
-
 const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
-
-function checkDocumentLimit(limit: number): number {
-  if (!Number.isInteger(limit) || limit < 1)
-    throw refuse("invalid_limit", "documentLimit", limit, "use a whole number of bytes from 1");
-  return limit;
-}
+const DRAIN = 25_000;
 
 /** Definitions by what `enqueue` returns for them. */
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
 
 /** What a user opens: it enqueues, works, and looks after what is due. */
 export class Engine implements AsyncDisposable {
+  /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
+  readonly timeouts: EngineTimeouts;
   readonly #parts: Parts;
   readonly #intake: Intake;
   readonly #sweep: SweepLoop;
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
+  readonly #dispatcher: Dispatcher;
+  readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
   #service: Service | undefined;
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">) {
+  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">, lease: number) {
     this.#parts = {
       ...parts,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -89,13 +88,17 @@ export class Engine implements AsyncDisposable {
     this.#intake = new Intake(this.#parts);
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
     this.#prune = new PruneLoop(this.#parts);
+    this.#dispatcher = new Dispatcher(this.#parts, lease);
+    this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
+    this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
+    this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
     this.#settings = new Loop({
       name: "settings",
       system,
       logger,
       round: async () => {
         await this.#parts.queues.refresh();
-        return SETTINGS_EVERY;
+        return SETTINGS_EVERY * this.#parts.patience;
       },
       onError: (error) => storeFailed(error, "settings"),
     });
@@ -105,38 +108,48 @@ export class Engine implements AsyncDisposable {
     const { store, system, logger } = options;
     const rung = parseRung(options, "");
     const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
+    const { timeoutLease } = options;
+    const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
     const clock = await EngineClock.open(system, store);
     const bus = new EventBus(logger);
     const queues = new QueueSettings(store);
     await queues.refresh();
-    const engine = new Engine({
-      system,
-      store,
-      clock,
-      logger,
-      bus,
-      queues,
-      rung,
-      counters: new Counters(),
-      waiters: new Waiters(),
-      random: system.random,
-      nextId: createIdSource(() => clock.now(), system.fill),
-      documentLimit,
-      storeFailed: (error, during) => {
-        logger.error({ error, during }, "the store failed");
-        bus.emit({ name: "store.error", at: clock.now(), during, error });
+    const engine = new Engine(
+      {
+        system,
+        store,
+        clock,
+        logger,
+        bus,
+        queues,
+        rung,
+        counters: new Counters(),
+        waiters: new Waiters(),
+        committer: new Committer({ store, clock }),
+        random: system.random,
+        nextId: createIdSource(() => clock.now(), system.fill),
+        documentLimit,
+        eventsKept: parseDuration(options.keepEvents ?? "1d", "keepEvents"),
+        patience: options.patience ?? 1,
+        storeFailed: (error, during) => {
+          logger.error({ error, during }, "the store failed");
+          bus.emit({ name: "store.error", at: clock.now(), during, error });
+        },
       },
-    });
+      lease,
+    );
     if (store.capabilities.durable === "none") {
       logger.warn(
         { store: store.capabilities.name },
         "this store is not durable: every job is gone when the process ends",
       );
     }
+    await resolveZones({ store, clock, logger }, options.zoneData);
     engine.#listening = await store.listen((hint) => engine.#hear(hint));
     engine.#sweep.loop.start();
     engine.#prune.loop.start();
     engine.#settings.start();
+    engine.#dispatcher.start();
     return engine;
   }
 
@@ -196,8 +209,11 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
-  #store(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, clock } = this.#parts;
+  #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock, random } = this.#parts;
+    const jobs = stamped.every(({ fresh }) => fresh)
+      ? stamped
+      : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
     if (tx === undefined) return this.#intake.enqueue(jobs);
     if (!store.capabilities.tx) {
       throw refuse(
@@ -233,6 +249,39 @@ export class Engine implements AsyncDisposable {
       documentLimit,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
+  }
+
+  /** Sends a message to a saga; resolves when it is durable. It is handled where the saga is hosted. */
+  send<Messages extends SchemaMap, Name extends keyof Messages & string>(
+    saga: MessageTarget<Messages>,
+    name: Name,
+    payload: InputOf<Messages[Name]>,
+    options?: MessageOptions,
+  ): Promise<MessageHandle> {
+    this.#assertOpen();
+    return this.#sagas.send(saga, name, payload, options);
+  }
+
+  /** Handles what reaches sagas of these types, in this process, until the host or the engine is closed. */
+  host(sagas: readonly AnySaga[]): SagaHost {
+    this.#assertOpen();
+    return this.#sagas.host(sagas, (name, destination) => this.#dispatcher.serve(name, destination));
+  }
+
+  /** One saga by its correlation value, for those who look at it or operate it. */
+  saga<S extends Schema>(
+    saga: AnySaga & { readonly state: S },
+    id: string | number | bigint,
+  ): SagaHandle<InputOf<S>> {
+    return this.#sagas.handle(saga, id);
+  }
+
+  /** Sagas of one type in the order of their ids, alive and completed; `after` is the last id of the page before. */
+  sagas<S extends Schema>(
+    saga: AnySaga & { readonly state: S },
+    page: { readonly after?: string; readonly limit?: number } = {},
+  ): Promise<SagaView<InputOf<S>>[]> {
+    return this.#sagas.list(saga, page);
   }
 
   /** A handle on a job that was enqueued elsewhere or earlier. */
@@ -390,12 +439,17 @@ export class Engine implements AsyncDisposable {
     const first = Math.floor(this.#parts.random() * workers.length);
     for (let offset = 0; offset < workers.length; offset++)
       workers[(first + offset) % workers.length]?.notify(queue);
+    this.#service?.notify(queue);
   }
 
   #hear(hint: Hint): void {
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
-    else this.#parts.changed(hint.lost);
+    else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
+    else {
+      this.#parts.changed(hint.lost);
+      this.#service?.forget(hint.lost);
+    }
   }
 
   #assertOpen(): void {
@@ -411,9 +465,14 @@ export class Engine implements AsyncDisposable {
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
     const { system, clock, store } = this.#parts;
-    await Promise.all([this.#service?.close(), ...[...this.#workers].map((worker) => worker.close(options))]);
+    await Promise.all([
+      this.#service?.close(),
+      this.#dispatcher.stop(parseDrain(options) ?? DRAIN),
+      ...[...this.#workers].map((worker) => worker.close(options)),
+    ]);
     const stopped = Promise.all([
       this.#intake.flushed(),
+      this.#sagas.flushed(),
       this.#sweep.loop.stop(),
       this.#prune.loop.stop(),
       this.#settings.stop(),

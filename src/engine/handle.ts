@@ -1,7 +1,7 @@
 import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
 import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
-import { imageOf } from "../core/job/verdict.ts";
+import { rereadImage } from "../core/job/verdict.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import type { Timer } from "../ports/system.ts";
 import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operations.ts";
@@ -139,24 +139,14 @@ class ResultWait {
 
   /** A job whose retention is 0 would be deleted in its settle: the mark keeps it for a minute (SEMANTICS 9). */
   async #markAwaited(row: JobRow): Promise<void> {
-    const { store, clock } = this.#parts;
+    const { store, clock, wakeSweepAt } = this.#parts;
     const retention = row.policy?.retention ?? row.options?.retention;
     if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return;
     const { id, fence, rev } = row;
-    await store.commit(
-      [
-        {
-          job: {
-            id,
-            fence,
-            rev,
-            image: imageOf(row),
-            documents: { options: { ...row.options, awaited: true } },
-          },
-        },
-      ],
-      { now: clock.now() },
-    );
+    const image = rereadImage(row);
+    const documents = { options: { ...row.options, awaited: true as const } };
+    await store.commit([{ job: { id, fence, rev, image, documents } }], { now: clock.now() });
+    if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
   }
 
   #end(row: JobRow | null | "closed"): void {

@@ -1,6 +1,7 @@
 import { CurfewError } from "../core/errors.ts";
 import type { NewJob } from "../core/job/envelope.ts";
-import type { JobId } from "../core/job/job.ts";
+import { fenceSalt, type JobId } from "../core/job/job.ts";
+import type { Random } from "../core/random.ts";
 import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import type { Parts } from "./parts.ts";
 
@@ -31,8 +32,15 @@ export class EnqueueFailedError extends CurfewError {
 /** Batches from here on travel alone: they are worth a statement of their own. */
 const BULK = 100;
 const BULK_LANES = 2;
+/** So many turns of the microtask queue a caller needs from its answer to its next job. */
+const REJOIN = 20;
 const TRIES = 4;
 const FIRST_BACKOFF = 25;
+
+/** A job whose id may be known already: it is found, or begins with a fence that no earlier one has had. */
+export function foundOr(job: NewJob, random: Random): NewJob {
+  return { ...job, fresh: false, fence: fenceSalt(random) };
+}
 
 /**
  * Enqueues made while a store call is under way share the next one and its commit; each caller's promise resolves
@@ -97,6 +105,9 @@ export class Intake {
         entries,
         entries.flatMap((entry) => entry.jobs),
       );
+      // Whoever was just answered may enqueue again at once, and should travel with those who wait: otherwise producers
+      // split into two halves that take turns, each with a commit of its own.
+      for (let turn = 0; turn < REJOIN && this.#singles.length > 0; turn++) await undefined;
     }
     this.#isBusy = false;
     this.#tellIdle();
@@ -123,7 +134,7 @@ export class Intake {
       for (const entry of entries) entry.reject(new EnqueueFailedError(entry.jobs, error));
       return;
     }
-    this.#notice(jobs, answers);
+    this.notice(jobs, answers);
     let from = 0;
     for (const entry of entries) {
       entry.resolve(answers.slice(from, from + entry.jobs.length));
@@ -133,10 +144,10 @@ export class Intake {
 
   /** A lost reply is asked for again under the same ids, so a retry can find the job but never double it. */
   async #tryStore(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    const { store, clock, system } = this.#parts;
+    const { store, clock, system, random } = this.#parts;
     for (let tries = 1; ; tries++) {
       try {
-        const attempt = tries === 1 ? jobs : jobs.map((job) => ({ ...job, fresh: false }));
+        const attempt = tries === 1 ? jobs : jobs.map((job) => foundOr(job, random));
         const answers = await store.jobs.enqueue(attempt, { now: clock.now() });
         if (tries === 1) return answers;
         return answers.map((answer, index) =>
@@ -152,12 +163,13 @@ export class Intake {
     }
   }
 
-  #notice(jobs: readonly NewJob[], answers: readonly Enqueued[]): void {
+  /** Counts and tells of jobs that are durable now; a commit that says nothing of each has created them all. */
+  notice(jobs: readonly NewJob[], answers?: readonly Enqueued[]): void {
     const { bus, counters, wakeSweepAt } = this.#parts;
     let wakeAt = Number.POSITIVE_INFINITY;
     const wants = bus.wants("job.enqueued") || bus.wants("job.scheduled");
     for (let index = 0; index < jobs.length; index++) {
-      if (answers[index] !== "created") continue;
+      if (answers && answers[index] !== "created") continue;
       const job = jobs[index] as NewJob;
       counters.enqueued(job.type, job.queue);
       if (job.image.wakeAt !== null && job.image.wakeAt < wakeAt) wakeAt = job.image.wakeAt;

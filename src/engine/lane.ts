@@ -147,7 +147,8 @@ export class Lane {
   }
 
   #pollDelay(): number {
-    return POLL * (0.75 + 0.5 * this.#host.parts.random());
+    const { patience, random } = this.#host.parts;
+    return POLL * patience * (0.75 + 0.5 * random());
   }
 
   /** Enters held jobs into free slots. A handler that ends at once frees its slot from within, so the loop is not re-entered. */

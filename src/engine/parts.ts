@@ -7,6 +7,7 @@ import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import type { EventBus } from "./bus.ts";
 import type { EngineClock } from "./clock.ts";
+import type { Committer } from "./committer.ts";
 import type { Counters } from "./counters.ts";
 import type { QueueSettings } from "./queue-settings.ts";
 import type { Waiters } from "./waiters.ts";
@@ -29,11 +30,17 @@ export interface AttemptParts {
 
 /** What the pieces of one engine share. */
 export interface Parts extends AttemptParts {
+  /** How many milliseconds events are kept in the store. */
+  readonly eventsKept: number;
   readonly store: Store;
   readonly clock: EngineClock;
   readonly counters: Counters;
   readonly queues: QueueSettings;
   readonly waiters: Waiters;
+  /** Commits what deliveries of timeouts write, many at once. */
+  readonly committer: Committer;
+  /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
+  readonly patience: number;
   readonly random: Random;
   readonly nextId: () => JobId;
   /** The engine's own rung (SEMANTICS 2). */

@@ -10,8 +10,9 @@ import {
   stamp,
 } from "../core/job/envelope.ts";
 import type { JobEvent } from "../core/job/events.ts";
-import { ANONYMOUS, isHolder, isTooLate, type Sender } from "../core/job/holder.ts";
-import type { JobId, JobRow, Policy } from "../core/job/job.ts";
+import { ANONYMOUS, isCounted, isHolder, isTooLate, type Sender } from "../core/job/holder.ts";
+import type { JobId, JobRow, Policy, Rung } from "../core/job/job.ts";
+import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
 import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
@@ -23,7 +24,9 @@ import { Commits } from "./remote/commits.ts";
 import { EventJournal } from "./remote/event-journal.ts";
 import { HeldRows } from "./remote/held-rows.ts";
 import { RemoteNotes } from "./remote/notes.ts";
+import { ReadyWaits } from "./remote/ready-waits.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote/remote-workers.ts";
+import { Repeats } from "./remote/repeats.ts";
 import type { Reported } from "./remote/reported.ts";
 import type { Decided } from "./verdict-write.ts";
 import { within } from "./within.ts";
@@ -36,6 +39,8 @@ export interface RemoteJob {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: EnqueueContext["wire"];
+  /** The running job that enqueues this one, and hands on what is left of its total (SEMANTICS 4.7). */
+  readonly parent?: JobId | undefined;
 }
 
 export interface RemoteFetch {
@@ -45,6 +50,14 @@ export interface RemoteFetch {
   /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
   readonly hears: boolean;
   readonly visibility?: number | undefined;
+  /** What the worker's definitions say, by job type: the definition rung of SEMANTICS 2. */
+  readonly definitions?: ReadonlyMap<string, Rung> | undefined;
+  /** How many milliseconds to wait for a job where there is none. */
+  readonly wait?: number | undefined;
+  /** Whether the worker has hung up meanwhile: then nobody would work on what it is given. */
+  readonly isGone?: (() => boolean) | undefined;
+  /** The worker's name for this fetch: asked again under it, it gets the same jobs again. */
+  readonly key?: string | undefined;
 }
 
 /** What the service needs of its engine. */
@@ -55,6 +68,9 @@ interface ServiceHost {
 
 const TRIES = 10;
 const CLOSE_LIMIT = 5_000;
+const LOOK_AGAIN = 1_000;
+const MOST_POLICIES = 2_000;
+const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 
 /**
  * The engine for workers that live elsewhere. Nothing about them is kept in this process that the row does not say:
@@ -68,8 +84,15 @@ export class Service {
   readonly #host: ServiceHost;
   readonly #claims: Claims;
   readonly #commits: Commits;
+  /**
+   * Starts wait neither for verdicts nor for the disk: a start that a crash of the machine takes back is found as a
+   * claim that ran out, and its worker's report is refused by the fence.
+   */
+  readonly #starts: Commits;
   readonly #held = new HeldRows();
   readonly #beats: RemoteBeats;
+  readonly #ready: ReadyWaits;
+  readonly #repeats: Repeats;
   readonly #policies = new Map<string, Policy>();
   #policyEpoch = -1;
   #isClosing = false;
@@ -83,28 +106,78 @@ export class Service {
     this.#host = host;
     this.#claims = new Claims(parts, this.id);
     this.#commits = new Commits(parts);
+    this.#starts = new Commits(parts, { relaxed: true });
+    this.#ready = new ReadyWaits(parts);
+    this.#repeats = new Repeats(parts.system);
     this.workers = new RemoteWorkers(parts);
     this.#beats = new RemoteBeats(parts, this.#held, this.workers);
     this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
   }
 
-  /** Adds jobs; all are checked before any is stored. The answers are the rows, with the word whether the id was known. */
-  async enqueue(jobs: readonly RemoteJob[]): Promise<{ row: JobRow; duplicate: boolean }[]> {
-    const base = this.#host.context();
-    const made = jobs.map(({ definition, payload, options, isPending, visibility, wire }) => {
-      const context = { ...base, isPending, visibility, wire };
+  /**
+   * Adds jobs; all are checked before any is stored. `now` is the instant from which their relative times were counted.
+   * The answers are the rows, with the word whether the id was known.
+   */
+  async enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<{ row: JobRow; duplicate: boolean }[]> {
+    const base = { ...this.#host.context(), now };
+    const parents = await this.#parentsOf(jobs);
+    const made = jobs.map(({ definition, payload, options, isPending, visibility, wire, parent }) => {
+      const running = parent === undefined ? undefined : parents.get(parent);
+      const context = { ...base, isPending, visibility, wire, parent: running };
       return stamp(prepareStencil(definition, options, context), payload, this.#parts.nextId);
     });
     const answers = await this.#host.store(made);
     return made.map((job, index) => ({ row: newRow(job), duplicate: answers[index] !== "created" }));
   }
 
+  /** Jobs that enqueue others; one that is not running hands nothing on. */
+  async #parentsOf(jobs: readonly RemoteJob[]): Promise<ReadonlyMap<JobId, JobRow>> {
+    const ids = new Set<JobId>();
+    for (const { parent } of jobs) if (parent !== undefined) ids.add(parent);
+    if (ids.size === 0) return NO_ROWS;
+    const rows = await this.#parts.store.jobs.load([...ids]);
+    return new Map(rows.flatMap((row) => (row?.state === "active" ? [[row.id, row] as const] : [])));
+  }
+
   /** Claims jobs for a remote worker and starts them: what is answered has its start committed (SEMANTICS 4.3). */
   async fetch(request: RemoteFetch): Promise<JobRow[]> {
-    if (this.#isClosing) return [];
+    const { key, worker } = request;
+    if (key === undefined || worker === undefined) return this.#fetch(request);
+    const name = `${worker} ${key}`;
+    const repeated = await this.#repeats.find(name);
+    // What was reported on or lost meanwhile is not handed out a second time.
+    if (repeated) return repeated.filter(({ id, fence }) => this.#held.get(id)?.fence === fence);
+    const rows = this.#fetch(request);
+    this.#repeats.keep(name, rows);
+    return rows;
+  }
+
+  async #fetch(request: RemoteFetch): Promise<JobRow[]> {
+    const { elapsed } = this.#timer();
+    const { queues, wait = 0 } = request;
+    for (;;) {
+      if (this.#isClosing || request.isGone?.()) return [];
+      if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
+      const rows = await this.#fetchNow(request);
+      if (rows.length > 0 && request.isGone?.()) {
+        await Promise.all(rows.map((row) => this.#giveBack(row)));
+        return [];
+      }
+      const left = wait - elapsed();
+      if (rows.length > 0 || left <= 0) return rows;
+      await this.#ready.wait(queues, left);
+    }
+  }
+
+  #timer(): { elapsed: () => number } {
+    const { system } = this.#parts;
+    const startedAt = system.monotonic();
+    return { elapsed: () => system.monotonic() - startedAt };
+  }
+
+  async #fetchNow(request: RemoteFetch): Promise<JobRow[]> {
     this.#underWay += 1;
     try {
-      if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
       const started: JobRow[] = [];
       for (const queue of request.queues) {
         const wanted = request.count - started.length;
@@ -133,10 +206,10 @@ export class Service {
         ...(visibility !== undefined && { visibility }),
       };
       const now = clock.now();
-      const policy = row.policy ?? this.#policyOf(row, kind);
+      const policy = row.policy ?? this.#policyOf(row, kind, request.definitions?.get(row.type));
       const decision = decide(row, { type: "start", policy, kind, upper: clock.upper() }, now, random);
       if (!decision.ok) return this.#giveBack(row);
-      const outcome = await this.#commits.decision(row, decision, now);
+      const outcome = await this.#starts.decision(row, decision, now);
       if (outcome.ok) return decision.image.state === "active" ? this.#handOut(row, decision) : null;
       if (outcome.because !== "stale") return null;
       const [again] = await store.jobs.load([row.id]);
@@ -160,32 +233,35 @@ export class Service {
   async #giveBack(row: JobRow): Promise<null> {
     const { clock, random } = this.#parts;
     const now = clock.now();
+    this.#held.delete(row.id);
     const decision = decide(row, { type: "release" }, now, random);
     if (decision.ok) await this.#commits.decision(row, decision, now);
     return null;
   }
 
   /** Most jobs of a queue share their policy, so it is resolved once until a setting changes. */
-  #policyOf(row: JobRow, kind: WorkerKind): Policy {
+  #policyOf(row: JobRow, kind: WorkerKind, definition: Rung | undefined): Policy {
     const { queues, rung: engine } = this.#parts;
     const queue = queues.rungOf(row.queue);
     const enqueue = row.options?.rung;
-    if (enqueue) return resolvePolicy({ enqueue, queue, engine }, kind);
-    if (this.#policyEpoch !== queues.epoch || this.#policies.size > TRIES * 100) {
+    if (enqueue || definition) return resolvePolicy({ enqueue, definition, queue, engine }, kind);
+    if (this.#policyEpoch !== queues.epoch || this.#policies.size >= MOST_POLICIES) {
       this.#policies.clear();
       this.#policyEpoch = queues.epoch;
     }
-    const { worker = ANONYMOUS, ...rest } = kind;
-    const key = `${row.queue} ${kind.hears} ${kind.visibility}`;
-    const policy = this.#policies.get(key) ?? resolvePolicy({ queue, engine }, rest);
+    // By worker too: the same object again is one that a store has put into text before.
+    const key = `${row.queue} ${kind.hears} ${kind.visibility} ${kind.worker}`;
+    const known = this.#policies.get(key);
+    if (known) return known;
+    const policy = resolvePolicy({ queue, engine }, kind);
     this.#policies.set(key, policy);
-    return { ...policy, worker };
+    return policy;
   }
 
   /**
    * Decides what a remote worker reports. `event` is asked with the row and the time, since what a report means may
    * depend on both. The sender must hold the attempt (SEMANTICS 3.8); one that comes too late is refused, even where
-   * its coming was what brought the verdict that was due.
+   * its coming was what brought the verdict that was due. A worker that gives that very verdict is not late.
    */
   async report(id: JobId, sender: Sender, event: (row: JobRow, now: Instant) => JobEvent): Promise<Reported> {
     const { clock, random } = this.#parts;
@@ -194,15 +270,19 @@ export class Service {
       if (row === null) return { ok: false, because: "gone", row };
       const now = clock.now();
       if (isHolder(row, sender)) {
-        const decision = decide(row, event(row, now), now, random);
+        const said = event(row, now);
+        const decision = decide(row, said, now, random);
         if (!decision.ok) return this.#refused(row);
         const outcome = await this.#commits.decision(row, decision, now);
         if (outcome.ok) {
           this.#held.delete(id);
           const settled = applied(row, decision);
-          return isTooLate(row, now) ? this.#refused(settled) : { ok: true, row: settled };
+          const isVerdictDue = said.type === "expire" || said.type === "stall";
+          return isTooLate(row, now) && !isVerdictDue ? this.#refused(settled) : { ok: true, row: settled };
         }
-      } else if (this.#held.get(id) !== row) return this.#refused(row);
+      } else if (this.#held.get(id) !== row) {
+        return isCounted(row, sender, event(row, now).type) ? { ok: true, row } : this.#refused(row);
+      }
       // What was remembered may be old: the row in the store decides.
       this.#held.delete(id);
       row = await this.#load(id);
@@ -225,8 +305,11 @@ export class Service {
   }
 
   /** A beat of a remote worker: renews what it still holds, and tells what became of the rest. */
-  beat(worker: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
-    return this.#beats.beat(worker, jobs, visibility);
+  async beat(worker: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
+    const report = await this.#beats.beat(worker, jobs, visibility);
+    // A worker that stops does not wait for the fetch that it has under way.
+    if (RemoteWorkers.isStopped(worker)) this.#ready.wakeAll();
+    return report;
   }
 
   /** Deletes a finished job; false if it has changed meanwhile. */
@@ -246,9 +329,40 @@ export class Service {
     return this.#parts.system;
   }
 
+  /** A queue may have something to claim. */
+  notify(queue: string): void {
+    this.#ready.notify(queue);
+  }
+
+  /** Somebody voided the fence of this job: what is remembered of it is of no use. */
+  forget(id: JobId): void {
+    this.#held.delete(id);
+  }
+
+  /** The job once it has ended, or as it stands after so many milliseconds. */
+  async whenEnded(id: JobId, wait: number): Promise<JobRow | null> {
+    const { elapsed } = this.#timer();
+    const { system, waiters } = this.#parts;
+    for (;;) {
+      const row = await this.#load(id);
+      const left = wait - elapsed();
+      if (row === null || isTerminal(row.state) || left <= 0 || this.#isClosing) return row;
+      await new Promise<void>((resolve) => {
+        const wake = () => {
+          timer.cancel();
+          off();
+          resolve();
+        };
+        const timer = system.after(Math.min(left, LOOK_AGAIN), wake, { keepAlive: true });
+        const off = waiters.add(id, wake);
+      });
+    }
+  }
+
   /** Stops handing out jobs and waits for what is being written. Jobs that workers hold stay theirs. */
   async close(): Promise<void> {
     this.#isClosing = true;
+    this.#ready.close();
     const { system } = this.#parts;
     const idle =
       this.#underWay === 0
@@ -257,8 +371,9 @@ export class Service {
             this.#onIdle.push(resolve);
           });
     await within(system, CLOSE_LIMIT, idle);
-    await within(system, CLOSE_LIMIT, this.#commits.flushed());
+    await within(system, CLOSE_LIMIT, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
     await within(system, CLOSE_LIMIT, this.#journal?.close() ?? Promise.resolve());
+    this.#starts.abandon();
     this.#commits.abandon();
   }
 }

@@ -105,16 +105,30 @@ export class Tallies {
   readonly #most: number;
   readonly #series = new Map<string, Map<string, Series>>();
   readonly #other = new Series(OTHER, OTHER);
+  /** The last one asked for: jobs come in runs of one type, and this is on the way of every job. */
+  #last: Series | undefined;
   #size = 0;
+  #usesOther = false;
 
   constructor(most: number) {
     this.#most = most;
   }
 
   of(type: string, queue: string): Series {
+    const last = this.#last;
+    if (last !== undefined && last.type === type && last.queue === queue) return last;
+    this.#last = this.#find(type, queue);
+    return this.#last;
+  }
+
+  #find(type: string, queue: string): Series {
     const found = this.#series.get(type)?.get(queue);
     if (found) return found;
-    if (this.#size >= this.#most) return this.#other;
+    // A pair that really has this name shares the series: a page of metrics may not have two of them.
+    if (this.#size >= this.#most || (type === OTHER && queue === OTHER)) {
+      this.#usesOther = true;
+      return this.#other;
+    }
     this.#size += 1;
     const series = new Series(type, queue);
     const queues = this.#series.get(type) ?? new Map<string, Series>();
@@ -124,7 +138,7 @@ export class Tallies {
 
   snapshot(): Tally[] {
     const all = [...this.#series.values()].flatMap((queues) => [...queues.values()]);
-    if (this.#size >= this.#most) all.push(this.#other);
+    if (this.#usesOther) all.push(this.#other);
     return all.map((series) => series.snapshot());
   }
 }

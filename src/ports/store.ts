@@ -2,6 +2,8 @@ import type { NewJob } from "../core/job/envelope.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
+import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
+import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
 /**
  * What storage must offer. Stores claim, commit and list; they contain no rule about jobs beyond comparing fences,
@@ -12,6 +14,7 @@ export interface Store {
   readonly capabilities: Capabilities;
   readonly jobs: JobStore;
   readonly records: RecordStore;
+  readonly timeouts: TimeoutStore;
   readonly inspect: Inspector;
   /**
    * The store's own time, which is everybody's, in whole milliseconds rounded down: see SEMANTICS 3.10. Nothing else in
@@ -41,6 +44,11 @@ export interface CommitOptions {
    * behind, and the caller's own work stays. What it wrote is told when the caller commits.
    */
   readonly tx?: unknown;
+  /**
+   * It need not have reached the disk when it is answered: everybody sees it at once, and a crash of the machine may
+   * take it back together with the claim it belongs to. For starts of attempts, never for verdicts.
+   */
+  readonly relaxed?: boolean;
 }
 
 /** What a store can do, as data: the conformance kit prints what it skips, the engine refuses what cannot work. */
@@ -204,8 +212,10 @@ export interface JobWrite {
   readonly drop?: true;
 }
 
-/** `version` 0 means that the record must not exist. */
-export type Guard = { readonly record: RecordKey; readonly version: number };
+/** `version` 0 means that the record must not exist. A timeout must be held by its owner, under a lease that still runs. */
+export type Guard =
+  | { readonly record: RecordKey; readonly version: number }
+  | { readonly timeout: TimeoutId; readonly owner: Owner };
 
 /** What a unit does beside its job. None of it fails: what cannot be done is left out. Records are written in the order given. */
 export type Effect =
@@ -219,25 +229,43 @@ export type Effect =
   | { readonly delete: RecordKey }
   /** Moves the best `count` jobs that wait behind a gate to available. */
   | { readonly admit: string; readonly count: number }
+  /** Inserts a timeout; a known id does nothing, a known key replaces what has it. */
+  | { readonly request: NewTimeout }
+  /** Removes timeouts, held or not; the outcome says how many. */
+  | { readonly revoke: Which }
+  /** Removes the one timeout, whoever holds it: its guard says who that must be. */
+  | { readonly remove: TimeoutId }
   | { readonly event: Json }
   /** A line of a job's log, which goes when the job does; of a log the last 1,000 lines are shown. */
   | { readonly log: Json; readonly job: JobId };
 
 /**
  * `lost`: another fence holds, or the job has ended and no revision was named. `stale`: the fence holds but the revision
- * has moved on. `conflict`: a record guard failed. `gone`: there is no such job. `at` says where the job stands, so that
- * a writer whose reply was lost can recognise its own success; after a `conflict` it may be null.
+ * has moved on. `conflict`: a record guard failed. `lapsed`: a timeout is no longer held. `gone`: there is no such job.
+ * `at` says where the job stands, so that a writer whose reply was lost can recognise its own success; after a
+ * `conflict` or a `lapsed` it may be null.
  */
-export type Outcome = { readonly ok: true } | Refused;
+export type Outcome = Done | Refused;
+
+interface Done {
+  readonly ok: true;
+  /** What each `revoke` of the unit removed, in their order; left out where there is none. */
+  readonly revoked?: readonly Revoked[];
+}
 
 export interface Refused {
   readonly ok: false;
-  readonly because: "lost" | "stale" | "conflict" | "gone";
+  readonly because: "lost" | "stale" | "conflict" | "lapsed" | "gone";
   readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
 }
 
 /** `lost`: the fence of a claimed job was voided, or its row changed under it; whoever holds it asks what is left. */
-export type Hint = { readonly ready: string } | { readonly settled: JobId } | { readonly lost: JobId };
+export type Hint =
+  | { readonly ready: string }
+  | { readonly settled: JobId }
+  | { readonly lost: JobId }
+  /** Timeouts were added of which the first is due then. */
+  | { readonly timeouts: Instant };
 
 export interface JobFilter {
   readonly queue?: string;
@@ -256,5 +284,7 @@ export interface Inspector {
     after: string | null,
     limit: number,
   ): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
+  /** The newest events, in the order of their commits; `cursor` continues after the last of them. */
+  latestEvents(limit: number): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
   logs(id: JobId): Promise<Json[]>;
 }

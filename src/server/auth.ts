@@ -13,7 +13,8 @@ export type Role = "producer" | "worker" | "admin" | "read-only";
 /** Who may do what. This table is the only place that says so; every route names the right it needs. */
 export const ROLES: Readonly<Record<Role, readonly Right[]>> = {
   producer: ["open", "read", "enqueue", "cancel"],
-  worker: ["open", "read", "work"],
+  // Handlers enqueue what follows from their work.
+  worker: ["open", "read", "enqueue", "work"],
   "read-only": ["open", "read"],
   admin: ["open", "read", "enqueue", "cancel", "work", "operate"],
 };
@@ -72,18 +73,11 @@ export function hashKey(key: string): string {
 
 /** The keys a server accepts. They can be replaced while it runs. */
 export class Keyring {
-  readonly #salt: string;
   readonly #now: () => Instant;
   #keys: ReadonlyMap<string, Key> = new Map();
 
-  constructor(
-    keys: readonly KeyOptions[],
-    system: { readonly fill?: System["fill"]; readonly now: () => Instant },
-  ) {
-    const salt = new Uint8Array(KEY_BYTES);
-    (system.fill ?? realSystem.fill)(salt);
-    this.#salt = Buffer.from(salt).toString("hex");
-    this.#now = system.now;
+  constructor(keys: readonly KeyOptions[], { now }: { readonly now: () => Instant }) {
+    this.#now = now;
     this.replace(keys);
   }
 
@@ -93,24 +87,19 @@ export class Keyring {
 
   /** Takes over another list at once; requests under way keep the identity they came with. */
   replace(keys: readonly KeyOptions[]): void {
-    const checked = checkKeys(keys, "keys");
-    this.#keys = new Map(checked.map((key) => [this.#place(key.digest), key]));
+    this.#keys = new Map(checkKeys(keys, "keys").map((key) => [key.digest.toString("latin1"), key]));
   }
 
   /**
-   * Finds the key of a token. The place in the map is a digest under a secret of this process, so the time a look-up
-   * takes says nothing about the keys; what is found there is compared in constant time.
+   * Finds the key of a token by the token's digest, and compares the digests in constant time. All that the time of a
+   * look-up could tell is about digests, and nobody comes from a digest to a token of 256 random bits.
    */
   find(token: string): Identity | "unknown" | "expired" {
     if (!KEY.test(token)) return "unknown";
     const digest = hash("sha256", token, "buffer");
-    const key = this.#keys.get(this.#place(digest));
+    const key = this.#keys.get(digest.toString("latin1"));
     if (!key || !timingSafeEqual(key.digest, digest)) return "unknown";
     return key.notAfter !== null && this.#now() >= key.notAfter ? "expired" : key;
-  }
-
-  #place(digest: Buffer): string {
-    return hash("sha256", this.#salt + digest.toString("hex"), "base64");
   }
 }
 

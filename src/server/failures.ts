@@ -1,14 +1,21 @@
-import { ZodError } from "zod";
 import { CurfewError, type ErrorCode, show } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { HttpError } from "./errors.ts";
 
 const DOCS = "https://openjobspec.org/spec/http-binding";
 
+/** Why a thing may not be there although its id is right. */
+const GONE = {
+  job: "Check the id; a finished job is deleted when its retention is over",
+  "dead letter": "Check the id; a dead letter that was retried is a job again, and no dead letter",
+  "checkpoint of job": "Nothing was saved yet, or it was deleted",
+  worker: "Check the id; a worker that has not beaten for a minute is forgotten",
+};
+
 /** There is no such thing. */
-export function notFound(kind: string, id: string): HttpError {
+export function notFound(kind: keyof typeof GONE, id: string): HttpError {
   return new HttpError(404, "not_found", `There is no ${kind} ${show(id)}`, {
-    hint: `Check the id; a finished ${kind} is deleted when its retention is over`,
+    hint: GONE[kind],
     details: { resource_type: kind, resource_id: id.slice(0, 128) },
   });
 }
@@ -16,8 +23,9 @@ export function notFound(kind: string, id: string): HttpError {
 /** The state of a job does not allow what was asked, or the sender no longer holds it. */
 export function conflict(row: JobRow | null, what: string): HttpError {
   const state = row?.state ?? "gone";
-  return new HttpError(409, "conflict", `${what}: the job is ${state}`, {
-    details: { job_id: row?.id ?? null, state, current_state: state },
+  const held = state === "active" ? ", but not the sender's: another attempt or worker holds it" : "";
+  return new HttpError(409, "conflict", `${what}: the job is ${state}${held}`, {
+    details: { job_id: row?.id ?? null, state, current_state: state, fence: row?.fence ?? null },
   });
 }
 
@@ -55,32 +63,21 @@ const WIRE_NAMES: readonly (readonly [RegExp, string])[] = [
 /** Whatever was thrown while a request was served, as the refusal that the client gets. */
 export function asHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown;
-  if (thrown instanceof ZodError) return fromIssues(thrown);
   if (thrown instanceof CurfewError) {
     const [status, code] = STATUS[thrown.code] ?? [];
     if (status !== undefined && code !== undefined) {
-      const message = WIRE_NAMES.reduce((text, [from, to]) => text.replace(from, to), thrown.message);
+      // What a store says may name hosts and tables; the log has it, by the id of the request.
+      const said =
+        thrown.code === "store_failed" ? "The store does not answer; try again later" : thrown.message;
+      const message = WIRE_NAMES.reduce((text, [from, to]) => text.replace(from, to), said);
       return new HttpError(status, code, message, {
         retryable: status === 503,
         ...(status === 422 && { type: "validation_error" }),
+        ...(status === 503 && { headers: { "Retry-After": "1" } }),
       });
     }
   }
   return new HttpError(500, "internal_error", "The server failed; its log has this request by its id");
-}
-
-/** What is wrong with a body. A retry policy that cannot be kept is told apart, as the specification has it. */
-function fromIssues(error: ZodError): HttpError {
-  const [issue] = error.issues;
-  const path = (issue?.path ?? []).map(String);
-  const field = path.join(".") || "body";
-  const isRetry = path.includes("retry");
-  const more = error.issues.length > 1 ? ` (and ${error.issues.length - 1} more)` : "";
-  const message = `${field}: ${issue?.message ?? "it is invalid"}${more}`;
-  return new HttpError(isRetry ? 422 : 400, isRetry ? "schema_validation" : "invalid_request", message, {
-    type: "validation_error",
-    details: { field },
-  });
 }
 
 /** The body of an error reply. Nothing of ours is in it that the client could not know anyway. */

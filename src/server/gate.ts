@@ -4,6 +4,7 @@ import { authenticate, authorize, type Identity, type KeyOptions, Keyring, type 
 import { HttpError, type PlainHeaders } from "./errors.ts";
 import {
   checkContentType,
+  checkEncoding,
   checkOrigins,
   corsHeaders,
   createRequestIds,
@@ -66,8 +67,7 @@ interface GateParts {
  */
 export function createGate(options: GateOptions, { system, now }: GateParts): Gate {
   const { keys } = options;
-  const keyring =
-    keys === undefined || keys instanceof Keyring ? keys : new Keyring(keys, { fill: system.fill, now });
+  const keyring = keys === undefined || keys instanceof Keyring ? keys : new Keyring(keys, { now });
   const limits = checkLimits(options.limits);
   const origins = checkOrigins(options.cors);
   const requestId = createRequestIds(system.fill);
@@ -100,6 +100,7 @@ export function createGate(options: GateOptions, { system, now }: GateParts): Ga
       return identity;
     },
     async body(request, incoming) {
+      checkEncoding(request.headers.get("content-encoding"));
       const text = await readBody(request, limits.body, incoming);
       if (text === "") return undefined;
       checkContentType(request.headers.get("content-type"));

@@ -42,6 +42,17 @@ export function checkContentType(given: string | null): void {
   );
 }
 
+/** A body is read as it comes: what is packed could unpack to any size. */
+export function checkEncoding(given: string | null): void {
+  if (given === null || given.trim().toLowerCase() === "identity") return;
+  const shown = JSON.stringify(given.slice(0, 100));
+  throw new HttpError(
+    400,
+    "invalid_request",
+    `Content-Encoding: ${shown} is not served; send the body as it is`,
+  );
+}
+
 /** Origins whose pages may call this server. None by default. */
 export function checkOrigins(origins: readonly string[] = []): ReadonlySet<string> {
   for (const origin of origins) {

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { HttpError } from "./errors.ts";
@@ -109,16 +110,15 @@ async function readStream(body: ReadableStream | null, limit: number): Promise<U
   }
 }
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
 /** Bytes that are no text are refused: a lenient decoder would store something other than what was sent. */
 function decode(bytes: Uint8Array): string {
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    throw new HttpError(400, "invalid_payload", "The body is not UTF-8 text");
-  }
+  if (!isUtf8(bytes)) throw new HttpError(400, "invalid_payload", "The body is not UTF-8 text");
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  // The mark that some programs put before a text is no part of it.
+  return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
 }
+
+const BYTE_ORDER_MARK = 0xfeff;
 
 function tooLarge(limit: number): HttpError {
   const message = `The body is larger than ${limit} bytes: store the data elsewhere and send its address`;
@@ -179,7 +179,8 @@ function invalid(message: string, details: { [limit: string]: number }): HttpErr
 
 /** The value of a JSON text within the limits, or a refusal. */
 export function parseBody(text: string, limits: Limits): unknown {
-  checkShape(text, limits);
+  // A text of so few characters cannot nest deeper or hold more keys.
+  if (text.length > limits.depth || text.length > limits.keys) checkShape(text, limits);
   try {
     return JSON.parse(text);
   } catch (error) {

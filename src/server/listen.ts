@@ -1,4 +1,9 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server } from "node:http";
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
@@ -6,10 +11,14 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import { realSystem } from "../engine/system.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
+import { HttpError } from "./errors.ts";
+import { errorText } from "./failures.ts";
 
 /** What can be listened for: `createServer` makes one. */
 export interface Listener {
   fetch(request: Request, env: HttpBindings): Response | Promise<Response>;
+  /** Serves a request straight from Node where it can; false sends it through `fetch`. */
+  handle?(incoming: IncomingMessage, outgoing: ServerResponse): boolean;
   /** Whether everybody may do everything. */
   readonly isOpen: boolean;
   close(): Promise<void>;
@@ -113,15 +122,22 @@ function shownHost(host: string): string {
 }
 
 function createHttp(server: Listener, logger: Logger): Server {
-  const fetch = server.isOpen ? onlyToThisMachine(server) : server.fetch.bind(server);
-  const handle = getRequestListener((request, env) => fetch(request, env as HttpBindings), {
+  const isForUs = server.isOpen ? ownNamesOnly() : () => true;
+  const serve = (request: Request, env: HttpBindings) =>
+    isForUs(env.incoming)
+      ? server.fetch(request, env)
+      : errorReply(421, "forbidden", "A server without keys serves only names of its own machine");
+  const handle = getRequestListener((request, env) => serve(request, env as HttpBindings), {
     // Only a request that cannot be read as one comes here: routes answer for their own failures.
     errorHandler: (error) => {
       logger.debug({ error }, "a request could not be read");
       return errorReply(400, "invalid_request", "The request line or the Host header is not valid");
     },
   });
-  const http = createHttpServer(HTTP_LIMITS, (incoming, outgoing) => void handle(incoming, outgoing));
+  const http = createHttpServer(HTTP_LIMITS, (incoming, outgoing) => {
+    if (server.handle && isForUs(incoming) && server.handle(incoming, outgoing)) return;
+    void handle(incoming, outgoing);
+  });
   http.maxHeadersCount = MOST_HEADERS;
   http.timeout = SILENCE;
   http.on("clientError", answerClientError);
@@ -132,17 +148,14 @@ function createHttp(server: Listener, logger: Logger): Server {
  * A page may make a browser on this machine believe that its own name is ours, and then talk to us as if it were at
  * home. It cannot change the Host header it sends, so a server without keys serves this machine's own names only.
  */
-function onlyToThisMachine(server: Listener): Listener["fetch"] {
+function ownNamesOnly(): (incoming: IncomingMessage) => boolean {
   let known = "";
-  return (request, env) => {
-    const host = (env.incoming as IncomingMessage).headers.host ?? "";
+  return ({ headers: { host = "" } }) => {
     if (host !== known) {
-      if (!isLoopback(nameOf(host))) {
-        return errorReply(421, "forbidden", "A server without keys serves only names of its own machine");
-      }
+      if (!isLoopback(nameOf(host))) return false;
       known = host;
     }
-    return server.fetch(request, env);
+    return true;
   };
 }
 
@@ -151,15 +164,15 @@ function nameOf(host: string): string {
   return inBrackets ? (inBrackets[1] as string) : host.replace(/:\d+$/, "");
 }
 
-function errorBody(code: string, message: string): string {
-  return JSON.stringify({ error: { code, message, retryable: false } });
+const ERROR_HEADERS = { "Content-Type": "application/openjobspec+json", "X-Content-Type-Options": "nosniff" };
+
+/** What is refused before there is a request to speak of has no id either. */
+function errorBody(status: number, code: string, message: string): string {
+  return errorText(new HttpError(status, code, message), "none");
 }
 
 function errorReply(status: number, code: string, message: string): Response {
-  return new Response(errorBody(code, message), {
-    status,
-    headers: { "Content-Type": "application/openjobspec+json", "X-Content-Type-Options": "nosniff" },
-  });
+  return new Response(errorBody(status, code, message), { status, headers: ERROR_HEADERS });
 }
 
 const CLIENT_ERRORS: Readonly<Record<string, readonly [status: string, message: string]>> = {
@@ -175,7 +188,7 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     return;
   }
   const [status, message] = CLIENT_ERRORS[error.code ?? ""] ?? ["400 Bad Request", "This is not valid HTTP"];
-  const body = errorBody("invalid_request", message);
+  const body = errorBody(Number.parseInt(status, 10), "invalid_request", message);
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/openjobspec+json\r\nContent-Length: ${body.length}\r\n` +
       `Connection: close\r\n\r\n${body}`,

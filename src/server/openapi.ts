@@ -37,9 +37,9 @@ const COMMON_REPLIES: Readonly<Record<number, string>> = {
   503: "The store does not answer",
 };
 
-function schemaOf(schema: z.ZodType): Fields {
+function schemaOf(schema: z.ZodType, io: "input" | "output"): Fields {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
-    io: "input",
+    io,
     unrepresentable: "any",
     reused: "inline",
   }) as Fields;
@@ -54,7 +54,7 @@ function parametersOf(route: Route): Fields[] {
     schema: { type: "string" },
   }));
   if (!route.query) return inPath;
-  const { properties = {} } = schemaOf(route.query) as { properties?: Record<string, unknown> };
+  const { properties = {} } = schemaOf(route.query, "input") as { properties?: Record<string, unknown> };
   const inQuery = Object.entries(properties).map(([name, schema]) => ({
     name,
     in: "query",
@@ -64,13 +64,18 @@ function parametersOf(route: Route): Fields[] {
   return [...inPath, ...inQuery];
 }
 
-function repliesOf(route: Route): Fields {
+function repliesOf(route: Route, schemas: Record<string, unknown>): Fields {
   const errors = { content: { [JSON_TYPE]: { schema: { $ref: "#/components/schemas/Error" } } } };
   const all = route.right === "open" ? route.replies : { ...COMMON_REPLIES, ...route.replies };
   return Object.fromEntries(
     Object.entries(all).map(([status, description]) => [
       status,
-      { description, ...(Number(status) >= 400 && errors) },
+      {
+        description,
+        ...(Number(status) >= 400
+          ? errors
+          : route.reply && { content: contentOf(route.reply, schemas, "output") }),
+      },
     ]),
   );
 }
@@ -83,22 +88,27 @@ function operationOf(route: Route, schemas: Record<string, unknown>): Fields {
     ...(route.right === "open" ? { security: [] } : { "x-curfew-right": route.right }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && { requestBody: bodyOf(route.body, schemas) }),
-    responses: repliesOf(route),
+    responses: repliesOf(route, schemas),
   };
 }
 
-/** Schemas with a name are described once and referred to. */
 function bodyOf(body: z.ZodType, schemas: Record<string, unknown>): Fields {
+  const isRequired = !body.safeParse(undefined).success;
+  return { ...(isRequired && { required: true }), content: contentOf(body, schemas, "input") };
+}
+
+/** Schemas with a name are described once and referred to. */
+function contentOf(body: z.ZodType, schemas: Record<string, unknown>, io: "input" | "output"): Fields {
   const name = body.meta()?.id;
-  const { id: _id, $defs, ...schema } = schemaOf(body) as { id?: string; $defs?: Record<string, Fields> };
+  const { id: _id, $defs, ...schema } = schemaOf(body, io) as { id?: string; $defs?: Record<string, Fields> };
   for (const [key, { id: _inner, ...definition }] of Object.entries($defs ?? {})) schemas[key] = definition;
-  if (name === undefined) return { content: { [JSON_TYPE]: { schema } } };
+  if (name === undefined) return { [JSON_TYPE]: { schema } };
   schemas[name] = schema;
-  return { required: true, content: { [JSON_TYPE]: { schema: { $ref: `#/components/schemas/${name}` } } } };
+  return { [JSON_TYPE]: { schema: { $ref: `#/components/schemas/${name}` } } };
 }
 
 /** The description of the HTTP interface, made from the very schemas that check its requests. */
-export function openApiDocument(): Fields {
+function openApiDocument(): Fields {
   const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA };
   const paths: Record<string, Fields> = {};
   for (const route of ROUTES) {

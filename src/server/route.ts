@@ -24,6 +24,8 @@ export interface RouteCall<Body = unknown, Query = unknown> {
   readonly query: Query;
   readonly identity: Identity;
   readonly requestId: string;
+  /** Whether whoever asked has hung up: nobody will read the reply. */
+  readonly isGone: () => boolean;
 }
 
 /** A reply. The text is JSON unless it says otherwise; null is no body at all. */
@@ -45,6 +47,8 @@ export interface Route {
   readonly tag: string;
   readonly body?: z.ZodType;
   readonly query?: z.ZodType;
+  /** The body of a reply that is no refusal. */
+  readonly reply?: z.ZodType;
   /** Statuses that it answers with, beside what every route may answer. */
   readonly replies: Readonly<Record<number, string>>;
   readonly run: (call: RouteCall<never, never>, context: RouteContext) => Reply | Promise<Reply>;

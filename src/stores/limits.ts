@@ -30,7 +30,7 @@ function checkJob({ uniqueKey, gate, workflow }: NewJob): void {
 export function checkUnits(units: readonly Unit[]): void {
   checkBatch(units, "units");
   for (const { when, effects } of units) {
-    if (when) for (const { record } of when) checkKey(record);
+    if (when) for (const guard of when) if ("record" in guard) checkKey(guard.record);
     if (!effects) continue;
     for (const effect of effects) {
       if ("enqueue" in effect) checkJob(effect.enqueue);

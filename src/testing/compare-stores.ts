@@ -4,6 +4,7 @@ import type { JobRow } from "../core/job/job.ts";
 import { seededRandom } from "../core/random.ts";
 import type { Store } from "../ports/store.ts";
 import { drawOperations, type Operation, prepare, unversioned, type World } from "./random-operations.ts";
+import { readTimeouts } from "./random-timeouts.ts";
 
 export interface Comparison {
   /** Open fresh, empty stores; called again for each attempt at a shorter list. */
@@ -68,6 +69,8 @@ function createWorld(seed: number): World {
     now: START,
     ids: [],
     remembered: [],
+    timeoutIds: [],
+    owners: [],
     nextId: createIdSource(() => world.now, fill),
   };
   return world;
@@ -88,7 +91,7 @@ async function compareStep(
 }
 
 /** Everything that can be seen from outside. */
-async function readAll(store: Store, { ids }: World) {
+async function readAll(store: Store, { ids, now }: World) {
   const rows: (JobRow | null)[] = [];
   for (let from = 0; from < ids.length; from += 1_000) {
     rows.push(...(await store.jobs.load(ids.slice(from, from + 1_000))));
@@ -97,8 +100,9 @@ async function readAll(store: Store, { ids }: World) {
     rows,
     listed: await store.inspect.jobs({ queue: "a" }, null, 50),
     depth: await store.inspect.depth(),
+    timeouts: await readTimeouts(store, now),
     records: await Promise.all(
-      ["kit", "pause", "worker"].map(async (kind) =>
+      ["kit", "pause", "worker", "saga"].map(async (kind) =>
         (await store.records.list(kind, null, 50)).map(unversioned),
       ),
     ),

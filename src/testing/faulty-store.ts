@@ -1,6 +1,7 @@
 import { CurfewError } from "../core/errors.ts";
 import type { Random } from "../core/random.ts";
 import type { Store } from "../ports/store.ts";
+import { relayTimeouts, type TimeoutCall } from "./relay-timeouts.ts";
 
 /** The calls of a store that can be made to fail. */
 export type StoreCall =
@@ -15,9 +16,11 @@ export type StoreCall =
   | "jobs.prune"
   | "records.load"
   | "records.list"
+  | TimeoutCall
   | "inspect.jobs"
   | "inspect.depth"
   | "inspect.events"
+  | "inspect.latestEvents"
   | "inspect.logs";
 
 /** `drop`: it fails and nothing was done. `lose-reply`: it was done and fails all the same. `delay`: it waits, then is done. */
@@ -57,7 +60,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       throw new CurfewError("store_failed", `${call}: done, but the reply was lost`);
     return answer;
   };
-  const { jobs, records, inspect } = store;
+  const { jobs, records, timeouts, inspect } = store;
   return {
     capabilities: store.capabilities,
     clock: () => through("clock", () => store.clock()),
@@ -76,10 +79,12 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       load: (keys) => through("records.load", () => records.load(keys)),
       list: (kind, after, limit) => through("records.list", () => records.list(kind, after, limit)),
     },
+    timeouts: relayTimeouts(timeouts, (call, _request, run) => through(call, run)),
     inspect: {
       jobs: (filter, after, limit) => through("inspect.jobs", () => inspect.jobs(filter, after, limit)),
       depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
+      latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logs: (id) => through("inspect.logs", () => inspect.logs(id)),
     },
   };

@@ -11,6 +11,8 @@ export {
   storeConformance,
 } from "./conformance/store-conformance.ts";
 export type { OpenedStore } from "./conformance/test-bed.ts";
+export type { OpenedTimeoutStore } from "./conformance/timeout-bed.ts";
+export { type TimeoutConformanceOptions, timeoutConformance } from "./conformance/timeout-kit.ts";
 export {
   type Fault,
   type FaultPlan,

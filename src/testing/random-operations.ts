@@ -14,17 +14,22 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
 import { type Random, randomInt, seededRandom } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
-import type { Effect, Outcome, RecordKey, RecordRow, Store, Unit } from "../ports/store.ts";
+import type { Effect, Guard, Outcome, RecordKey, RecordRow, Store, Unit } from "../ports/store.ts";
 import { type Decided, decidedUnit } from "./conformance/decided-unit.ts";
 import { type JobSketch, sketchJob } from "./conformance/test-bed.ts";
+import {
+  drawTimeoutEffect,
+  drawTimeoutGuard,
+  prepareSteps,
+  prepareTimeouts,
+  type TimeoutWorld,
+} from "./random-timeouts.ts";
 
 /** What happened so far, as far as later operations refer to it. */
-export interface World {
-  now: Instant;
+export interface World extends TimeoutWorld {
   readonly ids: JobId[];
   /** Rows as they once were: holders, zombies and outsiders write by these. */
   readonly remembered: JobRow[];
-  nextId(): JobId;
 }
 
 /** One call, fully said, so that two stores can be asked the same. Gives its answer in a form that can be compared. */
@@ -40,6 +45,8 @@ const WEIGHTS = {
   sweep: 4,
   effects: 4,
   guarded: 2,
+  timeouts: 8,
+  steps: 4,
   prune: 1,
 } as const;
 
@@ -120,18 +127,26 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
     const effects = Array.from({ length: 1 + randomInt(random, 3) }, () => drawEffect(random, world));
     return (store) => commit(store, world.now, { effects });
   },
-  guarded(random, { now }) {
+  timeouts: prepareTimeouts,
+  steps: prepareSteps,
+  guarded(random, world) {
+    const { now } = world;
     const record = pick(random, KEYS);
     const draw = randomInt(random, 4);
+    const isHeld = random() < 0.3;
+    const held = isHeld ? drawTimeoutGuard(random, world) : undefined;
+    const isInstead = isHeld && randomInt(random, 2) === 0;
     const effects: Effect[] = [
       { put: record, body: randomInt(random, 100), wakeAt: null },
       { event: "guarded" },
+      ...(random() < 0.5 ? [drawTimeoutEffect(random, world)] : []),
     ];
     return async (store) => {
       const [row] = await store.records.load([record]);
       // None, the one it has, or one it does not have yet.
       const version = draw === 0 ? 0 : (row?.version ?? 0) + Number(draw === 3);
-      return commit(store, now, { when: [{ record, version }], effects });
+      const when: Guard[] = [...(isInstead ? [] : [{ record, version }]), ...(held ? [held] : [])];
+      return commit(store, now, { when, effects });
     };
   },
   prune(random, { now }) {
@@ -280,6 +295,8 @@ function drawEffect(random: Random, world: World): Effect {
     () => ({ event: { id } }),
     () => ({ log: { n: randomInt(random, 9) }, job: id }),
     () => drawStop(random, world),
+    () => drawTimeoutEffect(random, world),
+    () => drawTimeoutEffect(random, world),
   ])();
 }
 
@@ -291,8 +308,8 @@ function drawStop(random: Random, world: World): Effect {
   return { stop: row.id, image: decision.image, nextFence: nextFence(row.fence, fenceSalt(random)) };
 }
 
-/** Where a job stood when a record was in conflict is not promised, so it is left out. */
+/** Where a job stood when another guard failed is not promised, so it is left out. */
 async function commit(store: Store, now: Instant, unit: Unit): Promise<unknown> {
   const [outcome] = (await store.commit([unit], { now })) as [Outcome];
-  return !outcome.ok && outcome.because === "conflict" ? "conflict" : outcome;
+  return !outcome.ok && ["conflict", "lapsed"].includes(outcome.because) ? outcome.because : outcome;
 }

@@ -1,10 +1,10 @@
 /** A process with one worker, for `blocked-loop.test.ts`: `node blocked-loop-worker.ts <store> <name>`. */
 
-import { type EngineEvent, openEngine, processor } from "../../src/index.ts";
+import { type EngineEvent, openEngine, processor, silentLogger } from "../../src/index.ts";
 import { blocker, innocent } from "./blocked-loop-jobs.ts";
 
 const [store = "", name = ""] = process.argv.slice(2);
-const engine = await openEngine({ store });
+const engine = await openEngine({ store, logger: silentLogger });
 const events: EngineEvent[] = [];
 void (async () => {
   for await (const event of engine.events()) events.push(event);

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type CounterSnapshot, type EngineEvent, openEngine } from "../../src/index.ts";
+import { type CounterSnapshot, type EngineEvent, openEngine, silentLogger } from "../../src/index.ts";
 import { blocker, innocent } from "./blocked-loop-jobs.ts";
 
 interface Report {
@@ -57,7 +57,7 @@ describe("3.6 a handler that blocks the event loop of its worker", () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-blocked-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const store = `sqlite:${join(folder, "curfew.db")}`;
-    await using engine = await openEngine({ store });
+    await using engine = await openEngine({ store, logger: silentLogger });
     const blocked = startWorker(store, "blocked");
     await told(blocked, "ready");
     const innocents = await engine.enqueueMany(innocent, [3_000, 3_000, 3_000]);
@@ -98,7 +98,7 @@ describe("3.6 a handler that blocks the event loop of its worker", () => {
     const store = `sqlite:${join(folder, "curfew.db")}`;
     const child = startWorker(store, "quiet");
     await told(child, "ready");
-    await using engine = await openEngine({ store });
+    await using engine = await openEngine({ store, logger: silentLogger });
     const job = await engine.enqueue(innocent, 60_000);
     while ((await engine.load(job.id))?.state !== "active") {
       // Real time: a child process cannot be stepped, and has no event to wait for here.

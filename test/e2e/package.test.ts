@@ -86,3 +86,16 @@ describe("a sandbox of the built package", () => {
       await readFile(join(user, "node_modules/curfew/dist/sandbox", `${name}.js`));
   });
 });
+
+describe("the SQLite store of the built package", () => {
+  it("brings the thread for its checkpoints with it, and the thread works", async () => {
+    const entry = join(user, "node_modules/curfew/dist/stores/sqlite/checkpoint-thread.js");
+    const order = { kind: "checkpoint", store: 1, path: join(user, "jobs.db") };
+    const program = `
+      const thread = new (require("node:worker_threads").Worker)(${JSON.stringify(entry)});
+      thread.once("message", (report) => console.log(JSON.stringify(report)) ?? thread.terminate());
+      thread.postMessage(${JSON.stringify(order)});`;
+    const { stdout } = await run(process.execPath, ["-e", program], { cwd: user, env });
+    expect(JSON.parse(stdout)).toEqual({ store: 1 });
+  });
+});

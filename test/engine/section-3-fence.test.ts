@@ -311,6 +311,21 @@ describe("3.11 never early, and lateness is measured", () => {
   });
 });
 
+describe("3.11 the lateness of a sweep", () => {
+  it("3.11 is the time since the deadline, for a job that waited", async () => {
+    const stage = await openStage();
+    const { definition } = jobWith(obedient, once);
+    await stage.engine.enqueue(definition, null, { timeouts: { wait: "10s" } });
+    await stage.advance("9s");
+    stage.system.pause(6_000);
+    await stage.advance("1s");
+    const { lateness } = stage.counters();
+    expect(lateness.total).toBe(1);
+    expect(lateness.sum).toBeGreaterThanOrEqual(5_000);
+    expect(lateness.sum).toBeLessThan(6_000);
+  });
+});
+
 describe("3.12 events follow the commit they tell of", () => {
   it.each([
     ["timeout", { attempt: "5s" }, ["job.timeout", "job.failed", "job.retrying"]],

@@ -14,7 +14,7 @@ import {
 import { HttpError } from "../../src/server/errors.ts";
 import { readKeyFile } from "../../src/server/key-file.ts";
 
-const system = (now = 0) => ({ fill: (bytes: Uint8Array) => void bytes.fill(7), now: () => now });
+const system = (now = 0) => ({ now: () => now });
 const bearer = (key: string) => `Bearer ${key}`;
 
 function refused(act: () => unknown): HttpError {
@@ -98,7 +98,7 @@ describe("roles", () => {
   const rights: readonly Right[] = ["open", "read", "enqueue", "cancel", "work", "operate"];
   const expected = {
     producer: ["open", "read", "enqueue", "cancel"],
-    worker: ["open", "read", "work"],
+    worker: ["open", "read", "enqueue", "work"],
     "read-only": ["open", "read"],
     admin: rights,
   } as const;

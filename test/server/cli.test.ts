@@ -105,6 +105,16 @@ describe("curfew serve", () => {
     expect(lines.at(-1)).toMatchObject({ msg: "stopped" });
   });
 
+  it.each([["--json"], []])("says why a store does not answer %j", async (...flags) => {
+    const running = command(["serve", "--store", "postgres://user:hunter2@127.0.0.1:1/x", ...flags]);
+    await running.said(
+      /the store does not answer yet.*ECONNREFUSED|ECONNREFUSED.*the store does not answer yet/,
+    );
+    running.kill("SIGKILL");
+    const { stdout, stderr } = await running.ended;
+    expect(stdout + stderr).not.toContain("hunter2");
+  });
+
   it("takes a function that gives the options of a worker", async () => {
     const module = join(import.meta.dirname, "cli/workers-function.ts");
     const { url } = await server(["--store", "memory:", "--workers", module]);
@@ -145,6 +155,28 @@ describe("curfew serve", () => {
     running.kill("SIGTERM");
     const { stdout, stderr } = await running.ended;
     expect(stdout + stderr).not.toContain(producer);
+  });
+});
+
+describe("the first screen of the README", () => {
+  const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
+
+  it("is true: npm start serves, and the request it shows is accepted", async () => {
+    expect(readme).toContain("npm ci && npm start ");
+    const root = join(import.meta.dirname, "../..");
+    const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const [program, main, ...flags] = manifest.scripts.start.split(" ");
+    expect([program, main]).toEqual(["node", "src/cli/main.ts"]);
+    const running = command([...flags, "--port", "0"], { cwd: folder });
+    const [url] = await running.said(/http:\/\/[^\s"]+:\d+/);
+    const [, path, body] = /curl http:\/\/127\.0\.0\.1:8080(\S+) [^\n]*\n\s+-d '([^']+)'/.exec(
+      readme,
+    ) as RegExpExecArray;
+    const response = await send(url, path as string, JSON.parse(body as string));
+    expect(response.status).toBe(201);
+    expect(await response.json()).toMatchObject({
+      job: { type: "card.charge", state: "available", timeout_ms: 30_000 },
+    });
   });
 });
 
@@ -196,6 +228,30 @@ describe("what goes wrong at the start is said in one line", () => {
       stdout: "",
       stderr: "curfew needs Node 22.14 or newer; this is Node 20.20.2\n",
     });
+  });
+});
+
+describe("curfew migrate", () => {
+  it("makes the tables of a store, and says so each time", async () => {
+    const store = `sqlite:${join(folder, "jobs.db")}`;
+    for (let round = 0; round < 2; round++) {
+      const { code, stdout } = await command(["migrate", "--store", store]).ended;
+      expect({ code, stdout }).toEqual({ code: 0, stdout: `${store} is up to date\n` });
+    }
+    expect(statSync(join(folder, "jobs.db")).mode & 0o777).toBe(0o600);
+    const engine = await openEngine({ store });
+    await engine.close();
+  });
+
+  it.each([
+    [[], /required option '--store <address>'/],
+    [["--store", "memory:"], /curfew: --store: "memory:".*has no tables/],
+    [["--store", "sqlite:a.db", "--schema", "jobs"], /curfew: --schema: "jobs".*only PostgreSQL has schemas/],
+    [["--store", "redis://host"], /curfew: store: .*not supported yet/],
+  ])("refuses %j", async (flags, says) => {
+    const { code, stderr } = await command(["migrate", ...flags], { cwd: folder }).ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(says);
   });
 });
 

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, inject, it } from "vitest";
 import { openEngine } from "../../src/open.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { listen } from "../../src/server/listen.ts";
 import { createDatabase } from "../postgres.ts";
@@ -57,7 +58,7 @@ async function runSuites(url: string, scratch: string): Promise<readonly Result[
 }
 
 async function conformance(store: string, scratch: string): Promise<void> {
-  await using engine = await openEngine({ store });
+  await using engine = await openEngine({ store, logger: silentLogger });
   const server = createServer(engine, { conformance: true });
   const listening = await listen(server, { port: 0 });
   try {

@@ -164,6 +164,15 @@ describe("the content type", () => {
   });
 });
 
+it("a body that is packed is not unpacked", async () => {
+  const { body } = gate();
+  await expect(body(post("{}", { "content-encoding": "gzip" }))).rejects.toMatchObject({
+    status: 400,
+    message: 'Content-Encoding: "gzip" is not served; send the body as it is',
+  });
+  expect(await body(post("{}", { "content-encoding": "identity" }))).toEqual({});
+});
+
 describe("the gate", () => {
   const keyOf = (name: string, role: "producer" | "admin", rate?: number) => {
     const { key, hash } = createKey();

@@ -131,6 +131,10 @@ describe("metrics", () => {
 
   it("stay bounded, whatever types and queues people make up", async () => {
     const { read } = await open();
+    // Somebody may really call his jobs so; a page must not have the series twice.
+    await test.engine.enqueue(defineJob({ type: "other", payload: unchecked<null>() }), null, {
+      queue: "other",
+    });
     for (let index = 0; index < 700; index++) {
       const type = defineJob({ type: `made.up${index}`, payload: unchecked<null>() });
       await test.engine.enqueue(type, null, { queue: `q${index}` });
@@ -138,7 +142,7 @@ describe("metrics", () => {
     const samples = await read();
     const series = [...samples.keys()].filter((name) => name.startsWith("ojs_job_enqueued_total"));
     expect(series).toHaveLength(501);
-    expect(samples.get('ojs_job_enqueued_total{queue="other",type="other"}')).toBe(200);
+    expect(samples.get('ojs_job_enqueued_total{queue="other",type="other"}')).toBe(201);
     expect([...samples.keys()].filter((name) => name.startsWith("ojs_queue_depth"))).toHaveLength(20 * 8);
   });
 

@@ -191,7 +191,13 @@ describe("what is not HTTP", () => {
     const reply = await raw(port, "ASSERT / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     const body = JSON.parse(reply.split("\r\n\r\n")[1] as string);
     expect(body).toEqual({
-      error: { code: "invalid_request", message: "This is not valid HTTP", retryable: false },
+      error: {
+        code: "invalid_request",
+        type: "invalid_request",
+        message: "This is not valid HTTP",
+        retryable: false,
+        request_id: "none",
+      },
     });
     expect(reply).toContain("Content-Type: application/openjobspec+json\r\n");
   });

@@ -1,6 +1,7 @@
 import { CurfewError } from "../../src/core/errors.ts";
 import type { Hint, Store } from "../../src/ports/store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
+import { relayTimeouts } from "../../src/testing/relay-timeouts.ts";
 import type { Dice } from "./dice.ts";
 import type { Machine } from "./machine.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -58,7 +59,7 @@ export class Network {
 
   /** The store as it is reached over this network from one process. */
   connect(machine: Machine, store: Store): Store {
-    const { jobs, records, inspect } = store;
+    const { jobs, records, timeouts, inspect } = store;
     const send = <Request, Answer>(
       call: StoreCall,
       request: Request,
@@ -84,6 +85,7 @@ export class Network {
         load: (keys) => send("records.load", keys, () => records.load(keys)),
         list: (kind, after, limit) => send("records.list", kind, () => records.list(kind, after, limit)),
       },
+      timeouts: relayTimeouts(timeouts, send),
       inspect,
     };
   }

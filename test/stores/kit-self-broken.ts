@@ -7,10 +7,14 @@ import type {
   Store,
   Unit,
 } from "../../src/ports/store.ts";
+import type { TimeoutStore } from "../../src/ports/timeouts.ts";
 
-type Changes = Partial<Omit<Store, "jobs">> & { jobs?: Partial<JobStore> };
+type Changes = Partial<Omit<Store, "jobs" | "timeouts">> & {
+  jobs?: Partial<JobStore>;
+  timeouts?: Partial<TimeoutStore>;
+};
 
-interface Broken {
+export interface Broken {
   /** What is different about it. */
   readonly change: (store: Store) => Changes;
   /** Cases that must fail, as section and words of the name. */
@@ -63,10 +67,11 @@ function countFromOne(store: Store): Changes {
       for (const unit of units) {
         const keys = effectsOf(unit).flatMap((effect) => ("put" in effect ? [effect.put] : []));
         const before = await store.records.load(keys);
-        const when = (unit.when ?? []).map(({ record, version }) => ({
-          record,
-          version: version === 0 ? 0 : version + (began.get(name(record)) ?? 0),
-        }));
+        const when = (unit.when ?? []).map((guard) =>
+          "timeout" in guard || guard.version === 0
+            ? guard
+            : { record: guard.record, version: guard.version + (began.get(name(guard.record)) ?? 0) },
+        );
         outcomes.push(...(await store.commit([{ ...unit, when }], options)));
         for (const [index, row] of (await store.records.load(keys)).entries())
           if (row && !before[index]) began.set(name(row.key), row.version - 1);
@@ -253,11 +258,14 @@ export const BROKEN_STORES = {
   },
 } satisfies Record<string, Broken>;
 
-export type Flaw = keyof typeof BROKEN_STORES;
-
-export function breakStore(store: Store, flaw: Flaw): Store {
-  const { jobs, ...changes }: Changes = BROKEN_STORES[flaw].change(store);
-  return { ...store, ...changes, jobs: { ...store.jobs, ...jobs } };
+export function breakStore(store: Store, { change }: Broken): Store {
+  const { jobs, timeouts, ...changes }: Changes = change(store);
+  return {
+    ...store,
+    ...changes,
+    jobs: { ...store.jobs, ...jobs },
+    timeouts: { ...store.timeouts, ...timeouts },
+  };
 }
 
 function sortKeys(value: unknown): never {

@@ -74,7 +74,7 @@ describe("opening", () => {
     const schema = freshSchema();
     await open({ schema });
     await admin.query(
-      `insert into ${schema}.migrations (version, name, checksum) values (99, 'future', 'x')`,
+      `insert into ${schema}.migrations (version, name, checksum, applied_at) values (99, 'future', 'x', now())`,
     );
     await expect(open({ schema })).rejects.toMatchObject({
       code: "store_failed",
@@ -122,6 +122,35 @@ describe("opening", () => {
     await expect(open({ connection: "postgres://127.0.0.1:1/none" })).rejects.toMatchObject({
       code: "store_failed",
     });
+  });
+
+  it("keeps engines apart that share a database and have schemas of their own", async () => {
+    const [one, two] = [await open(), await open()];
+    const hints: Hint[] = [];
+    await two.listen((hint) => hints.push(hint));
+    const [mine, theirs] = [newJob(), newJob()];
+    await one.jobs.enqueue([mine], { now });
+    expect(await two.jobs.claim(claim)).toEqual([]);
+    await two.jobs.enqueue([{ ...theirs, id: mine.id }], { now });
+    expect(await two.jobs.claim(claim)).toHaveLength(1);
+    expect(await one.jobs.load([mine.id])).toMatchObject([{ state: "available" }]);
+    // The hint of its own enqueue comes; that of the other, which was first, does not.
+    await expect.poll(() => hints.length).toBeGreaterThan(0);
+    expect(hints).toEqual([{ ready: "default" }]);
+  });
+
+  it("says what to do where its role may not make the tables", async () => {
+    const role = `poor_${new URL(database.url).pathname.slice(1)}`;
+    await admin.query(`create role ${role} login password 'poor'`);
+    const url = new URL(database.url);
+    [url.username, url.password] = [role, "poor"];
+    await expect(open({ connection: url.href })).rejects.toMatchObject({
+      code: "store_failed",
+      message: expect.stringMatching(
+        /the role may not bring the schema "store_\d+" up to date.*curfew migrate/,
+      ),
+    });
+    await admin.query(`drop role ${role}`);
   });
 
   it("runs with a role that may use the tables and not create any", async () => {
@@ -329,7 +358,8 @@ describe("connections", () => {
 });
 
 describe("random operations", () => {
-  it.each([1, 2, 3])("are answered as by the memory store, seed %i", async (seed) => {
+  // Reading events waits for transactions of other tests on the same server, and each step reads all of them.
+  it.each([1, 2, 3])("are answered as by the memory store, seed %i", { timeout: 120_000 }, async (seed) => {
     await compareStores({
       seed,
       steps: 150,

@@ -58,6 +58,7 @@ describe("import directions", () => {
   it.each([
     ["src/core/job/decide.ts", 'import { instant } from "../time.ts";'],
     ["src/core/job/decide.test.ts", 'import { readFile } from "node:fs";'],
+    ["src/core/timeout/wall-clock.ts", 'import { Temporal } from "temporal-polyfill";'],
     ["src/engine/engine.ts", 'import { EventEmitter } from "node:events";'],
     ["src/stores/sqlite/store.ts", 'import { codec } from "../sql/row-codec.ts";'],
     ["src/client/worker.ts", 'import { pool } from "../sandbox/pool.ts";'],

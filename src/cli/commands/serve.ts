@@ -30,6 +30,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const stopped = onStop(output);
   const keys = options.keys === undefined ? undefined : await readKeyFile(options.keys);
   const engine = await openEngine({ store: options.store, logger: output.logger });
+  const drain = options.drain as Duration;
+  let listening: Listening | undefined;
+  let worker: ReturnType<typeof engine.work> | undefined;
   try {
     logEvents(engine, output.logger, options.logLevel === "debug");
     const keyring = keys && new Keyring(keys, { now: () => engine.now() });
@@ -41,14 +44,15 @@ export async function serve(options: ServeOptions): Promise<void> {
       ...(options.rate !== undefined && { limits: { rate: options.rate } }),
       ...(options.conformance && { conformance: true }),
     });
-    const listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
-    if (work) engine.work(work);
+    listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
+    worker = work && engine.work(work);
     if (keyring && options.keys !== undefined) rereadOnHangUp(keyring, options.keys, output);
     greet(output, options, listening, work);
     await stopped;
-    await listening.close();
   } finally {
-    await engine.close({ drain: options.drain as Duration });
+    // No job is claimed any more while requests under way get their answers.
+    await Promise.all([listening?.close(), worker?.close({ drain })]);
+    await engine.close({ drain });
   }
   output.say("Stopped.", {}, "stopped");
 }
@@ -92,6 +96,7 @@ function greet(
   const store = hidePassword(options.store);
   const types = work?.processors.map(({ definition }) => definition.type) ?? [];
   const line = (name: string, text: string) => `  ${dim(name.padEnd(8))} ${text}`;
+  const key = options.keys === undefined ? "" : " -H 'Authorization: Bearer <key>'";
   const lines = [
     `${paint("bold", `curfew ${options.version}`)} serves Open Job Spec on ${paint("cyan", url)}`,
     line("store", store),
@@ -100,7 +105,7 @@ function greet(
     ...(options.conformance ? [line("hooks", paint("yellow", "of the conformance suite are on"))] : []),
     line(
       "try",
-      `curl ${url}/ojs/v1/jobs -H 'Content-Type: application/json' -d '{"type":"hello","args":[]}'`,
+      `curl ${url}/ojs/v1/jobs${key} -H 'Content-Type: application/json' -d '{"type":"hello","args":[]}'`,
     ),
     line("stop", "Ctrl-C"),
   ];

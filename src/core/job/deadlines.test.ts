@@ -1,10 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { at, enqueued, policyOf, running, T0 } from "../../../test/support/rows.ts";
+import {
+  at,
+  claimed,
+  discarded,
+  enqueued,
+  policyOf,
+  retryable,
+  running,
+  T0,
+} from "../../../test/support/rows.ts";
 import { earlier, type Instant } from "../time.ts";
 import {
   activeWakeAt,
   attemptLimits,
+  deadlineBehind,
   isVisibilityTimeout,
   longestSilence,
   SWEEP_MARGIN,
@@ -14,6 +24,7 @@ import {
   waitingWake,
 } from "./deadlines.ts";
 import { dueAtOf, HIGHEST_PRIORITY, nextFence, type Policy, rankOf } from "./job.ts";
+import { imageOf, rereadImage } from "./verdict.ts";
 
 const limit = fc.option(fc.integer({ min: 1, max: 1e11 }), { nil: null });
 const instant = fc.integer({ min: T0, max: T0 + 1e11 });
@@ -115,6 +126,32 @@ describe("silence", () => {
   });
 });
 
+describe("the deadline behind a verdict", () => {
+  const job = {
+    startedAt: T0,
+    hardAt: at("30s"),
+    stallAt: at("20s"),
+    heartbeat: 20_000,
+    waitAt: at("5s"),
+    totalAt: at("1m"),
+  };
+
+  it.each<[string | undefined, Partial<Record<keyof typeof job, Instant | null>>, Instant | null]>([
+    ["job.ttl_expired", { startedAt: null }, at("5s")],
+    ["job.total_timeout", { startedAt: null }, at("1m")],
+    ["job.timeout", { stallAt: at("50s") }, at("30s")],
+    ["job.total_timeout", { stallAt: at("50s") }, at("30s")],
+    ["job.timeout", {}, at("20s")],
+    ["job.stalled", {}, at("20s")],
+    ["job.stalled", { stallAt: null }, at("25s")],
+    ["job.visibility_timeout", {}, at("20s")],
+    ["job.struck", {}, null],
+    [undefined, {}, null],
+  ])("of %s", (event, change, deadline) => {
+    expect(deadlineBehind(event, { ...job, ...change }, at("5s"))).toBe(deadline);
+  });
+});
+
 describe("rank and fence", () => {
   const priority = fc.integer({ min: -HIGHEST_PRIORITY, max: HIGHEST_PRIORITY });
 
@@ -146,5 +183,27 @@ describe("rank and fence", () => {
         expect(Number.isSafeInteger(nextFence(fence, two))).toBe(true);
       }),
     );
+  });
+});
+
+describe("a row that was read while a sweep held it", () => {
+  const said = { enqueue: { timeouts: { total: "5m", heartbeat: "20s" } } } as const;
+  const delayed = enqueued({ enqueue: { delay: "1m", timeouts: { total: "5m" } } });
+  const deaf = { hears: false, remote: true };
+
+  it.each([
+    ["waits", enqueued(said)],
+    ["is scheduled", delayed],
+    ["was claimed", claimed(said)],
+    ["runs", running(said)],
+    ["runs at a worker that hears nothing", running({ ...said, worker: deaf })],
+    ["waits for its retry", retryable(said)],
+  ])("is written again with its own wakeAt if it %s", (_what, row) => {
+    const held = { ...row, wakeAt: at("1h") };
+    expect(rereadImage(held)).toEqual(imageOf(row));
+  });
+
+  it("keeps a finished one as it is", () => {
+    expect(rereadImage(discarded())).toEqual(imageOf(discarded()));
   });
 });

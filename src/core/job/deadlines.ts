@@ -61,6 +61,30 @@ export function stallAtOf(
   return Math.max(job.startedAt, seenAt ?? 0) + job.heartbeat;
 }
 
+/**
+ * The deadline that brought the verdict of a sweep, told by the first event of the verdict; null where none did. The row
+ * must be the one that was judged: how late the verdict came is the time since this instant.
+ */
+export function deadlineBehind(
+  event: string | undefined,
+  job: Pick<JobImage, "startedAt" | "hardAt" | "stallAt" | "heartbeat" | "waitAt" | "totalAt">,
+  seenAt: Instant | null,
+): Instant | null {
+  switch (event) {
+    case "job.ttl_expired":
+      return job.waitAt;
+    case "job.timeout":
+    case "job.total_timeout":
+      // Silence after the soft signal ends an attempt as that timeout, and may do so before its hard deadline.
+      return job.startedAt === null ? job.totalAt : earlier(job.hardAt, stallAtOf(job, seenAt));
+    case "job.stalled":
+    case "job.visibility_timeout":
+      return stallAtOf(job, seenAt);
+    default:
+      return null;
+  }
+}
+
 /** A `stallAt` on the row is moved by beats that travel in batches, so the sweep gives a worker of ours a moment more. */
 export function stallMargin(stallAt: Instant | null, hears: boolean): number {
   return stallAt !== null && hears ? STALL_MARGIN : 0;

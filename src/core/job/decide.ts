@@ -82,7 +82,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   succeed: (job, event, now, random) => succeed(job, event, now, random),
   fail: (job, event, now, random) => fail(job, event, now, random),
   expire: (job, event, now, random) => expire(job, event, now, random),
-  stall: (job, event, now, random) => stall(job, now, random, event.stack),
+  stall: (job, event, now, random) => stall(job, now, random, event),
   snooze: (job, event, now, random) => snooze(job, event.dueAt, now, random),
   release: (job, event, now, random) => release(job, event, now, random),
   cancel: (job, _event, now, random) =>
@@ -247,15 +247,20 @@ function settleTimeout(
 }
 
 /** Silence of a started attempt. Once the soft signal was due, the cause is that timeout (SEMANTICS 3.3). */
-function stall(job: JobRow, now: Instant, random: Random, stack?: string): Decision {
+function stall(
+  job: JobRow,
+  now: Instant,
+  random: Random,
+  { stack, witnessed = false }: Omit<EventOf<"stall">, "type"> = {},
+): Decision {
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
   const policy = job.policy as Policy;
-  const stallAt = stallAtOf(job, null);
+  const stallAt = witnessed ? now : stallAtOf(job, null);
   if (stallAt === null || now < stallAt) return { ok: false, because: "not_due" };
   if (isSoftFirst(job, stallAt)) {
     return settleTimeout(job, now, random, stack === undefined ? {} : { stack });
   }
-  if (isVisibilityTimeout(policy)) return takeBack(job, policy, now, random);
+  if (isVisibilityTimeout(policy) && !witnessed) return takeBack(job, policy, now, random);
   const limit = job.heartbeat ?? 0;
   const record: ErrorRecord = {
     type: "stalled",

@@ -130,8 +130,13 @@ describe("1.2 a job that could never run", () => {
     ["total", { delay: "10m", timeouts: { total: "5m" } }, "timeouts.total", "5m"],
     ["wait at the very instant", { delay: "5m", timeouts: { wait: "5m" } }, "timeouts.wait", "5m"],
     ["total at the very instant", { delay: "5m", timeouts: { total: "5m" } }, "timeouts.total", "5m"],
-    ["expiresAt", { delay: "10m", expiresAt: new Date(at("5m")) }, "expiresAt", "5m"],
-    ["a past expiresAt", { expiresAt: new Date(T0 - 1) }, "expiresAt", "0ms"],
+    [
+      "expiresAt",
+      { delay: "10m", expiresAt: new Date(at("5m")) },
+      "expiresAt",
+      new Date(at("5m")).toISOString(),
+    ],
+    ["a past expiresAt", { expiresAt: new Date(T0 - 1) }, "expiresAt", new Date(T0 - 1).toISOString()],
   ])("1.2 %s at or before the scheduled time is refused", (_name, options, field, value) => {
     expect(enqueue(options)).toThrow(
       expect.objectContaining({

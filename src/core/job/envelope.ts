@@ -12,7 +12,15 @@ import {
 } from "../time.ts";
 import { waitingWake } from "./deadlines.ts";
 import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./definition.ts";
-import { type JobId, type JobImage, type JobOptions, type JobRow, type Rung, rankOf } from "./job.ts";
+import {
+  type Fence,
+  type JobId,
+  type JobImage,
+  type JobOptions,
+  type JobRow,
+  type Rung,
+  rankOf,
+} from "./job.ts";
 import {
   parseRung,
   type RungOptions,
@@ -20,6 +28,7 @@ import {
   resolveBudgets,
   resolveField,
   resolveFields,
+  saysAnything,
 } from "./policy.ts";
 
 /** What a single enqueue may say on top of the definition. */
@@ -55,6 +64,11 @@ export interface NewJob {
   readonly id: JobId;
   /** The id was made here, so no store has to look whether it is known. */
   readonly fresh: boolean;
+  /**
+   * The fence it begins with, below the first claim's; 0 if left out. An id that may have been used before begins with
+   * random bits, so that what was decided on a job that is gone never writes the one that came after it.
+   */
+  readonly fence?: Fence;
   readonly queue: string;
   readonly type: string;
   readonly priority: number;
@@ -110,14 +124,41 @@ export interface Stencil {
   readonly options: JobOptions | null;
 }
 
-/** Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). */
+/** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
+const lastStencils = new WeakMap<
+  object,
+  { readonly queueRung: Rung | undefined; readonly engineRung: Rung | undefined; readonly stencil: Stencil }
+>();
+
+/**
+ * Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). Many jobs of one definition are
+ * enqueued within a millisecond, and those that say nothing more share a stencil: it would come out the same, and
+ * stores write jobs off one stencil together.
+ */
 export function prepareStencil<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   options: EnqueueOptions | undefined,
   context: EnqueueContext,
 ): Stencil {
   assertDefinition(definition, "definition");
-  const said = options ?? {};
+  const { parent, isPending, visibility, wire, engineRung } = context;
+  if (options !== undefined || parent || isPending || visibility !== undefined || wire)
+    return newStencil(definition, options ?? {}, context);
+  const queueRung = context.queueRung?.(definition.queue);
+  const last = lastStencils.get(definition);
+  const isSame =
+    last?.stencil.createdAt === context.now && last.queueRung === queueRung && last.engineRung === engineRung;
+  if (isSame) return last.stencil;
+  const stencil = newStencil(definition, {}, context);
+  lastStencils.set(definition, { queueRung, engineRung, stencil });
+  return stencil;
+}
+
+function newStencil<Input>(
+  definition: JobDefinition<Input, unknown, unknown>,
+  said: EnqueueOptions,
+  context: EnqueueContext,
+): Stencil {
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
@@ -138,7 +179,9 @@ export function prepareStencil<Input>(
   const isScheduled = dueAt > now;
   const state = context.isPending ? "pending" : isScheduled ? "scheduled" : "available";
   const rank = rankOf(priority, dueAt);
-  const heartbeat = resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value;
+  const heartbeat = saysAnything(rungs, "timeouts")
+    ? resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value
+    : null;
   const { waitAt, totalAt } = budgets;
   return {
     id: said.id === undefined ? undefined : checkId(said.id),
@@ -183,6 +226,8 @@ function startOf(said: EnqueueOptions, now: Instant): Instant {
   return said.at === undefined ? now : Math.max(now, parseInstant(said.at, "options.at"));
 }
 
+const NO_BUDGETS = { waitAt: null, totalAt: null, kept: {} };
+
 type KeptBudgets = Pick<
   JobOptions,
   "wait" | "waitFrom" | "total" | "totalFrom" | "expiresAt" | "inheritedFrom"
@@ -196,6 +241,7 @@ function fixBudgets(
   dueAt: Instant,
   parent: EnqueueContext["parent"],
 ): { waitAt: Instant | null; totalAt: Instant | null; kept: KeptBudgets } {
+  if (said.expiresAt === undefined && !parent && !saysAnything(rungs, "timeouts")) return NO_BUDGETS;
   const { wait, total } = resolveBudgets(rungs);
   const expiresAt = said.expiresAt === undefined ? null : parseInstant(said.expiresAt, "options.expiresAt");
   const waitAt = earlier(wait.value === null ? null : now + wait.value, expiresAt);
@@ -226,7 +272,8 @@ function refuseNeverRuns(endsAt: Instant | null, dueAt: Instant, now: Instant, f
   throw refuse(
     "never_runs",
     field,
-    formatDuration(Math.max(0, endsAt - now)),
+    // An instant is named as one: a past one has no length that anybody wrote.
+    field === "expiresAt" ? new Date(endsAt).toISOString() : formatDuration(endsAt - now),
     `${start}: lengthen ${field} or start it earlier`,
   );
 }
@@ -237,14 +284,18 @@ function keptOptions(
   enqueue: Rung,
   rungs: Rungs,
   budgets: KeptBudgets,
-  { visibility, wire }: EnqueueContext,
+  context: EnqueueContext,
 ): JobOptions | null {
+  if (!saysAnything(rungs, "retry") && !saysAnything(rungs, "retention")) {
+    const kept = { ...plainOptions(said, enqueue, context), ...budgets };
+    return isEmpty(kept) ? null : kept;
+  }
   const { onExhausted, retention } = resolveFields(rungs);
   const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
     (field) => field.rung !== "built-in",
   );
   const kept: JobOptions = {
-    ...(Object.keys(enqueue).length > 0 && { rung: enqueue }),
+    ...plainOptions(said, enqueue, context),
     ...budgets,
     ...(onExhausted.value !== "discard" && { onExhausted: onExhausted.value }),
     ...(isRetained && {
@@ -254,11 +305,22 @@ function keptOptions(
         cancelled: retention.cancelled.value,
       },
     }),
+  };
+  return isEmpty(kept) ? null : kept;
+}
+
+function plainOptions(said: EnqueueOptions, enqueue: Rung, { visibility, wire }: EnqueueContext): JobOptions {
+  return {
+    ...(!isEmpty(enqueue) && { rung: enqueue }),
     ...(said.meta !== undefined && { meta: copyMeta(said.meta) }),
     ...(visibility !== undefined && { visibility }),
     ...(wire !== undefined && { wire }),
   };
-  return Object.keys(kept).length > 0 ? kept : null;
+}
+
+function isEmpty(value: object): boolean {
+  for (const _name in value) return false;
+  return true;
 }
 
 function copyMeta(meta: EnqueueOptions["meta"]): NonNullable<EnqueueOptions["meta"]> {
@@ -282,15 +344,18 @@ export function preparePayload<Input>(
   return toJsonText(value, "payload", limit);
 }
 
-/** A job as it stands right after it was stored, without reading it back. */
+/**
+ * A job as it stands right after it was stored, without reading it back. The long literal keeps all rows in one hidden
+ * class, which is what makes them cheap.
+ */
 export function newRow(job: NewJob): JobRow {
+  const { image } = job;
   return {
-    ...job.image,
     id: job.id,
     queue: job.queue,
     type: job.type,
     priority: job.priority,
-    fence: 0,
+    fence: job.fence ?? 0,
     rev: 0,
     createdAt: job.createdAt,
     claimedAt: null,
@@ -305,6 +370,23 @@ export function newRow(job: NewJob): JobRow {
     progress: null,
     checkpoint: null,
     result: null,
+    state: image.state,
+    wake: image.wake,
+    wakeAt: image.wakeAt,
+    rank: image.rank,
+    attempt: image.attempt,
+    returns: image.returns,
+    strikes: image.strikes,
+    waitAt: image.waitAt,
+    totalAt: image.totalAt,
+    startedAt: image.startedAt,
+    softAt: image.softAt,
+    hardAt: image.hardAt,
+    stallAt: image.stallAt,
+    heartbeat: image.heartbeat,
+    finishedAt: image.finishedAt,
+    pruneAt: image.pruneAt,
+    deadLetter: image.deadLetter,
   };
 }
 

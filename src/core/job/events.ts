@@ -34,7 +34,8 @@ export type JobEvent =
       readonly insist?: boolean;
     }
   | { readonly type: "expire"; readonly forced?: boolean; readonly stack?: string }
-  | { readonly type: "stall"; readonly stack?: string }
+  /** `witnessed`: the holder itself saw that the handler gave no sign of life, whatever its own beats said meanwhile. */
+  | { readonly type: "stall"; readonly stack?: string; readonly witnessed?: boolean }
   | { readonly type: "snooze"; readonly dueAt: Instant }
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
   | { readonly type: "cancel" }

@@ -9,7 +9,15 @@ import {
   startEvent,
   step,
 } from "../../../test/support/rows.ts";
-import { ANONYMOUS, beatenUntil, directiveFor, isHolder, isSignalled, isTooLate } from "./holder.ts";
+import {
+  ANONYMOUS,
+  beatenUntil,
+  directiveFor,
+  isCounted,
+  isHolder,
+  isSignalled,
+  isTooLate,
+} from "./holder.ts";
 import type { JobRow } from "./job.ts";
 
 const FOREIGN = { remote: true, hears: false, worker: "w-1" } as const;
@@ -64,6 +72,30 @@ describe("3.8 who may report on an attempt", () => {
 });
 
 const ERROR = { type: "Oops", code: "oops", message: "oops" };
+
+describe("a report that is sent again", () => {
+  it("counts as the one that was counted, under the same fence and for the same end", () => {
+    const row = fetched();
+    const sender = { fence: row.fence };
+    const done = step(row, { type: "succeed", signalled: false }, at("1s"));
+    const failed = step(row, { type: "fail", error: ERROR, signalled: false }, at("1s"));
+    const back = step(row, { type: "release" }, at("1s"));
+    expect([isCounted(done, sender, "succeed"), isCounted(done, sender, "fail")]).toEqual([true, false]);
+    expect([isCounted(failed, sender, "fail"), isCounted(failed, sender, "succeed")]).toEqual([true, false]);
+    expect(isCounted(back, sender, "release")).toBe(true);
+    expect(isCounted(done, {}, "succeed")).toBe(false);
+  });
+
+  it("does not where somebody else ended the attempt, or it still runs", () => {
+    const row = fetched();
+    const sender = { fence: row.fence };
+    const cancelled = step(row, { type: "cancel" }, at("1s"));
+    const stalled = step(row, { type: "wake" }, at("60s"));
+    for (const job of [row, cancelled, stalled]) {
+      expect([isCounted(job, sender, "succeed"), isCounted(job, sender, "fail")]).toEqual([false, false]);
+    }
+  });
+});
 
 describe("3.3 reports around the deadlines", () => {
   const limits = { timeouts: { attempt: "10s", grace: "5s" } } as const;

@@ -1,5 +1,6 @@
 import type { Instant } from "../time.ts";
 import type { Fence, JobRow, Policy } from "./job.ts";
+import type { JobEventName } from "./lifecycle.ts";
 
 /** What a report from outside says about its sender; everything is optional, since old clients say nothing. */
 export interface Sender {
@@ -21,6 +22,15 @@ export function isHolder(job: JobRow, sender: Sender): boolean {
   const holder = job.policy?.worker;
   if (holder === undefined) return false;
   return sender.worker === undefined || holder === ANONYMOUS || sender.worker === holder;
+}
+
+/**
+ * Whether a report was already counted: its reply was lost, and it is sent again. Only the holder of a fence takes a job
+ * out of active without changing the fence, so a job that has left active under this one was moved by its holder.
+ */
+export function isCounted(job: JobRow, sender: Sender, event: JobEventName): boolean {
+  if (sender.fence === undefined || sender.fence !== job.fence || job.state === "active") return false;
+  return (event === "succeed") === (job.state === "completed");
 }
 
 /**

@@ -115,6 +115,16 @@ export interface Rungs {
 
 const LADDER = ["enqueue", "definition", "queue", "engine"] as const;
 
+/** Whether any rung says something of this kind; most jobs need not be resolved, because none does. */
+export function saysAnything(rungs: Rungs, kind: keyof Rung): boolean {
+  return (
+    rungs.enqueue?.[kind] !== undefined ||
+    rungs.definition?.[kind] !== undefined ||
+    rungs.queue?.[kind] !== undefined ||
+    rungs.engine?.[kind] !== undefined
+  );
+}
+
 /** What a field resolved to, who said so, and what the less specific rungs had said. */
 export interface Resolved<Value> {
   readonly value: Value;

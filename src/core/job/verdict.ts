@@ -1,7 +1,7 @@
 import type { Random } from "../random.ts";
 import type { Json } from "../schema.ts";
-import { formatDuration, type Instant } from "../time.ts";
-import { softKind, waitingWake } from "./deadlines.ts";
+import { earlier, formatDuration, type Instant } from "../time.ts";
+import { activeWakeAt, softKind, waitingWake } from "./deadlines.ts";
 import {
   dueAtOf,
   type ErrorCause,
@@ -307,4 +307,19 @@ export function imageOf(job: JobRow): JobImage {
     pruneAt: job.pruneAt,
     deadLetter: job.deadLetter,
   };
+}
+
+/**
+ * The same columns of a row that was read from a store, to be written again. While a sweep judges a row, its `wakeAt` is
+ * when the next sweep may have it; writing that back would put off whatever is due, so it is worked out anew.
+ */
+export function rereadImage(job: JobRow): JobImage {
+  const image = imageOf(job);
+  if (job.finishedAt !== null) return image;
+  if (job.state !== "active") return { ...image, ...waitingWake(job) };
+  const wakeAt =
+    job.startedAt === null
+      ? earlier(job.stallAt, earlier(job.waitAt, job.totalAt))
+      : activeWakeAt(job, job.policy?.hears ?? false);
+  return { ...image, wake: "judge", wakeAt };
 }

@@ -3,7 +3,6 @@ import type { Parts } from "../parts.ts";
 
 const EVERY = 60_000;
 const LIMIT = 500;
-const EVENTS_KEPT = 7 * 86_400_000;
 
 /** Deletes what retention no longer keeps, in small batches with a rest between them. */
 export class PruneLoop {
@@ -23,9 +22,9 @@ export class PruneLoop {
   }
 
   async round(): Promise<number> {
-    const { store, clock, random } = this.#parts;
+    const { store, clock, random, eventsKept } = this.#parts;
     const now = clock.now();
-    const pruned = await store.jobs.prune({ now, eventsBefore: now - EVENTS_KEPT, limit: LIMIT });
+    const pruned = await store.jobs.prune({ now, eventsBefore: now - eventsKept, limit: LIMIT });
     return pruned >= LIMIT ? 50 : EVERY * (0.75 + 0.5 * random());
   }
 }

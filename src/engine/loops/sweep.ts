@@ -1,3 +1,4 @@
+import { deadlineBehind } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
@@ -8,10 +9,18 @@ import type { Decided } from "../verdict-write.ts";
 
 const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
-const HOLD = 10_000;
+const HOLD = 2_000;
+/** A worker that was not heard of for so long when its record is due is gone. */
+const SILENT_FOR = 10_000;
 const POLL = 1_000;
 /** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
 const SHORTEST = 2;
+
+interface Judged {
+  readonly row: JobRow;
+  readonly decision: Decided;
+  readonly deadline: Instant | null;
+}
 
 /**
  * Acts on what is due: promotes scheduled jobs and ended backoffs, ends what waited or ran too long, and takes jobs
@@ -22,6 +31,8 @@ export class SweepLoop {
   readonly #parts: Parts;
   readonly #onReady: (queue: string) => void;
   #nextWakeAt: Instant | null = null;
+  /** What came up while a round was under way, whose answer from the store may know nothing of it. */
+  #meanwhile: { wakeAt: Instant | null } | undefined;
 
   constructor(parts: Parts, onReady: (queue: string) => void) {
     this.#parts = parts;
@@ -38,6 +49,10 @@ export class SweepLoop {
 
   /** Something may be due at this instant; a sweep that sleeps longer is woken for it. */
   wakeAt(at: Instant): void {
+    if (this.#meanwhile) {
+      this.#meanwhile.wakeAt = earlier(this.#meanwhile.wakeAt, at);
+      return;
+    }
     if (this.#nextWakeAt !== null && at >= this.#nextWakeAt) return;
     this.#nextWakeAt = at;
     this.loop.wake();
@@ -45,17 +60,27 @@ export class SweepLoop {
 
   /** One round; it answers how long to rest. */
   async round(): Promise<number> {
-    const { clock, store, random } = this.#parts;
+    const meanwhile = { wakeAt: null };
+    this.#meanwhile = meanwhile;
+    try {
+      return await this.#sweep(meanwhile);
+    } finally {
+      if (this.#meanwhile === meanwhile) this.#meanwhile = undefined;
+    }
+  }
+
+  async #sweep(meanwhile: { readonly wakeAt: Instant | null }): Promise<number> {
+    const { clock, store, random, patience } = this.#parts;
     const now = clock.now();
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
     const judgedWakeAt = swept.jobs.length > 0 ? await this.#judge(swept.jobs) : null;
     if (swept.records.length > 0) await this.#judgeRecords(swept.records, now);
-    this.#nextWakeAt = earlier(swept.nextWakeAt, judgedWakeAt);
+    this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, judgedWakeAt), meanwhile.wakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
-    return Math.min(Math.max(rest, SHORTEST), POLL * (0.75 + 0.5 * random()));
+    return Math.min(Math.max(rest, SHORTEST), POLL * patience * (0.75 + 0.5 * random()));
   }
 
   /** Answers when the first of the judged rows wants to be looked at again. */
@@ -63,13 +88,13 @@ export class SweepLoop {
     const { clock, store, random } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
-    const judged: { row: JobRow; decision: Decided }[] = [];
+    const judged: Judged[] = [];
     const units: Unit[] = [];
     for (const row of rows) {
       const seenAt = row.worker === null ? null : (seen.get(row.worker) ?? null);
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
-      judged.push({ row, decision });
+      judged.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
       const { image, documents, fence, drop } = decision;
       units.push({
         job: {
@@ -89,16 +114,17 @@ export class SweepLoop {
     for (const [index, outcome] of outcomes.entries()) {
       // Whoever was faster has decided on a newer row; its wakeAt brings the job back here if need be.
       if (!outcome.ok) continue;
-      const { row, decision } = judged[index] as { row: JobRow; decision: Decided };
-      this.#announce(row, decision, now);
-      wakeAt = earlier(wakeAt, decision.image.wakeAt);
+      const one = judged[index] as Judged;
+      this.#announce(one, now);
+      wakeAt = earlier(wakeAt, one.decision.image.wakeAt);
     }
     return wakeAt;
   }
 
-  #announce(row: JobRow, decision: Decided, now: Instant): void {
+  #announce({ row, decision, deadline }: Judged, now: Instant): void {
     const { counters, bus, waiters } = this.#parts;
-    if (decision.events.length > 0 && row.wakeAt !== null) counters.fired(Math.max(0, now - row.wakeAt));
+    // The row's own wakeAt says nothing here: while a row is judged, it is when the next sweep may have it.
+    if (deadline !== null) counters.fired(Math.max(0, now - deadline));
     counters.record(row, decision.events, now);
     bus.announce(row, decision.events, now);
     waiters.hint(row.id);
@@ -117,11 +143,12 @@ export class SweepLoop {
     );
   }
 
-  /** Workers that were never heard of again; other kinds of records are not looked at here yet. */
+  /** Workers that were never heard of again, completed sagas whose time is over, and replies that nobody fetched. */
   async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
-    const gone = records.filter(
-      ({ key, body }) => key[0] === "worker" && (body as { seenAt: number }).seenAt + HOLD < now,
-    );
+    const gone = records.filter(({ key, body }) => {
+      if (key[0] === "worker") return (body as { seenAt: number }).seenAt + SILENT_FOR < now;
+      return key[0] === "saga" || key[0] === "reply";
+    });
     if (gone.length === 0) return;
     const units = gone.map(
       ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),

@@ -12,6 +12,8 @@ const FORGOTTEN_AFTER = 60_000;
 export interface JobBeat {
   readonly id: JobId;
   readonly sender: Sender;
+  /** Only asked about: its handler gave no sign of life, so its silence goes on. */
+  readonly isWatched?: boolean;
 }
 
 /** What the beat says about each job it named, and what is wanted of the worker as a whole. */
@@ -19,7 +21,7 @@ export interface BeatReport {
   readonly now: Instant;
   readonly directive: RemoteWorker["directive"];
   readonly jobs: readonly {
-    readonly id: JobId;
+    readonly beat: JobBeat;
     readonly directive: Directive;
     readonly row: JobRow | null;
   }[];
@@ -48,9 +50,9 @@ export class RemoteBeats {
     return {
       now,
       directive: worker.directive,
-      jobs: jobs.map(({ id, sender }, index) => {
+      jobs: jobs.map((beat, index) => {
         const row = rows[index] ?? null;
-        return { id, row, directive: directiveFor(row, sender, now) };
+        return { beat, row, directive: directiveFor(row, beat.sender, now) };
       }),
     };
   }
@@ -95,21 +97,29 @@ export class RemoteBeats {
   async #send(
     worker: RemoteWorker,
     jobs: readonly JobBeat[],
-    rows: readonly (JobRow | null)[],
+    rows: (JobRow | null)[],
     visibility: number | undefined,
   ): Promise<(BeatAnswer | null)[]> {
     const { store, clock } = this.#parts;
     const now = clock.now();
-    const asked = jobs.flatMap(({ sender }, index) => {
+    // A job may be named twice, as beaten and as watched or under two fences; it is asked about once.
+    const asked = new Map<JobId, { row: JobRow; stallAt: Instant | null; indexes: number[] }>();
+    for (const [index, { sender, isWatched }] of jobs.entries()) {
       const row = rows[index];
       const directive = directiveFor(row ?? null, sender, now);
-      if (!row || directive === "lost" || directive === "cancel") return [];
-      return [{ index, row, stallAt: beatenUntil(row, now, visibility) }];
-    });
+      if (!row || directive === "lost" || directive === "cancel") continue;
+      const stallAt = isWatched ? null : beatenUntil(row, now, visibility);
+      const before = asked.get(row.id);
+      if (before) {
+        before.stallAt ??= stallAt;
+        before.indexes.push(index);
+      } else asked.set(row.id, { row, stallAt, indexes: [index] });
+    }
+    const entries = [...asked.values()];
     const answers = await store.jobs.beat({
       now,
       worker: this.#record(worker, now),
-      jobs: asked.map(({ row: { id, fence, rev }, stallAt }) => ({
+      jobs: entries.map(({ row: { id, fence, rev }, stallAt }) => ({
         id,
         fence,
         rev,
@@ -117,11 +127,14 @@ export class RemoteBeats {
       })),
     });
     const all: (BeatAnswer | null)[] = jobs.map(() => null);
-    for (const [at, { index, row, stallAt }] of asked.entries()) {
+    for (const [at, { indexes, row, stallAt }] of entries.entries()) {
       const answer = answers[at] as BeatAnswer;
-      all[index] = answer;
-      if (answer === "ok" && stallAt !== null && this.#held.get(row.id) === row)
-        this.#held.set({ ...row, stallAt });
+      for (const index of indexes) all[index] = answer;
+      if (answer !== "ok" || stallAt === null) continue;
+      // What is answered is the silence that is allowed from now on, not the one before this beat.
+      const moved = { ...row, stallAt };
+      for (const index of indexes) rows[index] = moved;
+      if (this.#held.get(row.id) === row) this.#held.set(moved);
     }
     return all;
   }

@@ -1,20 +1,41 @@
+import { CurfewError } from "../../core/errors.ts";
 import { applied } from "../../core/job/decide.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Outcome, Unit } from "../../ports/store.ts";
+import type { CommitOptions, Effect, JobWrite, Outcome, Store, Unit } from "../../ports/store.ts";
 import type { Parts } from "../parts.ts";
 import type { Decided } from "../verdict-write.ts";
 import { Writer } from "../writer.ts";
+
+const ANSWER_WITHIN = 10_000;
+
+function notKnown(id: string): CurfewError {
+  return new CurfewError(
+    "store_failed",
+    `job ${id}: the store does not answer, so it is not known whether this counted; send it again with the same fence`,
+  );
+}
+
+function relaxedStore(store: Store): Store {
+  return Object.create(store, {
+    commit: {
+      value: (units: readonly Unit[], options: CommitOptions) =>
+        store.commit(units, { ...options, relaxed: true }),
+    },
+  }) as Store;
+}
 
 /** What the reports of remote workers write: each waits for its own commit, and reports at the same time share one. */
 export class Commits {
   readonly #parts: Parts;
   readonly #writer: Writer;
 
-  constructor(parts: Parts) {
+  /** `relaxed` commits need not be on the disk when they are answered: see the store port. */
+  constructor(parts: Parts, options: { readonly relaxed?: boolean } = {}) {
     this.#parts = parts;
-    this.#writer = new Writer(parts, () => {});
+    const store = options.relaxed ? relaxedStore(parts.store) : parts.store;
+    this.#writer = new Writer({ ...parts, store }, () => {});
   }
 
   /** Commits a decision under the fence it was made on; what follows from it is told only then. */
@@ -22,17 +43,16 @@ export class Commits {
     const { image, documents, fence, drop } = decision;
     // A success that is kept needs no revision: nothing an outsider may change about a running job would spoil it.
     const isPlain = image.state === "completed" && drop === undefined;
-    const outcome = await this.#commit({
-      job: {
-        id: row.id,
-        fence: row.fence,
-        ...(!isPlain && { rev: row.rev }),
-        image,
-        ...(documents && { documents }),
-        ...(fence !== undefined && { nextFence: fence }),
-        ...(drop && { drop }),
-      },
-    });
+    const job: { -readonly [name in keyof JobWrite]: JobWrite[name] } = {
+      id: row.id,
+      fence: row.fence,
+      image,
+    };
+    if (!isPlain) job.rev = row.rev;
+    if (documents) job.documents = documents;
+    if (fence !== undefined) job.nextFence = fence;
+    if (drop) job.drop = drop;
+    const outcome = await this.#commit({ job });
     if (outcome.ok) this.#announce(row, decision, at);
     return outcome;
   }
@@ -42,9 +62,17 @@ export class Commits {
     return this.#commit(effects ? { job, effects } : { job });
   }
 
+  /** A store that does not answer is asked again for as long as it takes; whoever waits is told before that. */
   #commit(unit: Unit): Promise<Outcome> {
     const id = unit.job?.id as string;
-    return new Promise((done) => this.#writer.push({ id, unit: () => unit, done }));
+    return new Promise((resolve, reject) => {
+      const timer = this.#parts.system.after(ANSWER_WITHIN, () => reject(notKnown(id)), { keepAlive: true });
+      const done = (outcome: Outcome) => {
+        timer.cancel();
+        resolve(outcome);
+      };
+      this.#writer.push({ id, unit: () => unit, done });
+    });
   }
 
   #announce(row: JobRow, decision: Decided, at: Instant): void {

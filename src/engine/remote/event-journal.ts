@@ -1,3 +1,4 @@
+import type { ErrorRecord } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { EngineEvent } from "../bus.ts";
@@ -27,8 +28,10 @@ const MOST_AT_ONCE = 500;
 /** While a store does not answer, only so many events wait for it; the oldest go first. */
 const MOST_WAITING = 20_000;
 const PAGE = 100;
+/** How many rows are looked at for the newest events: a minute or so of a busy server. */
+const LATEST_ROWS = 600;
 /** A question whose filter fits nothing must come to an end: the cursor it gets continues where it stopped. */
-const MOST_PAGES = 200;
+const MOST_PAGES = 50;
 
 /**
  * The events of this engine, kept in its store so that clients can read them by cursor. They are gathered for a tenth
@@ -51,6 +54,7 @@ export class EventJournal {
     if (!("id" in event)) return;
     const { id: job, name, at, type, queue, attempt, error, dueAt, late, deadLetter, elapsed } = event;
     const progress = event.progress as Json | undefined;
+    const { worker, maxAttempts } = event;
     this.#waiting.push({
       id: `evt_${this.#parts.nextId()}`,
       name,
@@ -59,12 +63,14 @@ export class EventJournal {
       type,
       queue,
       attempt,
-      ...(error && { error: error as unknown as Json }),
+      ...(error && { error: withoutStack(error) }),
       ...(dueAt !== undefined && { dueAt }),
       ...(late && { late }),
       ...(deadLetter && { deadLetter }),
       ...(elapsed !== undefined && { elapsed }),
       ...(progress !== undefined && { progress }),
+      ...(worker !== undefined && { worker }),
+      ...(maxAttempts !== undefined && { maxAttempts }),
     });
     if (this.#waiting.length > MOST_WAITING) this.#waiting.splice(0, MOST_AT_ONCE);
     this.#timer ??= this.#parts.system.after(FLUSH_AFTER, () => {
@@ -123,6 +129,20 @@ export class EventJournal {
     return { events: found, cursor: joinCursor(row, 0), hasMore: true };
   }
 
+  /** The newest events that fit, in their order, and the cursor to follow on from. */
+  async readLatest(limit: number, fits: (event: KeptEvent) => boolean): Promise<EventPage> {
+    await this.flush();
+    const page = await this.#parts.store.inspect.latestEvents(LATEST_ROWS);
+    const events = page.events.flatMap((body) =>
+      Array.isArray(body) ? (body as unknown as KeptEvent[]) : [],
+    );
+    return {
+      events: events.filter(fits).slice(-limit),
+      cursor: joinCursor(page.cursor, 0),
+      hasMore: false,
+    };
+  }
+
   /** Writes what is left and stops listening. */
   async close(): Promise<void> {
     this.#off();
@@ -131,13 +151,20 @@ export class EventJournal {
   }
 }
 
+/** The stack stays with the job: an event is read by many, and kept for long. */
+function withoutStack({ stack: _stack, cause, ...error }: ErrorRecord): Json {
+  const { stack: _inner, ...rest } = cause ?? {};
+  return { ...error, ...(cause && { cause: rest }) } as unknown as Json;
+}
+
 function joinCursor(row: string | null, skip: number): string | null {
   return row === null && skip === 0 ? null : `${row ?? ""}~${skip}`;
 }
 
 /** Whether a text can be a cursor of ours: a store is never asked with anything else. */
 export function isEventCursor(text: string): boolean {
-  return /^(\d{1,20}(\.\d{1,20})?)?~\d{1,6}$/.test(text);
+  // As many digits as every store can count to.
+  return /^(\d{1,18}(\.\d{1,18})?)?~\d{1,6}$/.test(text);
 }
 
 function splitCursor(cursor: string | null): { row: string | null; skip: number } {

@@ -1,27 +1,46 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
 
-const MOST = 20_000;
+const MOST_ROWS = 20_000;
+/** In characters of the documents, which is what makes a row large. */
+const MOST_TEXT = 32_000_000;
+
+interface Held {
+  readonly row: JobRow;
+  readonly size: number;
+}
 
 /**
  * Rows of attempts that were started through this process. They only save a read: every write is fenced, and one that
- * is refused is decided again on the row as the store has it.
+ * is refused is decided again on the row as the store has it. So the oldest may be forgotten at any time.
  */
 export class HeldRows {
-  readonly #rows = new Map<JobId, JobRow>();
+  readonly #rows = new Map<JobId, Held>();
+  #size = 0;
 
   get(id: JobId): JobRow | undefined {
-    return this.#rows.get(id);
+    return this.#rows.get(id)?.row;
   }
 
   set(row: JobRow): void {
-    this.#rows.set(row.id, row);
-    if (this.#rows.size <= MOST) return;
-    // The oldest goes: a map keeps the order in which keys were added.
-    const [oldest] = this.#rows.keys();
-    if (oldest !== undefined) this.#rows.delete(oldest);
+    const size = sizeOf(row);
+    this.#size += size - (this.#rows.get(row.id)?.size ?? 0);
+    this.#rows.set(row.id, { row, size });
+    // A map keeps the order in which keys were added.
+    for (const oldest of this.#rows.keys()) {
+      if (this.#rows.size <= MOST_ROWS && this.#size <= MOST_TEXT) return;
+      this.delete(oldest);
+    }
   }
 
   delete(id: JobId): void {
+    this.#size -= this.#rows.get(id)?.size ?? 0;
     this.#rows.delete(id);
   }
+}
+
+function sizeOf({ payload, checkpoint, progress, errors, options }: JobRow): number {
+  const notes = (checkpoint?.length ?? 0) + (progress?.length ?? 0);
+  // Options and errors are small objects nearly always; where they are not, they count roughly.
+  const extras = (options?.meta || options?.wire ? 1_000 : 0) + (errors?.length ?? 0) * 1_000;
+  return payload.length + notes + extras;
 }

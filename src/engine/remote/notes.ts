@@ -2,7 +2,7 @@ import { isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
 import type { JobDocuments, JobId, JobOptions, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { progressText } from "../../core/job/progress.ts";
-import { imageOf } from "../../core/job/verdict.ts";
+import { rereadImage } from "../../core/job/verdict.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { LogLine } from "../draft.ts";
 import type { Parts } from "../parts.ts";
@@ -111,7 +111,7 @@ export class RemoteNotes {
    * a job that waits, anybody who may work on it may prepare one. Null clears it, and the count begins anew.
    */
   async checkpoint(id: JobId, sender: Sender, state: Json | null): Promise<Reported> {
-    const { documentLimit, store, clock } = this.#parts;
+    const { documentLimit, store, clock, wakeSweepAt } = this.#parts;
     for (let tries = 0; tries < TRIES; tries++) {
       const row = await this.#load(id);
       if (row === null) return { ok: false, because: "gone", row };
@@ -124,9 +124,11 @@ export class RemoteNotes {
       const sequence = isClearing ? 0 : (checkpointOf(row)?.sequence ?? 0) + 1;
       const options: JobOptions = { ...row.options, wire: { ...row.options?.wire, sequence } };
       const documents = { checkpoint, options };
-      const job = { id, fence: row.fence, rev: row.rev, image: imageOf(row), documents };
+      const image = rereadImage(row);
+      const job = { id, fence: row.fence, rev: row.rev, image, documents };
       const [outcome] = await store.commit([{ job }], { now: clock.now() });
       if (!outcome?.ok) continue;
+      if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
       this.#held.delete(id);
       const written = { ...row, ...documents, rev: row.rev + 1 };
       if (row.state === "active") await this.#beats.alive(written);

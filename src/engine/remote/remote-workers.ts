@@ -62,6 +62,10 @@ export class RemoteWorkers {
 
   async mayFetch(id: string): Promise<boolean> {
     const worker = await this.find(id);
-    return worker === null || !(STOPPED.has(worker.state) || worker.directive !== undefined);
+    return worker === null || !RemoteWorkers.isStopped(worker);
+  }
+
+  static isStopped({ state, directive }: RemoteWorker): boolean {
+    return STOPPED.has(state) || directive !== undefined;
   }
 }

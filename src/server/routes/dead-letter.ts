@@ -1,15 +1,17 @@
+import { UUID } from "../../core/ids.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { conflict, notFound } from "../failures.ts";
 import { json, type Route, type RouteContext, route } from "../route.ts";
+import { deletedReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
-import { checkCursor, jobReply, loadJob, pageReply } from "./jobs.ts";
+import { checkCursor, jobReply, pageReply } from "./jobs.ts";
 
 const TAG = "dead letters";
 
 /** A dead letter by its id; a job that is none is treated as if it were not there. */
 async function loadLetter(id: string, context: RouteContext): Promise<JobRow> {
-  const row = await loadJob(id, context);
-  if (!row.deadLetter) throw notFound("dead letter", id);
+  const row = UUID.test(id) ? await context.engine.load(id) : null;
+  if (!row?.deadLetter) throw notFound("dead letter", id);
   return row;
 }
 
@@ -19,6 +21,7 @@ const list = route({
   right: "read",
   tag: TAG,
   summary: "List dead letters in the order of their ids",
+  reply: jobsReplySchema,
   query: pageQuery,
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine }) {
@@ -34,6 +37,7 @@ const get = route({
   right: "read",
   tag: TAG,
   summary: "Look at a dead letter",
+  reply: jobReplySchema,
   replies: { 200: "The job", 404: "There is no such dead letter" },
   run: async ({ params }, context) => jobReply(200, await loadLetter(params.id ?? "", context)),
 });
@@ -44,6 +48,7 @@ const retry = route({
   right: "operate",
   tag: TAG,
   summary: "Run a dead letter again: attempts start anew",
+  reply: jobReplySchema,
   body: emptySchema,
   replies: { 200: "The job is available", 404: "There is no such dead letter" },
   async run({ params }, context) {
@@ -58,6 +63,7 @@ const remove = route({
   right: "operate",
   tag: TAG,
   summary: "Delete a dead letter for good",
+  reply: deletedReplySchema,
   replies: { 200: "It is gone", 404: "There is no such dead letter" },
   async run({ params }, context) {
     const row = await loadLetter(params.id ?? "", context);

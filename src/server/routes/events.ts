@@ -2,6 +2,7 @@ import { isEventCursor, type KeptEvent } from "../../engine/remote/event-journal
 import { HttpError } from "../errors.ts";
 import { json, type Route, route } from "../route.ts";
 import { eventFields } from "../wire/event.ts";
+import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
 
 function listOf(text: string | undefined): ReadonlySet<string> | null {
@@ -14,7 +15,8 @@ const list = route({
   path: "/ojs/v1/events",
   right: "read",
   tag: "events",
-  summary: "Read what happened, after a cursor",
+  summary: "Read what happened: after a cursor, or the newest where none is given",
+  reply: eventsReplySchema,
   query: eventsQuery,
   replies: { 200: "Events in their order, and the cursor to go on from" },
   async run({ query }, { service }) {
@@ -32,7 +34,11 @@ const list = route({
       (types === null || types.has(event.name)) &&
       (queues === null || queues.has(event.queue)) &&
       (job === undefined || event.job === job);
-    const page = await service.events.read(after, query.limit ?? 100, fits);
+    const { limit = 100 } = query;
+    const page =
+      after === null
+        ? await service.events.readLatest(limit, fits)
+        : await service.events.read(after, limit, fits);
     const events = page.events.map(eventFields);
     return json(200, {
       events,

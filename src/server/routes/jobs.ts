@@ -1,18 +1,21 @@
 import { z } from "zod";
 import { UUID } from "../../core/ids.ts";
 import type { JobRow, JobState } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
-import { readJob } from "../wire/enqueue.ts";
+import { notActedOn, readJob } from "../wire/enqueue.ts";
 import { jobText } from "../wire/job.ts";
+import { batchReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import {
   batchSchema,
   type EnqueueBody,
   emptySchema,
   enqueueSchema,
   extendSchema,
+  jobQuery,
   jobsQuery,
   retryJobSchema,
 } from "../wire/schemas.ts";
@@ -43,9 +46,9 @@ function refuseForSuite(body: EnqueueBody): void {
   throw new HttpError(422, "schema_validation", "args: the validating middleware refused an empty list");
 }
 
-function prepare(body: EnqueueBody, { engine, isConformance }: RouteContext): RemoteJob {
+function prepare(body: EnqueueBody, now: Instant, { isConformance }: RouteContext): RemoteJob {
   if (isConformance) refuseForSuite(body);
-  return readJob(body, engine.now());
+  return readJob(body, now);
 }
 
 function duplicate(id: string): HttpError {
@@ -60,13 +63,19 @@ const enqueue = route({
   right: "enqueue",
   tag: TAG,
   summary: "Enqueue a job",
+  reply: jobReplySchema,
   body: enqueueSchema,
   replies: { 201: "The job is durable", 409: "The id is known", 422: "The retry policy cannot be kept" },
   async run({ body }, context) {
-    const [made] = await context.service.enqueue([prepare(body, context)]);
+    const now = context.engine.now();
+    const [made] = await context.service.enqueue([prepare(body, now, context)], now);
     const { row, duplicate: isKnown } = made as { row: JobRow; duplicate: boolean };
     if (isKnown) throw duplicate(row.id);
-    return reply(201, `{"job":${jobText(row)}}`, { Location: `/ojs/v1/jobs/${row.id}` });
+    const ignored = notActedOn(body);
+    return reply(201, `{"job":${jobText(row)}}`, {
+      Location: `/ojs/v1/jobs/${row.id}`,
+      ...(ignored !== "" && { "X-OJS-Unsupported": ignored }),
+    });
   },
 });
 
@@ -76,13 +85,15 @@ const enqueueBatch = route({
   right: "enqueue",
   tag: TAG,
   summary: "Enqueue many jobs: all or none",
+  reply: batchReplySchema,
   body: batchSchema,
   replies: { 201: "All jobs are durable", 409: "An id is known, and nothing was stored" },
   async run({ body }, context) {
-    const jobs = body.jobs.map((job) => prepare(job, context));
+    const now = context.engine.now();
+    const jobs = body.jobs.map((job) => prepare(job, now, context));
     const ids = body.jobs.flatMap(({ id }) => (id ? [id] : []));
     await refuseKnown(ids, context);
-    const made = await context.service.enqueue(jobs);
+    const made = await context.service.enqueue(jobs, now);
     const known = made.find((job) => job.duplicate);
     if (known) throw duplicate(known.row.id);
     const texts = made.map(({ row }) => jobText(row));
@@ -109,8 +120,17 @@ const get = route({
   right: "read",
   tag: TAG,
   summary: "Look at a job",
+  reply: jobReplySchema,
+  query: jobQuery,
   replies: { 200: "The job", 404: "There is no such job" },
-  run: async ({ params }, context) => jobReply(200, await loadJob(params.id ?? "", context)),
+  async run({ params, query }, context) {
+    const { wait_ms } = query;
+    if (wait_ms === undefined) return jobReply(200, await loadJob(params.id ?? "", context));
+    const id = jobId(params);
+    const row = await context.service.whenEnded(id, wait_ms);
+    if (!row) throw notFound("job", id);
+    return jobReply(200, row);
+  },
 });
 
 const list = route({
@@ -119,6 +139,7 @@ const list = route({
   right: "read",
   tag: TAG,
   summary: "List jobs in the order of their ids",
+  reply: jobsReplySchema,
   query: jobsQuery,
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine }) {
@@ -163,6 +184,7 @@ const cancelBy = (method: "DELETE" | "POST", path: string) =>
     right: "cancel",
     tag: TAG,
     summary: "End a waiting or running job at once",
+    reply: jobReplySchema,
     ...(method === "POST" && { body: emptySchema }),
     replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
     run: async ({ params }, { engine }) => jobReply(200, await engine.cancel(jobId(params))),
@@ -174,6 +196,7 @@ const activate = route({
   right: "operate",
   tag: TAG,
   summary: "Make a pending job available",
+  reply: jobReplySchema,
   body: emptySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not pending" },
   run: async ({ params }, { engine }) => jobReply(200, await engine.activate(jobId(params))),
@@ -185,6 +208,7 @@ const retry = route({
   right: "operate",
   tag: TAG,
   summary: "Run a discarded job again: attempts start anew",
+  reply: jobReplySchema,
   body: retryJobSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
   run: async ({ params, body }, { engine }) =>
@@ -200,6 +224,7 @@ const extend = route({
   right: "operate",
   tag: TAG,
   summary: "Change the limits of a waiting or running job",
+  reply: jobReplySchema,
   body: extendSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "Its time is already up" },
   async run({ params, body }, { engine }) {

@@ -4,6 +4,8 @@ import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { instantText, readInstant } from "../wire/durations.ts";
+import { noteFields } from "../wire/progress.ts";
+import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
 import { jobId, loadJob } from "./jobs.ts";
@@ -37,18 +39,11 @@ async function setProgress(
 
 function progressFields(row: JobRow): Record<string, unknown> {
   const kept = progressOf(row);
-  const {
-    at,
-    message = null,
-    data = null,
-  } = (kept?.note ?? {}) as { at?: number; message?: Json; data?: Json };
   const value = row.state === "completed" ? 1 : (kept?.value ?? null);
   return {
     progress: value,
     percentage: value === null ? null : value * 100,
-    message,
-    data,
-    updated_at: typeof at === "number" ? instantText(at) : null,
+    ...noteFields(kept?.note),
   };
 }
 
@@ -58,12 +53,13 @@ const putProgress = route({
   right: "work",
   tag: TAG,
   summary: "Report how far an attempt is; counts as a beat",
+  reply: progressReplySchema,
   body: progressSchema,
   replies: { 200: "What stands now", ...REPORT },
   async run({ params, body }, context) {
     const id = jobId(params);
     const reply = await setProgress(id, body.progress, body, context);
-    if (body.checkpoint === undefined) return reply;
+    if (body.checkpoint == null) return reply;
     const state = body.checkpoint as Json;
     counted(id, await context.service.notes.checkpoint(id, senderOf(body), state), "checkpoint");
     return reply;
@@ -76,6 +72,7 @@ const workerProgress = route({
   right: "work",
   tag: TAG,
   summary: "Report how far an attempt is, in percent",
+  reply: progressReplySchema,
   body: workerProgressSchema,
   replies: { 200: "What stands now", ...REPORT },
   run: ({ body }, context) => setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, context),
@@ -87,6 +84,7 @@ const getProgress = route({
   right: "read",
   tag: TAG,
   summary: "How far a job is",
+  reply: progressReplySchema,
   replies: { 200: "Its progress; null where none was reported", 404: "There is no such job" },
   run: async ({ params }, context) => {
     const row = await loadJob(params.id ?? "", context);
@@ -108,6 +106,7 @@ const saveBy = (method: "PUT" | "POST") =>
     right: "work",
     tag: TAG,
     summary: "Save a state that the next attempt begins with; counts as a beat",
+    reply: checkpointReplySchema,
     body: checkpointSchema,
     replies: { 200: "It is durable", ...REPORT },
     async run({ params, body }, { service }) {
@@ -123,6 +122,7 @@ const getCheckpoint = route({
   right: "read",
   tag: TAG,
   summary: "The state that was saved last",
+  reply: checkpointReplySchema,
   replies: { 200: "The state", 404: "There is no such job, or nothing was saved" },
   run: async ({ params }, context) => checkpointReply(await loadJob(params.id ?? "", context)),
 });
@@ -168,6 +168,7 @@ const getLogs = route({
   right: "read",
   tag: TAG,
   summary: "The log of a job",
+  reply: logsReplySchema,
   replies: { 200: "Its lines", 404: "There is no such job" },
   async run({ params }, context) {
     const { id } = await loadJob(params.id ?? "", context);

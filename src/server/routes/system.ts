@@ -1,4 +1,5 @@
 import { json, type Route, type RouteContext, reply, route } from "../route.ts";
+import { healthReplySchema } from "../wire/replies.ts";
 
 const TAG = "system";
 const CHECK_WITHIN = 2_000;
@@ -22,6 +23,7 @@ const healthBy = (path: string) =>
     right: "open",
     tag: TAG,
     summary: "Whether the server and its store are up",
+    reply: healthReplySchema,
     replies: { 200: "Both are", 503: "The store does not answer" },
     async run(_call, context) {
       const isUp = await storeAnswers(context);

@@ -1,11 +1,13 @@
-import type { JobBeat } from "../../engine/remote/beats.ts";
+import { softKind } from "../../core/job/deadlines.ts";
+import type { BeatReport, JobBeat } from "../../engine/remote/beats.ts";
 import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";
 import type { Reported } from "../../engine/remote/reported.ts";
 import { conflict, notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { instantText } from "../wire/durations.ts";
-import { visibilityOf } from "../wire/enqueue.ts";
-import { deadlineFields, fetchedText, settledText } from "../wire/job.ts";
+import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
+import { deadlinesText, fetchedText, settledText } from "../wire/job.ts";
+import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
 import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
 import {
   type BeatBody,
@@ -15,6 +17,7 @@ import {
   fetchSchema,
   succeedByPathSchema,
   succeedSchema,
+  workerId,
 } from "../wire/schemas.ts";
 import { jobId } from "./jobs.ts";
 
@@ -27,15 +30,20 @@ const fetchBy = (path: string) =>
     right: "work",
     tag: TAG,
     summary: "Take jobs: their attempts start with this reply",
+    reply: fetchReplySchema,
     body: fetchSchema,
     replies: { 200: "The jobs, each with its fence and deadlines; none if nothing is there to do" },
-    async run({ body }, { service, engine }) {
+    async run({ body, isGone }, { service, engine }) {
       const rows = await service.fetch({
+        isGone,
         queues: body.queues,
         count: body.count ?? 1,
         worker: body.worker_id ?? undefined,
         hears: body.soft_timeout === true,
         visibility: visibilityOf(body.visibility_timeout_ms, body.visibility_timeout),
+        definitions: readDefinitions(body.definitions),
+        wait: body.wait_ms ?? undefined,
+        key: body.fetch_id ?? undefined,
       });
       const now = engine.now();
       return reply(200, `{"jobs":[${rows.map((row) => fetchedText(row, now)).join(",")}]}`);
@@ -43,7 +51,7 @@ const fetchBy = (path: string) =>
   });
 
 /** The reply to a report, or the refusal: 404 for a job that is not there, 409 for one that is no longer the sender's. */
-export function reported(id: string, outcome: Reported, what: string): Reply {
+function reported(id: string, outcome: Reported, what: string): Reply {
   return reply(200, settledText(counted(id, outcome, what)));
 }
 
@@ -76,6 +84,7 @@ const ackJob = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job succeeded",
+  reply: settledReplySchema,
   body: succeedSchema,
   replies: { 200: "The job is completed", ...REPORT },
   run: ({ body }, context) => ack(jobId({ id: body.job_id }), body, context),
@@ -87,6 +96,7 @@ const ackByPath = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job succeeded",
+  reply: settledReplySchema,
   body: succeedByPathSchema,
   replies: { 200: "The job is completed", ...REPORT },
   run: ({ body, params }, context) => ack(jobId(params), body ?? {}, context),
@@ -98,6 +108,7 @@ const nackJob = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job failed, or give it back",
+  reply: settledReplySchema,
   body: failSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
   run: ({ body }, context) => nack(jobId({ id: body.job_id }), body, context),
@@ -109,6 +120,7 @@ const nackByPath = route({
   right: "work",
   tag: TAG,
   summary: "Report that a job failed, or give it back",
+  reply: settledReplySchema,
   body: failByPathSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
   run: ({ body, params }, context) => nack(jobId(params), body, context),
@@ -119,10 +131,13 @@ function namedJobs(body: BeatBody): JobBeat[] {
   const listed = Array.isArray(body.active_jobs) ? body.active_jobs : [];
   const worker = body.worker_id;
   const named = new Map<string, JobBeat>();
-  for (const entry of [...listed, ...(body.active_job_ids ?? [])]) {
+  const add = (entry: (typeof listed)[number], isWatched: boolean) => {
     const { id, fence } = typeof entry === "string" ? { id: entry, fence: undefined } : entry;
-    if (!named.has(id)) named.set(id, { id, sender: { worker, fence: fence ?? undefined } });
-  }
+    const key = `${id} ${fence ?? ""}`;
+    if (!named.has(key)) named.set(key, { id, sender: { worker, fence: fence ?? undefined }, isWatched });
+  };
+  for (const entry of [...listed, ...(body.active_job_ids ?? [])]) add(entry, false);
+  for (const entry of body.watched_jobs ?? []) add(entry, true);
   return [...named.values()];
 }
 
@@ -149,26 +164,27 @@ async function beat(body: BeatBody, context: RouteContext): Promise<Reply> {
   const hook = isConformance ? report.jobs.map(({ row }) => row?.options?.meta?.test_directive) : [];
   const wanted = hook.find((directive) => directive === "quiet" || directive === "terminate");
   const state = wanted ?? report.directive ?? "running";
-  return json(200, {
-    acknowledged: true,
-    state,
-    directive: state,
-    jobs_extended: report.jobs.filter(({ directive }) => directive === "continue").length,
-    server_time: instantText(report.now),
-    jobs: report.jobs.map(({ id, directive, row }) => ({
-      id,
-      directive,
-      ...(row &&
-        (directive === "continue" || directive === "soft_timeout") && {
-          deadlines: deadlineFields(row, report.now),
-        }),
-      ...(row &&
-        directive === "soft_timeout" && {
-          deadline: row.hardAt === null ? null : instantText(row.hardAt),
-          kind: row.softAt === row.totalAt ? "total" : "execution",
-        }),
-    })),
-  });
+  const extended = report.jobs.filter(({ directive, beat }) => directive === "continue" && !beat.isWatched);
+  const told = report.jobs.map((job) => directiveText(job, report.now)).join(",");
+  return reply(
+    200,
+    `{"acknowledged":true,"state":"${state}","directive":"${state}","jobs_extended":${extended.length}` +
+      `,"server_time":"${instantText(report.now)}","jobs":[${told}]}`,
+  );
+}
+
+/** What one job that a beat named is told. */
+function directiveText(
+  { beat: { id, sender }, directive, row }: BeatReport["jobs"][number],
+  now: number,
+): string {
+  const fence = sender.fence === undefined ? "" : `,"fence":${sender.fence}`;
+  const head = `{"id":${JSON.stringify(id)}${fence},"directive":"${directive}"`;
+  if (row === null || directive === "cancel" || directive === "lost") return `${head}}`;
+  const deadlines = `,"deadlines":${deadlinesText(row, now)}`;
+  if (directive === "continue") return `${head}${deadlines}}`;
+  const hardAt = row.hardAt === null ? "null" : `"${instantText(row.hardAt)}"`;
+  return `${head}${deadlines},"deadline":${hardAt},"kind":"${softKind(row)}"}`;
 }
 
 const beatBy = (path: string) =>
@@ -178,6 +194,7 @@ const beatBy = (path: string) =>
     right: "work",
     tag: TAG,
     summary: "Give a sign of life, for the worker and for each job it names",
+    reply: beatReplySchema,
     body: beatSchema,
     replies: { 200: "What is wanted of the worker, and of each job that was named" },
     run: ({ body }, context) => beat(body, context),
@@ -194,7 +211,7 @@ const health = route({
   replies: { 200: "It works", 404: "Nobody of that name was heard of lately", 503: "It is stopping" },
   async run({ params }, { service }) {
     const id = params.id ?? "";
-    const worker = await service.workers.load(id.slice(0, 255));
+    const worker = workerId.safeParse(id).success ? await service.workers.load(id) : null;
     if (!worker) throw notFound("worker", id);
     return json(STOPPING.has(worker.state) ? 503 : 200, {
       worker_id: id,

@@ -32,7 +32,17 @@ export function isInstantText(text: string): boolean {
   }
 }
 
+/** A job is written several times in its life, and many jobs in one millisecond, so texts are kept for a while. */
+const SLOTS = 1_024;
+const instants = new Float64Array(SLOTS).fill(-1);
+const texts: string[] = new Array(SLOTS).fill("");
+
 /** An instant as it is written on the wire. */
 export function instantText(at: Instant): string {
-  return new Date(at).toISOString();
+  const slot = at % SLOTS;
+  if (instants[slot] === at) return texts[slot] as string;
+  const text = new Date(at).toISOString();
+  instants[slot] = at;
+  texts[slot] = text;
+  return text;
 }

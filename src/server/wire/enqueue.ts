@@ -1,13 +1,14 @@
 import { defineJob, type JobDefinition } from "../../core/job/definition.ts";
 import type { EnqueueOptions } from "../../core/job/envelope.ts";
-import type { Backoff, JobOptions } from "../../core/job/job.ts";
+import type { Backoff, JobOptions, Rung } from "../../core/job/job.ts";
+import { parseRung, type RetentionOptions } from "../../core/job/policy.ts";
 import type { RetryOptions } from "../../core/job/retry.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Duration, Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { readInstant, readIsoDuration } from "./durations.ts";
-import type { EnqueueBody, RetryBody } from "./schemas.ts";
+import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
 
 /** Fields that the server itself manages: what a client writes there is not kept. */
 const MANAGED = new Set([
@@ -32,6 +33,8 @@ const MANAGED = new Set([
   "fence",
   "deadlines",
   "worker_id",
+  "beats",
+  "dead_letter",
 ]);
 
 /** Fields that have a place of their own in the engine; all others are kept as they came and given back. */
@@ -62,6 +65,7 @@ const READ = new Set([
   "scheduled_at",
   "delay_until",
   "expires_at",
+  "parent_id",
 ]);
 
 type Fields = { readonly [name: string]: unknown };
@@ -70,6 +74,11 @@ type Fields = { readonly [name: string]: unknown };
 function field(body: EnqueueBody, name: string): unknown {
   const options = body.options as Fields | null | undefined;
   return options?.[name] ?? (body as Fields)[name] ?? undefined;
+}
+
+/** Promises of higher levels that this server does not keep yet: they are kept as fields, and the reply says so. */
+export function notActedOn(body: EnqueueBody): string {
+  return ["unique", "rate_limit"].filter((name) => field(body, name) !== undefined).join(", ");
 }
 
 const definitions = new Map<string, JobDefinition<unknown, unknown, unknown>>();
@@ -97,6 +106,7 @@ export function readJob(body: EnqueueBody, now: Instant, documentLimit?: number)
     isPending: field(body, "pending") === true,
     visibility,
     wire: keptFields(body, isSpread),
+    parent: body.parent_id ?? undefined,
   };
 }
 
@@ -109,18 +119,26 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (body.id) options.id = body.id;
   if (queue !== undefined) options.queue = queue as string;
   if (priority !== undefined) options.priority = priority as number;
-  if (startAt !== undefined)
-    options.at = { epochMilliseconds: readInstant(startAt as string, now, "scheduled_at") };
+  if (startAt !== undefined) Object.assign(options, readStart(startAt as string, now));
   if (expiresAt !== undefined)
     options.expiresAt = { epochMilliseconds: readInstant(expiresAt as string, now, "expires_at") };
   const timeouts = readTimeouts(body);
   if (timeouts) options.timeouts = timeouts;
   const retry = readRetry(field(body, "retry") as RetryBody | undefined, field(body, "retry_fit"));
   if (retry) options.retry = retry;
+  const retention = readRetention(field(body, "retention_ms"));
+  if (retention) options.retention = retention;
   const metadata = (body.options as Fields | null | undefined)?.metadata ?? (body as Fields).metadata;
   if (body.meta || metadata)
     options.meta = { ...(metadata as object | undefined), ...body.meta } as Record<string, Json>;
   return options;
+}
+
+/** A start from now counts from the job's own creation, to the millisecond, like the limits that it is compared with. */
+function readStart(text: string, now: Instant): Pick<EnqueueOptions, "at" | "delay"> {
+  const delay = text.startsWith("+") ? readIsoDuration(text.slice(1)) : undefined;
+  if (delay !== undefined) return { delay: durationOf(delay) };
+  return { at: { epochMilliseconds: readInstant(text, now, "scheduled_at") } };
 }
 
 const LIMITS = [
@@ -149,14 +167,14 @@ function oneSpelling(body: EnqueueBody, wire: string): number | string | undefin
   const inMs = field(body, `${wire}_ms`) as number | string | undefined;
   const fromSeconds = typeof inSeconds === "number" ? inSeconds * 1_000 : inSeconds;
   if (inMs !== undefined && fromSeconds !== undefined && inMs !== fromSeconds) {
-    throw new HttpError(
-      400,
-      "invalid_request",
-      `${wire}_ms: ${inMs} contradicts ${wire}: ${inSeconds}; send one of them`,
-      { details: { field: `${wire}_ms` } },
-    );
+    throw contradiction(wire, inMs, inSeconds);
   }
   return inMs ?? fromSeconds;
+}
+
+function contradiction(wire: string, inMs: unknown, other: unknown): HttpError {
+  const message = `${wire}_ms: ${inMs} contradicts ${wire}: ${other}; send one of them`;
+  return new HttpError(400, "invalid_request", message, { details: { field: `${wire}_ms` } });
 }
 
 function durationOf(ms: number): Duration {
@@ -169,9 +187,16 @@ function readVisibility(body: EnqueueBody): number | undefined {
 
 /** The visibility timeout in any of its spellings. */
 export function visibilityOf(inMs: unknown, other: unknown): number | undefined {
-  if (typeof inMs === "number") return inMs;
-  if (typeof other === "number") return other * 1_000;
-  return typeof other === "string" ? readIsoDuration(other) : undefined;
+  const exact = typeof inMs === "number" ? inMs : undefined;
+  const fromOther =
+    typeof other === "number"
+      ? other * 1_000
+      : typeof other === "string"
+        ? readIsoDuration(other)
+        : undefined;
+  if (exact !== undefined && fromOther !== undefined && exact !== fromOther)
+    throw contradiction("visibility_timeout", inMs, other);
+  return exact ?? fromOther;
 }
 
 /** Merged field by field with the defaults of the specification. */
@@ -190,6 +215,43 @@ function readRetry(retry: RetryBody | undefined, retryFit: unknown): RetryOption
   };
 }
 
+function readRetention(said: unknown): RetentionOptions | undefined {
+  if (said === undefined || said === null) return undefined;
+  if (typeof said === "number") return durationOf(said);
+  const named = TERMINALS.flatMap((state) => {
+    const kept = (said as Fields)[state];
+    return typeof kept === "number" ? [[state, durationOf(kept)] as const] : [];
+  });
+  return named.length === 0 ? undefined : Object.fromEntries(named);
+}
+
+const TERMINALS = ["completed", "discarded", "cancelled"] as const;
+
+/** What a worker's definitions say, in the words of the core: the definition rung of its jobs. */
+export function readDefinitions(
+  said: { readonly [type: string]: DefinitionBody } | null | undefined,
+): ReadonlyMap<string, Rung> | undefined {
+  if (!said) return undefined;
+  const types = Object.entries(said);
+  if (types.length > MOST_NAMED) {
+    throw new HttpError(400, "invalid_request", `definitions: name at most ${MOST_NAMED} job types`);
+  }
+  return new Map(
+    types.map(([type, body]) => {
+      const timeouts = readTimeouts(body as EnqueueBody);
+      const retry = readRetry(body.retry ?? undefined, body.retry_fit ?? undefined);
+      const retention = readRetention(body.retention_ms);
+      const rung = {
+        ...(timeouts && { timeouts }),
+        ...(retry && { retry }),
+        ...(retention && { retention }),
+      };
+      return [type, parseRung(rung, `definitions.${type}`)] as const;
+    }),
+  );
+}
+
+const MOST_NAMED = 200;
 const FIRST = 1_000;
 const MAX = 300_000;
 
@@ -199,6 +261,10 @@ function readBackoff(retry: RetryBody): Backoff | undefined {
   const most = retry.max_interval_ms ?? readIsoDuration(retry.max_interval ?? "");
   const kind = retry.backoff_strategy ?? retry.strategy ?? undefined;
   const factor = retry.backoff_coefficient ?? undefined;
+  if (kind === "delays" && retry.delays_ms) {
+    const delays = retry.delays_ms;
+    return { kind, delays, max: most ?? Math.max(...delays), jitter: retry.jitter ?? false };
+  }
   const isNamed = [first, most, kind, factor, retry.jitter ?? undefined].some((part) => part !== undefined);
   if (!isNamed) return undefined;
   const common = { first: first ?? FIRST, max: most ?? MAX, jitter: retry.jitter ?? true };
@@ -211,10 +277,11 @@ function readBackoff(retry: RetryBody): Backoff | undefined {
 /** What the engine has no place for, to be given back as it came. Options are flattened, as the specification has it. */
 function keptFields(body: EnqueueBody, isSpread: boolean): JobOptions["wire"] {
   const kept: Record<string, Json> = {};
+  // A client may name its fields like things that every object has, so only what was kept before counts as known.
   for (const part of [body.options, body] as (Fields | null | undefined)[]) {
     for (const name in part) {
-      if (READ.has(name) || MANAGED.has(name) || part[name] == null) continue;
-      kept[name] ??= part[name] as Json;
+      if (READ.has(name) || MANAGED.has(name) || part[name] === undefined) continue;
+      if (!Object.hasOwn(kept, name)) kept[name] = part[name] as Json;
     }
   }
   // Instants are echoed exactly as they were written; a relative one has become an instant by now.

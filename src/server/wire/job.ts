@@ -34,57 +34,94 @@ function retryDelayOf(row: JobRow): number | undefined {
   return delay >= 0 ? delay : undefined;
 }
 
-function timeFields(row: JobRow): Fields {
+/**
+ * Replies are put together as text: names of queues and types, ids, states, numbers and instants need no escaping, and
+ * building objects only to write them out costs more than everything else about a small job.
+ */
+function text(name: string, value: string | undefined): string {
+  return value === undefined ? "" : `,"${name}":"${value}"`;
+}
+
+function number(name: string, value: number | null | undefined): string {
+  return value == null ? "" : `,"${name}":${value}`;
+}
+
+function instant(name: string, at: Instant | null): string {
+  return at === null ? "" : `,"${name}":"${instantText(at)}"`;
+}
+
+interface Times {
+  readonly scheduledAt: Instant | null;
+  readonly nextAttemptAt: Instant | null;
+  readonly completedAt: Instant | null;
+  readonly cancelledAt: Instant | null;
+  readonly discardedAt: Instant | null;
+}
+
+function timesOf(row: JobRow): Times {
   const { state, createdAt, startedAt, finishedAt } = row;
+  const isWaiting = state === "scheduled" || state === "pending";
   const dueAt = dueAtOf(row.rank);
-  const fields: Fields = { created_at: instantText(createdAt), enqueued_at: instantText(createdAt) };
-  if ((state === "scheduled" || state === "pending") && dueAt > createdAt)
-    fields.scheduled_at = instantText(dueAt);
-  if (state === "retryable") fields.next_attempt_at = instantText(dueAt);
-  if (startedAt !== null) fields.started_at = instantText(startedAt);
-  if (finishedAt === null) return fields;
-  const at = instantText(finishedAt);
-  if (state === "cancelled") fields.cancelled_at = at;
-  if (state === "discarded") fields.discarded_at = at;
-  // A job that ended without having run was not completed (SEMANTICS 4.5).
-  if (startedAt !== null && state !== "cancelled") fields.completed_at = at;
-  return fields;
+  return {
+    scheduledAt: isWaiting && dueAt > createdAt ? dueAt : null,
+    nextAttemptAt: state === "retryable" ? dueAt : null,
+    cancelledAt: state === "cancelled" ? finishedAt : null,
+    discardedAt: state === "discarded" ? finishedAt : null,
+    // A job that ended without having run was not completed (SEMANTICS 4.5).
+    completedAt: startedAt !== null && state !== "cancelled" ? finishedAt : null,
+  };
+}
+
+function timesText(row: JobRow, fields: WireFields | undefined): string {
+  const { scheduledAt, nextAttemptAt, completedAt, cancelledAt, discardedAt } = timesOf(row);
+  const created = instantText(row.createdAt);
+  const expiresAt = row.options?.expiresAt ?? null;
+  return (
+    `,"created_at":"${created}","enqueued_at":"${created}"` +
+    // What the client wrote is given back as it wrote it.
+    (fields?.expires_at === undefined ? instant("expires_at", expiresAt) : "") +
+    (fields?.scheduled_at === undefined ? instant("scheduled_at", scheduledAt) : "") +
+    instant("next_attempt_at", nextAttemptAt) +
+    instant("started_at", row.startedAt) +
+    instant("completed_at", completedAt) +
+    instant("cancelled_at", cancelledAt) +
+    instant("discarded_at", discardedAt)
+  );
 }
 
 /** The limits of a job in milliseconds; never `timeout`, which a public client reads as milliseconds. */
-function limitFields(row: JobRow): Fields {
+function limitsText(row: JobRow): string {
   const { policy, options } = row;
+  if (policy === null && options === null) return "";
   const said = options?.rung?.timeouts;
-  const limits: Fields = {
-    timeout_ms: policy ? policy.attempt : said?.attempt,
-    total_timeout_ms: options?.total,
-    enqueue_ttl_ms: options?.wait,
-    grace_period_ms: policy ? policy.grace : said?.grace,
-    heartbeat_timeout_ms: policy ? policy.heartbeat : said?.heartbeat,
-    visibility_timeout_ms: policy?.visibility ?? options?.visibility,
-    timeout_mode: policy?.mode ?? said?.mode,
-    retry_fit: policy?.retry.retryFit ?? options?.rung?.retry?.retryFit,
-  };
-  for (const name in limits) if (limits[name] == null) delete limits[name];
-  return limits;
+  return (
+    number("timeout_ms", policy ? policy.attempt : said?.attempt) +
+    number("total_timeout_ms", options?.total) +
+    number("enqueue_ttl_ms", options?.wait) +
+    number("grace_period_ms", policy ? policy.grace : said?.grace) +
+    number("heartbeat_timeout_ms", policy ? policy.heartbeat : said?.heartbeat) +
+    number("visibility_timeout_ms", policy?.visibility ?? options?.visibility) +
+    text("timeout_mode", policy?.mode ?? said?.mode) +
+    text("retry_fit", policy?.retry.retryFit ?? options?.rung?.retry?.retryFit)
+  );
 }
 
-function reportFields(row: JobRow): Fields {
+/** What attempts have left on a job so far. */
+function tracesText(row: JobRow): string {
   const { errors, state, attempt } = row;
   const last = errors?.at(-1);
-  const progress = progressOf(row);
+  const progress = state === "completed" ? 1 : progressOf(row)?.value;
   const checkpoint = checkpointOf(row);
-  const delay = retryDelayOf(row);
   // Success and a manual retry clear the error; its history stays (SEMANTICS 4.6).
   const hasError = last && state !== "completed" && (attempt > 0 || state === "discarded");
-  return {
-    ...(hasError && { error: errorFields(last) }),
-    ...(errors && errors.length > 0 && { errors: errors.map(errorFields) }),
-    ...(delay !== undefined && { retry_delay_ms: delay }),
-    ...(state === "completed" ? { progress: 1 } : progress && { progress: progress.value }),
-    ...(checkpoint && { checkpoint }),
-    ...(row.deadLetter && { dead_letter: true }),
-  };
+  return (
+    (hasError ? `,"error":${JSON.stringify(errorFields(last))}` : "") +
+    (last ? `,"errors":${JSON.stringify(errors?.map(errorFields))}` : "") +
+    number("retry_delay_ms", retryDelayOf(row)) +
+    number("progress", progress) +
+    (checkpoint ? `,"checkpoint":${JSON.stringify(checkpoint)}` : "") +
+    (row.deadLetter ? ',"dead_letter":true' : "")
+  );
 }
 
 const DEFAULT_ATTEMPTS = 3;
@@ -93,69 +130,58 @@ function maxAttempts(row: JobRow): number {
   return row.policy?.retry.attempts ?? row.options?.rung?.retry?.attempts ?? DEFAULT_ATTEMPTS;
 }
 
+type WireFields = { readonly [name: string]: Json };
+
 /**
  * A job as text. Its documents are JSON text already and are put in as they are: they come back as they were sent, and
  * nothing is parsed only to be written again.
  */
-export function jobText(row: JobRow, more?: Fields): string {
+export function jobText(row: JobRow, more = ""): string {
   const { options } = row;
-  const wire = options?.wire as { fields?: { [name: string]: Json }; spread?: true } | undefined;
-  const expiresAt = options?.expiresAt;
-  const fields: Fields = {
-    specversion: "1.0",
-    id: row.id,
-    type: row.type,
-    queue: row.queue,
-    state: row.state,
-    priority: row.priority,
-    attempt: row.attempt,
-    max_attempts: maxAttempts(row),
-    ...(expiresAt !== undefined && { expires_at: instantText(expiresAt) }),
-    ...timeFields(row),
-    ...wire?.fields,
-    ...limitFields(row),
-    ...(row.errors || row.attempt > 0 ? reportFields(row) : row.checkpoint !== null && reportFields(row)),
-    meta: options?.meta ?? {},
-    ...more,
-  };
-  const args = wire?.spread ? row.payload : `[${row.payload}]`;
-  const result = row.result === null ? "" : `,"result":${row.result}`;
-  return `${JSON.stringify(fields).slice(0, -1)},"args":${args}${result}}`;
+  const wire = options?.wire as { fields?: WireFields; spread?: true } | undefined;
+  const fields = wire?.fields;
+  return (
+    `{"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${row.state}"` +
+    `,"priority":${row.priority},"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
+    timesText(row, fields) +
+    limitsText(row) +
+    (row.attempt > 0 || row.errors || row.checkpoint !== null ? tracesText(row) : "") +
+    (fields ? `,${JSON.stringify(fields).slice(1, -1)}` : "") +
+    `,"meta":${options?.meta ? JSON.stringify(options.meta) : "{}"}` +
+    more +
+    `,"args":${wire?.spread ? row.payload : `[${row.payload}]`}` +
+    `${row.result === null ? "" : `,"result":${row.result}`}}`
+  );
 }
 
+const textOrNull = (at: Instant | null) => (at === null ? "null" : `"${instantText(at)}"`);
+
 /** The instants of a running attempt, for a worker whose clock is another: all of them beside the server's own time. */
-export function deadlineFields(row: JobRow, now: Instant): Fields {
-  const text = (at: Instant | null) => (at === null ? null : instantText(at));
-  return {
-    soft_at: text(row.softAt),
-    hard_at: text(row.hardAt),
-    total_at: text(row.totalAt),
-    stall_at: text(row.stallAt),
-    server_time: instantText(now),
-  };
+export function deadlinesText(row: JobRow, now: Instant): string {
+  return (
+    `{"soft_at":${textOrNull(row.softAt)},"hard_at":${textOrNull(row.hardAt)},"total_at":${textOrNull(row.totalAt)}` +
+    `,"stall_at":${textOrNull(row.stallAt)},"silence_ms":${row.heartbeat},"server_time":"${instantText(now)}"}`
+  );
 }
 
 /** A job as it is handed to the worker that fetched it. */
 export function fetchedText(row: JobRow, now: Instant): string {
-  return jobText(row, { fence: row.fence, deadlines: deadlineFields(row, now) });
+  // Where a rung named the heartbeat, only the handler's own signs of life count (SEMANTICS 3.6).
+  const beats = row.policy?.rungs.heartbeat === "built-in" ? "worker" : "handler";
+  return jobText(row, `,"fence":${row.fence},"beats":"${beats}","deadlines":${deadlinesText(row, now)}`);
 }
 
 /** The answer to ACK and NACK, in one shape that every known client can read. */
 export function settledText(row: JobRow): string {
-  const { next_attempt_at, completed_at, discarded_at, cancelled_at } = timeFields(row);
-  const delay = row.state === "retryable" ? retryDelayOf(row) : undefined;
-  const head = JSON.stringify({
-    acknowledged: true,
-    id: row.id,
-    job_id: row.id,
-    state: row.state,
-    attempt: row.attempt,
-    max_attempts: maxAttempts(row),
-    next_attempt_at,
-    completed_at,
-    discarded_at,
-    cancelled_at,
-    retry_delay_ms: delay,
-  });
-  return `${head.slice(0, -1)},"job":${jobText(row)}}`;
+  const { nextAttemptAt, completedAt, cancelledAt, discardedAt } = timesOf(row);
+  return (
+    `{"acknowledged":true,"id":"${row.id}","job_id":"${row.id}","state":"${row.state}"` +
+    `,"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
+    instant("next_attempt_at", nextAttemptAt) +
+    instant("completed_at", completedAt) +
+    instant("cancelled_at", cancelledAt) +
+    instant("discarded_at", discardedAt) +
+    number("retry_delay_ms", row.state === "retryable" ? retryDelayOf(row) : undefined) +
+    `,"job":${jobText(row)}}`
+  );
 }

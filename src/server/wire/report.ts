@@ -1,5 +1,5 @@
 import type { JobEvent } from "../../core/job/events.ts";
-import { isSignalled, type Sender } from "../../core/job/holder.ts";
+import { isSignalled, isTooLate, type Sender } from "../../core/job/holder.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { SHUTDOWN } from "../../core/job/reasons.ts";
 import type { ErrorInput } from "../../core/job/verdict.ts";
@@ -40,11 +40,8 @@ export function readFailure(body: FailBody, now: Instant): Judge {
     return (_row, at) => ({ type: "snooze", dueAt: Math.max(dueAt, at) });
   }
   const error = readError(body);
-  if (body.requeue) {
-    const delay = body.delay_ms ?? undefined;
-    const kept = body.error ? { ...error, type: "shutdown", details: { code: error.code } } : SHUTDOWN;
-    return () => ({ type: "release", error: kept, ...(delay !== undefined && { delay }) });
-  }
+  if (body.requeue) return readRelease(body, error);
+  if (body.fence != null && (body.forced || body.stalled)) return readVerdict(body, error);
   // The codes by which a handler overrides the policy (retry, section 7).
   const { code } = error;
   return (row, at) => ({
@@ -58,6 +55,27 @@ export function readFailure(body: FailBody, now: Instant): Judge {
   });
 }
 
+/** A job given back. An error that is written out as null says that nothing went wrong with it. */
+function readRelease(body: FailBody, error: ErrorInput): Judge {
+  const delay = body.delay_ms ?? undefined;
+  const kept = body.error ? { ...error, type: "shutdown", details: { code: error.code } } : SHUTDOWN;
+  return () => ({
+    type: "release",
+    ...(body.error !== null && { error: kept }),
+    ...(delay !== undefined && { delay }),
+  });
+}
+
+/** A worker that judged for itself, at the hard deadline or when the handler fell silent (SEMANTICS 3.7). */
+function readVerdict(body: FailBody, error: ErrorInput): Judge {
+  const where = error.stack === undefined ? {} : { stack: error.stack };
+  if (body.stalled) return () => ({ type: "stall", witnessed: true, ...where });
+  return (row, now) =>
+    isTooLate(row, now)
+      ? { type: "expire", forced: true, ...where }
+      : { type: "fail", error, signalled: isSignalled(row, now) };
+}
+
 /** Type and code are both kept, whichever the client sent; a class named in the details is the better type. */
 function readError({ error }: FailBody): ErrorInput {
   const details = error?.details;
@@ -67,6 +85,7 @@ function readError({ error }: FailBody): ErrorInput {
       : undefined;
   const code = error?.code || error?.type || "handler_error";
   const type = error?.type || (typeof errorClass === "string" && errorClass.slice(0, 255)) || code;
+  const cause = error?.cause;
   const trace = error?.stack ?? error?.backtrace;
   const stack = Array.isArray(trace) ? trace.join("\n") : trace;
   return {
@@ -75,5 +94,13 @@ function readError({ error }: FailBody): ErrorInput {
     message: (error?.message ?? "The handler failed").slice(0, MESSAGE_LIMIT),
     ...(details != null && { details: details as Json }),
     ...(stack && { stack: stack.slice(0, STACK_LIMIT) }),
+    ...(cause && {
+      cause: {
+        type: cause.type ?? "Error",
+        message: (cause.message ?? "").slice(0, MESSAGE_LIMIT),
+        ...(cause.code && { code: cause.code }),
+        ...(cause.stack && { stack: cause.stack.slice(0, STACK_LIMIT) }),
+      },
+    }),
   };
 }

@@ -13,18 +13,21 @@ const none = z.literal("none");
 const iso = z.string().refine((text) => readIsoDuration(text) !== undefined, {
   error: 'use an ISO 8601 duration such as "PT30S", at most 10 years',
 });
+const someTime = iso.refine((text) => readIsoDuration(text) !== 0, {
+  error: "use a duration of one millisecond at least",
+});
 const instant = z.string().max(64).refine(isInstantText, {
   error: 'use RFC 3339 with a zone such as "2030-01-31T12:00:00Z", or "+PT30S" for an instant from now',
 });
 
-export const jobId = z
+const jobId = z
   .string()
   .regex(UUID_V7, { error: "use a lower-case UUIDv7" })
   .meta({ description: "A UUIDv7 in lower case." });
 /** Ids in paths and reports may be anything; what is no id of ours is simply not found. */
 const anyId = z.string().min(1).max(128);
 
-export const queueName = z
+const queueName = z
   .string()
   .max(128)
   .regex(/^[a-z0-9][a-z0-9.-]*$/, {
@@ -62,21 +65,26 @@ const timeoutFields = {
     description: "The longest silence of a running attempt, in seconds.",
   }),
   heartbeat_timeout_ms: optional(z.union([ms, none])),
-  visibility_timeout: optional(z.union([seconds, iso])),
+  visibility_timeout: optional(z.union([seconds, someTime])),
   visibility_timeout_ms: optional(ms),
   timeout_mode: optional(z.enum(["fail", "discard"])),
   retry_fit: optional(z.enum(["full", "any"])),
 };
 
-export const retrySchema = z
+const strategy = z.enum(["none", "constant", "linear", "exponential", "polynomial", "delays"]);
+
+const retrySchema = z
   .looseObject({
     max_attempts: optional(z.int().min(0).max(1_000)),
     initial_interval: optional(iso),
     initial_interval_ms: optional(z.int().min(0).max(MOST_MS)),
     initial_delay_ms: optional(z.int().min(0).max(MOST_MS)),
     backoff_coefficient: optional(z.number().min(1).max(100)),
-    backoff_strategy: optional(z.enum(["none", "constant", "linear", "exponential", "polynomial"])),
-    strategy: optional(z.enum(["none", "constant", "linear", "exponential", "polynomial"])),
+    backoff_strategy: optional(strategy),
+    strategy: optional(strategy),
+    delays_ms: optional(z.array(z.int().min(0).max(MOST_MS)).min(1).max(100)).meta({
+      description: 'With backoff_strategy "delays": exactly these, the last one for all further retries.',
+    }),
     max_interval: optional(iso),
     max_interval_ms: optional(ms),
     jitter: optional(z.boolean()),
@@ -85,6 +93,12 @@ export const retrySchema = z
     on_stall: optional(z.enum(["retry", "discard"])),
   })
   .meta({ id: "RetryPolicy" });
+
+const kept = z.int().min(0).max(MOST_MS);
+const retention = z.union([
+  kept,
+  z.looseObject({ completed: optional(kept), discarded: optional(kept), cancelled: optional(kept) }),
+]);
 
 const optionFields = {
   queue: optional(queueName),
@@ -95,18 +109,25 @@ const optionFields = {
   pending: optional(z.boolean()),
   ...timeoutFields,
   retry: optional(retrySchema),
+  retention_ms: optional(retention).meta({ description: "How long the job is kept once it has ended." }),
   tags: optional(z.array(z.string().max(255)).max(100)),
 };
 
-const metaObject = z.record(z.string(), z.json());
+/** The body was read as JSON, so whatever is in it is JSON. */
+const anyJson = z.any().meta({ description: "Any JSON." });
+const metaObject = z.record(z.string(), z.any());
 
 export const enqueueSchema = z
   .looseObject({
     type: jobType,
-    args: z
-      .array(z.any())
-      .meta({ description: "What the job is given. Any JSON, handed through untouched." }),
+    args: z.array(z.any()).meta({
+      description:
+        "What the job is given. Any JSON, handed through as it came; numbers beyond 2^53 lose digits.",
+    }),
     id: optional(jobId),
+    parent_id: optional(anyId).meta({
+      description: "The running job that enqueues this one: what is left of its total is an upper bound.",
+    }),
     meta: optional(z.record(z.string(), z.any())),
     options: optional(
       z.looseObject({ ...optionFields, metadata: optional(z.record(z.string(), z.any())) }).meta({
@@ -124,7 +145,16 @@ export const batchSchema = z
   .looseObject({ jobs: z.array(enqueueSchema).min(1).max(1_000) })
   .meta({ id: "EnqueueBatchRequest", description: "All jobs are stored, or none is." });
 
-const workerId = z.string().min(1).max(255);
+/** Names of workers are keys in every store, and not every store takes all characters in a key. */
+export const workerId = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, { error: "use a name without control characters" });
+
+const definitionSchema = z
+  .looseObject({ ...timeoutFields, retry: optional(retrySchema), retention_ms: optional(retention) })
+  .meta({ id: "DefinitionRung" });
 
 export const fetchSchema = z
   .looseObject({
@@ -132,7 +162,16 @@ export const fetchSchema = z
     count: optional(z.int().min(1).max(200)),
     worker_id: optional(workerId),
     visibility_timeout_ms: optional(ms),
-    visibility_timeout: optional(z.union([seconds, iso])),
+    visibility_timeout: optional(z.union([seconds, someTime])),
+    wait_ms: optional(z.int().min(0).max(2_000)).meta({
+      description: "Hold the reply so long while there is nothing to do.",
+    }),
+    fetch_id: optional(z.string().min(1).max(128)).meta({
+      description: "Asked again under the same id within 30 s, the worker gets the same jobs again.",
+    }),
+    definitions: optional(z.record(z.string().max(255), definitionSchema)).meta({
+      description: "What the worker's definitions say, by job type, for jobs whose producer had none.",
+    }),
     soft_timeout: optional(z.boolean()).meta({
       description:
         "The worker hears soft signals: it obeys `deadlines.soft_at` and the directives of its beats.",
@@ -156,7 +195,7 @@ const reportFields = {
   }),
 };
 
-export const succeedBody = { result: z.any().optional(), ...reportFields };
+const succeedBody = { result: anyJson.optional(), ...reportFields };
 export const succeedSchema = z.looseObject({ job_id: anyId, ...succeedBody }).meta({ id: "AckRequest" });
 export const succeedByPathSchema = z.looseObject(succeedBody).nullish();
 
@@ -166,9 +205,17 @@ const errorInput = z
     type: optional(z.string().max(255)),
     message: optional(z.string().max(100_000)),
     retryable: optional(z.boolean()),
-    details: z.json().optional(),
+    details: anyJson.optional(),
     backtrace: optional(z.union([z.string(), z.array(z.string())])),
     stack: optional(z.string()),
+    cause: optional(
+      z.looseObject({
+        type: optional(z.string().max(255)),
+        code: optional(z.string().max(255)),
+        message: optional(z.string().max(100_000)),
+        stack: optional(z.string()),
+      }),
+    ),
   })
   .meta({ id: "ReportedError" });
 
@@ -179,6 +226,13 @@ const nsucceedBody = {
     description: "With requeue: not before so many milliseconds.",
   }),
   snooze_until: optional(instant).meta({ description: "Call me again then; no attempt is spent." }),
+  forced: optional(z.boolean()).meta({
+    description: "The worker ended the attempt at its hard deadline; counts only with the fence.",
+  }),
+  stalled: optional(z.boolean()).meta({
+    description:
+      "The worker saw no sign of life of the handler for its heartbeat timeout; counts only with the fence.",
+  }),
   discard: optional(z.boolean()).meta({ description: "End the job: no retry, no dead letter." }),
   ...reportFields,
 };
@@ -192,6 +246,9 @@ export const beatSchema = z
     worker_id: workerId,
     active_jobs: optional(z.union([z.array(activeJob).max(1_000), z.int().min(0)])),
     active_job_ids: optional(z.array(anyId).max(1_000)),
+    watched_jobs: optional(z.array(activeJob).max(1_000)).meta({
+      description: "Jobs that are only asked about: their silence goes on.",
+    }),
     state: optional(z.string().max(64)),
     visibility_timeout_ms: optional(ms),
     shutdown: optional(z.boolean()),
@@ -203,16 +260,19 @@ export const beatSchema = z
   })
   .meta({ id: "BeatRequest" });
 
-const note = { message: optional(z.string().max(10_000)), data: z.json().optional() };
+const note = { message: optional(z.string().max(10_000)), data: anyJson.optional() };
 export const progressSchema = z
-  .looseObject({ progress: z.number(), checkpoint: z.json().optional(), ...note, ...senderFields })
+  .looseObject({ progress: z.number(), checkpoint: anyJson.optional(), ...note, ...senderFields })
   .meta({ id: "ProgressRequest", description: "A fraction; what lies outside of 0 to 1 is cut." });
 export const workerProgressSchema = z
   .looseObject({ job_id: anyId, percentage: z.number(), ...note, ...senderFields })
   .meta({ id: "WorkerProgressRequest" });
 
 export const checkpointSchema = z
-  .looseObject({ state: z.json(), ...senderFields })
+  .looseObject({
+    state: anyJson.refine((state) => state !== null, { error: "send a value; DELETE forgets the saved one" }),
+    ...senderFields,
+  })
   .meta({ id: "CheckpointRequest" });
 
 export const logsSchema = z
@@ -245,6 +305,7 @@ export const emptySchema = z.looseObject({}).nullish();
 
 const limit = z.coerce.number().int().min(1).max(200).optional();
 export const pageQuery = z.looseObject({ limit, cursor: z.string().max(128).optional() });
+export const jobQuery = z.looseObject({ wait_ms: z.coerce.number().int().min(0).max(2_000).optional() });
 export const jobsQuery = z.looseObject({
   limit,
   cursor: z.string().max(128).optional(),
@@ -265,5 +326,6 @@ export const eventsQuery = z.looseObject({
 
 export type EnqueueBody = z.infer<typeof enqueueSchema>;
 export type RetryBody = z.infer<typeof retrySchema>;
+export type DefinitionBody = z.infer<typeof definitionSchema>;
 export type FailBody = z.infer<typeof failByPathSchema>;
 export type BeatBody = z.infer<typeof beatSchema>;

@@ -2,17 +2,20 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Enqueued, JobWrite, Outcome, Unit } from "../../ports/store.ts";
+import type { Effect, Enqueued, Guard, JobWrite, Outcome, Unit } from "../../ports/store.ts";
+import type { Revoked } from "../../ports/timeouts.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HintBatch } from "./hints.ts";
 import type { JobEntry, JobTable } from "./job-table.ts";
 import type { RecordTable } from "./record-table.ts";
 import { countedDownRow } from "./row.ts";
+import type { TimeoutTable } from "./timeout-table.ts";
 
 /** Everything that is stored. */
 export interface Tables {
   readonly jobs: JobTable;
   readonly records: RecordTable;
+  readonly timeouts: TimeoutTable;
   readonly events: EventLog;
 }
 
@@ -21,18 +24,27 @@ const DONE: Outcome = { ok: true };
 /** All guards are looked at before anything is written, and nothing fails after them: so a unit is all or nothing. */
 export function commitUnit(tables: Tables, unit: Unit, now: Instant, hints: HintBatch): Outcome {
   const entry = unit.job && tables.jobs.get(unit.job.id);
-  const because = refusal(tables, unit, entry);
+  const because = refusal(tables, unit, entry, now);
   if (because) {
     return { ok: false, because, at: entry ? placeOf(entry) : null };
   }
   if (unit.job && entry) writeJob(tables.jobs, entry, unit.job, hints);
-  for (const effect of unit.effects ?? []) applyEffect(tables, effect, now, hints);
-  return DONE;
+  const revoked: Revoked[] = [];
+  for (const effect of unit.effects ?? []) {
+    if ("revoke" in effect) revoked.push(tables.timeouts.cancel(effect.revoke, now));
+    else applyEffect(tables, effect, now, hints);
+  }
+  return revoked.length === 0 ? DONE : { ok: true, revoked };
 }
 
 type Refusal = Extract<Outcome, { ok: false }>["because"];
 
-function refusal(tables: Tables, { job, when }: Unit, entry: JobEntry | undefined): Refusal | null {
+function refusal(
+  tables: Tables,
+  { job, when }: Unit,
+  entry: JobEntry | undefined,
+  now: Instant,
+): Refusal | null {
   if (job) {
     if (!entry) return "gone";
     if (entry.row.fence !== job.fence) return "lost";
@@ -40,10 +52,16 @@ function refusal(tables: Tables, { job, when }: Unit, entry: JobEntry | undefine
     if (job.rev === undefined && isTerminal(entry.row.state)) return "lost";
     if (job.rev !== undefined && entry.row.rev !== job.rev) return "stale";
   }
-  for (const { record, version } of when ?? []) {
-    if ((tables.records.get(record)?.version ?? 0) !== version) return "conflict";
+  for (const guard of when ?? []) {
+    const because = guardRefusal(tables, guard, now);
+    if (because) return because;
   }
   return null;
+}
+
+function guardRefusal({ records, timeouts }: Tables, guard: Guard, now: Instant): Refusal | null {
+  if ("timeout" in guard) return timeouts.isHeld(guard.timeout, guard.owner, now) ? null : "lapsed";
+  return (records.get(guard.record)?.version ?? 0) === guard.version ? null : "conflict";
 }
 
 function placeOf({ row }: JobEntry): NonNullable<Extract<Outcome, { ok: false }>["at"]> {
@@ -68,14 +86,22 @@ export function enqueueJob(jobs: JobTable, job: NewJob, hints: HintBatch): Enque
   return answer;
 }
 
-function applyEffect(tables: Tables, effect: Effect, now: Instant, hints: HintBatch): void {
-  const { jobs, records, events } = tables;
+function applyEffect(
+  tables: Tables,
+  effect: Exclude<Effect, { revoke: unknown }>,
+  now: Instant,
+  hints: HintBatch,
+): void {
+  const { jobs, records, timeouts, events } = tables;
   if ("enqueue" in effect) enqueueJob(jobs, effect.enqueue, hints);
   else if ("countdown" in effect) countDown(jobs, effect.countdown, now);
   else if ("stop" in effect) stop(jobs, effect, hints);
   else if ("put" in effect) records.put(effect.put, effect.body, effect.wakeAt);
   else if ("delete" in effect) records.delete(effect.delete);
-  else if ("admit" in effect) {
+  else if ("remove" in effect) timeouts.remove({ id: effect.remove }, now);
+  else if ("request" in effect) {
+    if (timeouts.insert(effect.request) === "created") hints.timeout(effect.request.dueAt, now);
+  } else if ("admit" in effect) {
     for (const { row } of jobs.admit(effect.admit, effect.count)) hints.ready(row.queue);
   } else if ("event" in effect) events.add(effect.event, now);
   else {

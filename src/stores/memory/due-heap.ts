@@ -21,6 +21,11 @@ export class DueHeap<Item extends Slotted> {
     return this.#dueAts[0] ?? null;
   }
 
+  /** Everything in it, in no order. */
+  get items(): readonly Item[] {
+    return this.#items;
+  }
+
   add(item: Item, dueAt: Instant): void {
     this.#items.push(item);
     this.#dueAts.push(dueAt);

@@ -1,11 +1,11 @@
-import type { NewJob } from "../../core/job/envelope.ts";
+import { type NewJob, newRow } from "../../core/job/envelope.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { ClaimRequest, Enqueued, JobFilter } from "../../ports/store.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
-import { availableRow, claimedRow, newRow } from "./row.ts";
+import { availableRow, claimedRow } from "./row.ts";
 import { SortedList } from "./sorted-list.ts";
 
 /** One job and what the table must remember about it beyond its row. */

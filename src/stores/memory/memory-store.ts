@@ -18,13 +18,20 @@ import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
 import { JobTable } from "./job-table.ts";
 import { RecordTable } from "./record-table.ts";
+import { createTimeoutStore } from "./timeout-store.ts";
+import { TimeoutTable } from "./timeout-table.ts";
 
 /**
  * A store in the memory of this process: the model of what every store does, and gone with the process.
  * Each call does its whole work at once, so calls never interleave and every one of them is atomic.
  */
 export function createMemoryStore({ clock }: { readonly clock: () => Instant }): Store {
-  const tables: Tables = { jobs: new JobTable(), records: new RecordTable(), events: new EventLog() };
+  const tables: Tables = {
+    jobs: new JobTable(),
+    records: new RecordTable(),
+    timeouts: new TimeoutTable(),
+    events: new EventLog(),
+  };
   const listeners = new Listeners();
   let isClosed = false;
   const assertOpen = () => {
@@ -34,6 +41,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
     capabilities: { name: "memory", atomic: "store", durable: "none", tx: false, hints: "push" },
     jobs: createJobStore(tables, listeners, assertOpen),
     records: createRecordStore(tables.records, assertOpen),
+    timeouts: createTimeoutStore(tables.timeouts, listeners, assertOpen),
     inspect: createInspector(tables, assertOpen),
     async clock() {
       assertOpen();
@@ -124,6 +132,11 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
     async depth(queue) {
       assertOpen();
       return jobs.depth(queue);
+    },
+    async latestEvents(limit) {
+      assertOpen();
+      checkLimit(limit);
+      return events.readLatest(limit);
     },
     async events(after, limit) {
       assertOpen();

@@ -1,4 +1,3 @@
-import type { NewJob } from "../../core/job/envelope.ts";
 import { type JobRow, nextFence } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { ClaimRequest } from "../../ports/store.ts";
@@ -7,48 +6,6 @@ import type { ClaimRequest } from "../../ports/store.ts";
  * Rows are never changed, only replaced: what a caller was given stays as it was, and the store hands out its own
  * rows without copying them. The long literals keep all rows in one hidden class, which is what makes them cheap.
  */
-
-export function newRow(job: NewJob): JobRow {
-  const { image } = job;
-  return {
-    id: job.id,
-    queue: job.queue,
-    type: job.type,
-    priority: job.priority,
-    fence: 0,
-    rev: 0,
-    createdAt: job.createdAt,
-    claimedAt: null,
-    worker: null,
-    needs: job.needs ?? 0,
-    workflow: job.workflow ?? null,
-    gate: job.gate ?? null,
-    payload: job.payload,
-    options: job.options,
-    policy: null,
-    errors: null,
-    progress: null,
-    checkpoint: null,
-    result: null,
-    state: image.state,
-    wake: image.wake,
-    wakeAt: image.wakeAt,
-    rank: image.rank,
-    attempt: image.attempt,
-    returns: image.returns,
-    strikes: image.strikes,
-    waitAt: image.waitAt,
-    totalAt: image.totalAt,
-    startedAt: image.startedAt,
-    softAt: image.softAt,
-    hardAt: image.hardAt,
-    stallAt: image.stallAt,
-    heartbeat: image.heartbeat,
-    finishedAt: image.finishedAt,
-    pruneAt: image.pruneAt,
-    deadLetter: image.deadLetter,
-  };
-}
 
 /** What `decide` makes of a claim, without a decision per job: the conformance kit holds the two equal. */
 export function claimedRow(row: JobRow, { now, lease, salt, worker }: ClaimRequest): JobRow {

@@ -39,6 +39,27 @@ export function textArray<Item>(
   return isEmpty ? null : `{${text.slice(1)}}`;
 }
 
+/** No JSON text holds these two, so nothing needs to be escaped: that costs more than all else about a document. */
+const SEPARATOR = "\u001f";
+const NONE = "\u001e";
+
+/** JSON texts and nulls, as `texts` in statements takes them apart. The empty text, which clears a document, is one too. */
+export function jsonTexts<Item>(
+  items: readonly Item[],
+  read: (item: Item) => string | null | undefined,
+): string | null {
+  let isEmpty = true;
+  const texts = items.map((item) => {
+    const value = read(item) ?? null;
+    if (value === null) return NONE;
+    isEmpty = false;
+    return value;
+  });
+  if (isEmpty) return null;
+  // The server takes an empty text for a list of none; a null behind it is one that matches nothing.
+  return texts.join(SEPARATOR) || SEPARATOR + NONE;
+}
+
 const SPECIAL = /["\\]/g;
 
 function escaped(value: string): string {

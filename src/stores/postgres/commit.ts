@@ -2,16 +2,15 @@ import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, JobWrite, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import type { Revoked } from "../../ports/timeouts.ts";
 import { textOfUnit } from "../sql/batches.ts";
-import { idArray, numberArray, textArray } from "./array-literal.ts";
+import { idArray } from "./array-literal.ts";
+import { commitSteps, leadingSteps } from "./commit-steps.ts";
 import { type LaneGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
-import { enqueueWith } from "./enqueue.ts";
+import { type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import {
-  ADD_EVENTS,
-  ADD_LOGS,
   ADMIT,
-  COUNT_DOWN,
   CREATE_RECORD,
   DELETE_RECORD,
   HOLD_JOB,
@@ -20,12 +19,7 @@ import {
   PUT_RECORD,
 } from "./statements.ts";
 import { OK, placeOf, writeJobs } from "./write-jobs.ts";
-
-/** Where units are committed: by the store on its own lanes, or within a transaction that a caller has begun. */
-export interface CommitScope extends Runner {
-  /** All or nothing; repeated where the server asks for it and nobody else's work would be repeated with it. */
-  atomically<Result>(work: (session: Runner) => Promise<Result>): Promise<Result>;
-}
+import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
 export function laneScope(lanes: LaneGroup): CommitScope {
   return {
@@ -68,9 +62,11 @@ export async function commitUnits(
   const outcomes: Outcome[] = [];
   for (let start = 0; start < units.length; ) {
     const set = leadingSet(units, start);
+    const steps = set.length > 0 ? [] : leadingSteps(units, start);
     if (set.length > 0) outcomes.push(...(await commitSet(scope, set, now, hints)));
+    else if (steps.length > 1) outcomes.push(...(await commitSteps(scope, steps, now, hints)));
     else outcomes.push(await commitComposed(scope, units[start] as Unit, now, hints));
-    start += Math.max(set.length, 1);
+    start += Math.max(set.length, steps.length, 1);
   }
   return outcomes;
 }
@@ -81,18 +77,9 @@ interface SetUnit {
   readonly effects?: readonly Follower[];
 }
 
-type Follower = Note | Extract<Effect, { enqueue: unknown } | { countdown: unknown }>;
-type Note = Extract<Effect, { event: unknown } | { log: unknown }>;
-
-function isNote(effect: Effect): effect is Note {
-  return "event" in effect || "log" in effect;
-}
-
 function isSetUnit(unit: Unit): unit is SetUnit {
   if (!unit.job || unit.when?.length || !UUID.test(unit.job.id)) return false;
-  return (
-    unit.effects?.every((effect) => isNote(effect) || "enqueue" in effect || "countdown" in effect) ?? true
-  );
+  return unit.effects?.every(isFollower) ?? true;
 }
 
 /**
@@ -143,44 +130,6 @@ async function commitSet(
   return outcomes;
 }
 
-/** What follows from a set of writes: one statement for all effects of a kind. */
-async function follow(
-  session: Runner,
-  effects: readonly Follower[],
-  now: Instant,
-  hints: HintBatch,
-): Promise<void> {
-  const jobs = effects.flatMap((effect) => ("enqueue" in effect ? [effect.enqueue] : []));
-  if (jobs.length > 0) await enqueueWith(session, jobs, hints);
-  await countDown(
-    session,
-    effects.flatMap((effect) => ("countdown" in effect ? [effect.countdown] : [])),
-    now,
-  );
-  await addNotes(session, effects.filter(isNote), now);
-}
-
-async function countDown(session: Runner, ids: readonly JobId[], now: Instant): Promise<void> {
-  const counts = new Map<JobId, number>();
-  for (const id of ids) if (UUID.test(id)) counts.set(id, (counts.get(id) ?? 0) + 1);
-  if (counts.size === 0) return;
-  const sorted = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
-  const values = [idArray(sorted.map(([id]) => id)), numberArray(sorted, ([, count]) => count), now];
-  await session.run(COUNT_DOWN, values);
-}
-
-async function addNotes(session: Runner, notes: readonly Note[], now: Instant): Promise<void> {
-  const events = notes.filter((note) => "event" in note);
-  const logs = notes.filter((note) => "log" in note).filter(({ job }) => UUID.test(job));
-  if (events.length > 0) {
-    await session.run(ADD_EVENTS, [now, textArray(events, ({ event }) => JSON.stringify(event))]);
-  }
-  if (logs.length > 0) {
-    const jobs = idArray(logs.map(({ job }) => job));
-    await session.run(ADD_LOGS, [jobs, textArray(logs, ({ log }) => JSON.stringify(log))]);
-  }
-}
-
 /** Ends a transaction that must leave nothing behind. */
 class Refused {
   readonly outcome: Outcome;
@@ -191,7 +140,8 @@ class Refused {
 }
 
 const GONE: Outcome = { ok: false, because: "gone", at: null };
-const CONFLICT: Outcome = { ok: false, because: "conflict", at: null };
+const CONFLICT: Extract<Outcome, { ok: false }> = { ok: false, because: "conflict", at: null };
+const LAPSED: Extract<Outcome, { ok: false }> = { ok: false, because: "lapsed", at: null };
 
 /** A unit with guards on records or effects on others, in a transaction of its own. */
 async function commitComposed(
@@ -201,38 +151,53 @@ async function commitComposed(
   hints: HintBatch,
 ): Promise<Outcome> {
   try {
-    const told = await scope.atomically(async (session) => {
+    const { told, revoked } = await scope.atomically(async (session) => {
       const batch = new HintBatch();
       if (unit.job && !UUID.test(unit.job.id)) throw new Refused(GONE);
       if (unit.job) {
         const [outcome] = await writeJobs(session, [unit.job], batch);
         if (!outcome?.ok) throw new Refused(outcome as Outcome);
       }
-      const mustNotExist = await checkGuards(session, unit);
-      for (const effect of unit.effects ?? []) await apply(session, effect, now, batch, mustNotExist);
-      return batch;
+      const mustNotExist = await checkGuards(session, unit, now);
+      const removed: Revoked[] = [];
+      for (const effect of unit.effects ?? []) {
+        if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
+        else await apply(session, effect, now, batch, mustNotExist);
+      }
+      return { told: batch, revoked: removed };
     });
     hints.merge(told);
-    return OK;
+    return revoked.length === 0 ? OK : { ok: true, revoked };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return error.outcome === CONFLICT ? conflictAt(scope, unit) : error.outcome;
+    return error.outcome === CONFLICT || error.outcome === LAPSED
+      ? refusedAt(scope, unit, error.outcome)
+      : error.outcome;
   }
 }
 
-/** The conflict as the caller sees it: the job was not written, so where it stands is read again. */
-async function conflictAt(scope: CommitScope, unit: Unit): Promise<Outcome> {
+/** A failed guard as the caller sees it: the job was not written, so where it stands is read again. */
+async function refusedAt(
+  scope: CommitScope,
+  unit: Unit,
+  outcome: Extract<Outcome, { ok: false }>,
+): Promise<Outcome> {
   const [row] = unit.job ? await scope.run(LOCATE, [idArray([unit.job.id])]) : [];
-  return { ok: false, because: "conflict", at: row ? placeOf(row).at : null };
+  return { ...outcome, at: row ? placeOf(row).at : null };
 }
 
 /**
- * Holds the guarded records until the end of the transaction. A record that must not exist cannot be held; those are
+ * Holds the guarded records and timeouts until the end of the transaction. A record that must not exist cannot be held; those are
  * given back as keys, so that a `put` of one creates it or fails.
  */
-async function checkGuards(session: Runner, unit: Unit): Promise<ReadonlySet<string>> {
+async function checkGuards(session: Runner, unit: Unit, now: Instant): Promise<ReadonlySet<string>> {
   const mustNotExist = new Set<string>();
-  for (const { record, version } of unit.when ?? []) {
+  for (const guard of unit.when ?? []) {
+    if ("timeout" in guard) {
+      if (!(await holdTimeout(session, guard.timeout, guard.owner, now))) throw new Refused(LAPSED);
+      continue;
+    }
+    const { record, version } = guard;
     const [row] = await session.run(HOLD_RECORD, [...record]);
     if ((row?.[0] ?? 0) !== version) throw new Refused(CONFLICT);
     if (version === 0) mustNotExist.add(textOf(record));
@@ -246,15 +211,16 @@ function textOf(key: RecordKey): string {
 
 async function apply(
   session: Runner,
-  effect: Effect,
+  effect: Exclude<Effect, { revoke: unknown }>,
   now: Instant,
   hints: HintBatch,
   mustNotExist: ReadonlySet<string>,
 ): Promise<void> {
-  if (isNote(effect) || "enqueue" in effect || "countdown" in effect)
-    await follow(session, [effect], now, hints);
+  if (isFollower(effect)) await follow(session, [effect], now, hints);
   else if ("stop" in effect) await stop(session, effect, hints);
   else if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
+  else if ("request" in effect) await insertTimeouts(session, [effect.request], now, hints);
+  else if ("remove" in effect) await removeTimeouts(session, [{ id: effect.remove }], now);
   else if ("admit" in effect) {
     for (const [queue] of await session.run(ADMIT, [effect.admit, effect.count]))
       hints.ready.add(queue as string);

@@ -3,7 +3,7 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
-import { idArray, numberArray, textArray } from "./array-literal.ts";
+import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type LaneGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import { HOLDERS, INSERT, INSERT_ALIKE, LOCATE, TAKE_BACK } from "./statements.ts";
@@ -154,7 +154,7 @@ function alikeValues(jobs: readonly NewJob[]): unknown[] {
   const { image } = first;
   return [
     idArray(jobs.map(({ id }) => id)),
-    textArray(jobs, ({ payload }) => payload),
+    jsonTexts(jobs, ({ payload }) => payload),
     image.rank,
     first.queue,
     first.type,
@@ -181,8 +181,8 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     textArray(jobs, ({ workflow }) => workflow),
     textArray(jobs, ({ gate }) => gate),
     textArray(jobs, ({ uniqueKey }) => uniqueKey),
-    textArray(jobs, ({ payload }) => payload),
-    textArray(jobs, optionsText),
+    jsonTexts(jobs, ({ payload }) => payload),
+    jsonTexts(jobs, optionsText),
     numberArray(jobs, ({ image }) => STATE_CODES[image.state]),
     numberArray(jobs, ({ image }) => WAKE_CODES[image.wake]),
     numberArray(jobs, ({ image }) => image.wakeAt),
@@ -197,6 +197,7 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     numberArray(jobs, ({ image }) => image.hardAt),
     numberArray(jobs, ({ image }) => image.stallAt),
     numberArray(jobs, ({ image }) => image.heartbeat),
+    numberArray(jobs, ({ fence }) => fence ?? 0),
     idArray(given),
   ];
 }

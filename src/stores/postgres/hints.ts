@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import { CurfewError } from "../../core/errors.ts";
 import type { JobId } from "../../core/job/job.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import type { Hint } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
+import { HINTED_WITHIN } from "../../ports/timeouts.ts";
 import { textArray } from "./array-literal.ts";
 import { Lane, type LaneOptions, type NotificationLike, type Runner } from "./connection.ts";
 import { NOTIFY } from "./statements.ts";
@@ -12,8 +14,14 @@ export class HintBatch {
   readonly ready = new Set<string>();
   readonly lost: JobId[] = [];
   readonly settled: JobId[] = [];
+  #timeoutsAt: Instant | null = null;
+
+  timeout(dueAt: Instant, now: Instant): void {
+    if (dueAt <= now + HINTED_WITHIN) this.#timeoutsAt = earlier(this.#timeoutsAt, dueAt);
+  }
 
   merge(other: HintBatch): void {
+    this.#timeoutsAt = earlier(this.#timeoutsAt, other.#timeoutsAt);
     for (const queue of other.ready) this.ready.add(queue);
     this.lost.push(...other.lost);
     this.settled.push(...other.settled);
@@ -24,6 +32,7 @@ export class HintBatch {
     return [
       ...Array.from(this.ready, (queue) => ({ ready: queue })),
       ...this.lost.map((id) => ({ lost: id })),
+      ...(this.#timeoutsAt === null ? [] : [{ timeouts: this.#timeoutsAt }]),
     ];
   }
 
@@ -54,6 +63,9 @@ function hintsIn(payload: string): Hint[] {
   }
 }
 
+/** Under this the hint of timeouts is gathered; no queue has such a name. */
+const TIMEOUTS = "\0timeouts";
+
 /**
  * Hints on their way to other processes. The first goes out at once; what follows is gathered until the interval is
  * over, because a NOTIFY takes a lock that all notifying commits of the server share.
@@ -83,8 +95,18 @@ class Outbox {
   }
 
   add(hints: readonly Hint[]): void {
-    for (const hint of hints) this.#unsent.set(Object.values(hint)[0] as string, hint);
+    for (const hint of hints) this.#gather(hint);
     if (!this.#isWaiting && this.#unsent.size > 0) void this.#flush();
+  }
+
+  /** Of timeouts only the first that is due is told. */
+  #gather(hint: Hint): void {
+    if (!("timeouts" in hint)) {
+      this.#unsent.set(Object.values(hint)[0] as string, hint);
+      return;
+    }
+    const known = this.#unsent.get(TIMEOUTS);
+    if (!known || !("timeouts" in known) || known.timeouts > hint.timeouts) this.#unsent.set(TIMEOUTS, hint);
   }
 
   async #flush(): Promise<void> {

@@ -6,7 +6,8 @@ import type { System } from "../../ports/system.ts";
 import { checkLimit } from "../limits.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Runner } from "./connection.ts";
-import { DEPTH, LIST_JOBS, READ_EVENTS, READ_LOGS } from "./statements.ts";
+import { DEPTH, LIST_JOBS, READ_EVENTS, READ_LOGS } from "./inspect-statements.ts";
+import type { Statement } from "./statements.ts";
 
 /** Only the last lines of a log are shown: a handler that logs in a loop must not fill whoever looks at it. */
 const LOG_LIMIT = 1_000;
@@ -40,6 +41,15 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
         cursor: last ? `${last[0]}.${last[1]}` : after,
       };
     },
+    async latestEvents(limit) {
+      checkLimit(limit);
+      const rows = (await runner.run(LATEST_EVENTS, [limit])).reverse().filter((row) => row[3] === 1);
+      const last = rows.at(-1);
+      return {
+        events: rows.map((row) => JSON.parse(row[2] as string) as Json),
+        cursor: last ? `${last[0]}.${last[1]}` : null,
+      };
+    },
     async logs(id) {
       if (!UUID.test(id)) return [];
       const rows = await runner.run(READ_LOGS, [id, LOG_LIMIT]);
@@ -47,6 +57,13 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
     },
   };
 }
+
+/** The newest events, newest first, with what READ_EVENTS gives. $1 how many. */
+const LATEST_EVENTS: Statement = {
+  text: `
+select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e
+ order by e.xid desc, e.seq desc limit $1::bigint`,
+};
 
 /** How often, and how many milliseconds apart, a page is read again while other transactions hold its end back. */
 const REREADS = 10;

@@ -10,7 +10,7 @@ import {
   type Swept,
 } from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
-import { decodeJob, decodeRecord } from "../sql/row-codec.ts";
+import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, numberArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";
 import { enqueueOn, enqueueWith } from "./enqueue.ts";
@@ -76,7 +76,7 @@ export function createJobStore(lanes: Lanes, channel: HintChannel, transactions:
 async function claim(lanes: LaneGroup, request: ClaimRequest): Promise<JobRow[]> {
   const { queue, now, limit, salt, from, worker, lease } = request;
   const rows = await lanes.run(CLAIM, [queue, now, limit, salt, from, worker, lease]);
-  return rows.map(decodeJob).sort(byRank);
+  return rows.map((row) => decodeClaimed(row, request)).sort(byRank);
 }
 
 /** The promised order of claims: the server returns updated rows in any. */

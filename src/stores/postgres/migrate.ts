@@ -1,8 +1,9 @@
-import { refuse } from "../../core/errors.ts";
+import { CurfewError, refuse } from "../../core/errors.ts";
+import type { Instant } from "../../core/time.ts";
 import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
-import type { LaneGroup, Runner, Session } from "./connection.ts";
+import { type LaneGroup, type Runner, type Session, sqlState } from "./connection.ts";
 import { MIGRATIONS } from "./migrations.ts";
-import { DURABILITY } from "./statements.ts";
+import { ADD_MIGRATION, CLOCK, DURABILITY } from "./statements.ts";
 
 /** Any number that no other program on the same server is likely to lock. */
 const ADVISORY_LOCK = 7_239_405_611;
@@ -16,27 +17,38 @@ export async function migrate(
   const applied = await readApplied(lane, schema);
   // Looked at before anything is locked or created, so that a role without the right to create tables can run jobs.
   if (applied && pendingMigrations(known, applied).length === 0) return;
+  await applyPending(lane, schema, known).catch((error: unknown) => {
+    if (sqlState(error) !== NO_RIGHT) throw error;
+    throw new CurfewError(
+      "store_failed",
+      `PostgreSQL: the role may not bring the schema "${schema}" up to date: open it once with one that may create and alter tables there, as with \`curfew migrate\``,
+      { cause: error },
+    );
+  });
+}
+
+/** The SQLSTATE of a missing privilege. */
+const NO_RIGHT = "42501";
+
+async function applyPending(lane: LaneGroup, schema: string, known: readonly Migration[]): Promise<void> {
   await lane.transaction(async (session) => {
     await session.run({ text: "select pg_advisory_xact_lock($1::bigint)" }, [ADVISORY_LOCK]);
     await session.execute(`create schema if not exists "${schema}"`);
     await session.run({
       text: `create table if not exists curfew.migrations (
-        version int primary key, name text not null, checksum text not null,
-        applied_at timestamptz not null default now())`,
+        version int primary key, name text not null, checksum text not null, applied_at timestamptz not null)`,
     });
+    const [clock] = await session.run(CLOCK);
     for (const migration of pendingMigrations(known, (await readApplied(session, schema)) ?? [])) {
-      await apply(session, migration);
+      await apply(session, migration, clock?.[0] as Instant);
     }
   });
 }
 
-async function apply(session: Session, migration: Migration): Promise<void> {
+async function apply(session: Session, migration: Migration, now: Instant): Promise<void> {
   await session.execute(migration.sql);
-  await session.run({ text: "insert into curfew.migrations (version, name, checksum) values ($1, $2, $3)" }, [
-    migration.version,
-    migration.name,
-    checksumOf(migration),
-  ]);
+  const { version, name } = migration;
+  await session.run(ADD_MIGRATION, [version, name, checksumOf(migration), now]);
 }
 
 /** What was applied to the schema, undefined where it has no tables yet. */

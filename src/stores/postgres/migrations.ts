@@ -145,4 +145,40 @@ select setval(pg_get_serial_sequence('curfew.records', 'version'), coalesce(max(
   from curfew.records;
 `,
   },
+  {
+    version: 3,
+    name: "timeouts",
+    sql: `
+-- Timeouts that nobody has handled yet. A key is unique within its scope, which is written only beside a key.
+create table curfew.timeouts (
+  id text collate "C" primary key,
+  due_at bigint not null,
+  lease_until bigint,
+  dead_at bigint,
+  generation bigint,
+  tries int not null default 0,
+  owner text collate "C",
+  destination text collate "C" not null,
+  key text collate "C",
+  scope text collate "C",
+  saga text collate "C",
+  payload text,
+  headers text,
+  wall_clock text,
+  error text
+) with (
+  fillfactor = 90,
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
+  autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000
+);
+-- Only what can be claimed: leased and dead rows, however many, are not in it.
+create index timeouts_due on curfew.timeouts (due_at, id) where owner is null and dead_at is null;
+create index timeouts_destination on curfew.timeouts (destination, due_at, id) where owner is null and dead_at is null;
+create index timeouts_lease on curfew.timeouts (lease_until) where owner is not null;
+create unique index timeouts_key on curfew.timeouts (scope, key) where key is not null;
+create index timeouts_saga on curfew.timeouts (saga) where saga is not null;
+create index timeouts_dead on curfew.timeouts (id) where dead_at is not null;
+create index timeouts_wall_clock on curfew.timeouts (id) where wall_clock is not null;
+`,
+  },
 ];

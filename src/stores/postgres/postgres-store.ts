@@ -11,6 +11,7 @@ import { createLanes, MOST_CONNECTIONS } from "./lanes.ts";
 import { checkDurability, migrate } from "./migrate.ts";
 import { createRecordStore } from "./record-store.ts";
 import { CLOCK } from "./statements.ts";
+import { createTimeoutStore } from "./timeout-store.ts";
 import { createTransactions } from "./transactions.ts";
 
 export interface PostgresStoreOptions {
@@ -48,20 +49,23 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const channel = new HintChannel(schema, { pool, bind }, system);
   const transactions = createTransactions(bind, channel);
   const scope = laneScope(lanes.write);
+  // The lane of claims does not wait for the disk, and what is relaxed may be forgotten together with its claim.
+  const relaxedScope = laneScope(lanes.claim);
   return {
     capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(lanes, channel, transactions),
     records: createRecordStore(lanes.write, () => channel.assertOpen()),
+    timeouts: createTimeoutStore(lanes, channel, transactions),
     inspect: createInspector(lanes.desk, system),
     async clock() {
       return (await lanes.write.run(CLOCK))[0]?.[0] as number;
     },
-    async commit(units, { now, tx }) {
+    async commit(units, { now, tx, relaxed }) {
       checkUnits(units);
       return transactions.run(
         tx,
         (session, hints) => commitUnits(transactionScope(session), units, now, hints),
-        (hints) => commitUnits(scope, units, now, hints),
+        (hints) => commitUnits(relaxed ? relaxedScope : scope, units, now, hints),
       );
     },
     listen: (onHint) => channel.listen(onHint),

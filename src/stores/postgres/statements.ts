@@ -1,4 +1,4 @@
-import { END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 
 /**
  * Every statement the store runs. Texts name the schema `curfew`; the store puts in the one it was opened with.
@@ -18,14 +18,19 @@ const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
 
 const JOB = JOB_COLUMNS.join(", ");
-const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
+export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job in the shape of a finished one. */
-const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
+export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
+
+/** A parameter made by `jsonTexts`, as an array: JSON texts are never empty and hold neither of the two characters. */
+function texts(parameter: number): string {
+  return `string_to_array($${parameter}::text, chr(31), chr(30))`;
+}
 
 /**
  * Takes the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7 lease.
- * Gives the rows in no order. No job is given to two claims; a paused queue gives none. The fence grows by one step
- * of its counter and takes the salt as its low 21 bits.
+ * Gives CLAIMED_COLUMNS of the rows, in no order. No job is given to two claims; a paused queue gives none. The fence
+ * grows by one step of its counter and takes the salt as its low 21 bits.
  */
 export const CLAIM: Statement = {
   name: "claim",
@@ -40,7 +45,7 @@ update curfew.jobs j
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
             and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
           order by queue, rank, id limit $3::int for update skip locked))
-returning ${LIVE}`,
+returning ${CLAIMED_COLUMNS.join(", ")}`,
 };
 
 /** What a set of job writes brings, one array each, a null array where no write of the set says anything. */
@@ -48,7 +53,7 @@ const WRITES = `unnest(
   $1::uuid[], $2::bigint[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::bigint[],
   $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
   $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::smallint[],
-  $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[]
+  ${[22, 23, 24, 25, 26, 27].map(texts).join(", ")}
 ) as s(id, fence, rev, next_fence, state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
   started_at, soft_at, hard_at, stall_at, heartbeat, finished_at, prune_at, dead_letter,
   options, policy, errors, progress, checkpoint, result)`;
@@ -123,7 +128,7 @@ update curfew.done j set ${SET_IMAGE}, finished_at = s.finished_at, prune_at = s
 
 /** What a set of writes without an image brings. */
 const NOTES = `unnest($1::uuid[], $2::bigint[], $3::int[], $4::bigint[],
-  $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[]
+  ${[5, 6, 7, 8, 9, 10].map(texts).join(", ")}
 ) as s(id, fence, rev, next_fence, options, policy, errors, progress, checkpoint, result)`;
 
 /** Writes documents only; the revision stays. Takes NOTES, gives the ids that matched. */
@@ -233,11 +238,11 @@ insert into curfew.jobs (id, rank, queue, type, state, priority, created_at, wak
                          payload, options)
 select s.id, $3::bigint, $4::text, $5::text, $6::smallint, $7::smallint, $8::bigint, $9::smallint, $10::bigint,
        $11::bigint, $12::bigint, $13::bigint, s.payload, $14::text
-  from unnest($1::uuid[], $2::text[]) as s(id, payload)`,
+  from unnest($1::uuid[], ${texts(2)}) as s(id, payload)`,
 };
 
 /**
- * Any jobs, as they are given. $1 to $25 the columns; $26 the ids that may be known already. Gives the ids that are
+ * Any jobs, as they are given. $1 to $26 the columns; $27 the ids that may be known already. Gives the ids that are
  * new: a known id, live or finished, and a unique key that a live job holds insert nothing.
  */
 export const INSERT: Statement = {
@@ -245,13 +250,13 @@ export const INSERT: Statement = {
   text: `
 insert into curfew.jobs (id, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
                          state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
-                         started_at, soft_at, hard_at, stall_at, heartbeat)
+                         started_at, soft_at, hard_at, stall_at, heartbeat, fence)
 select s.*
   from unnest($1::uuid[], $2::text[], $3::text[], $4::smallint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
-              $9::text[], $10::text[], $11::text[], $12::smallint[], $13::smallint[], $14::bigint[], $15::bigint[],
+              $9::text[], ${texts(10)}, ${texts(11)}, $12::smallint[], $13::smallint[], $14::bigint[], $15::bigint[],
               $16::int[], $17::int[], $18::int[], $19::bigint[], $20::bigint[],
-              $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[]) as s(id)
- where not s.id = any(array(select d.id from curfew.done d where d.id = any($26::uuid[])))
+              $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[]) as s(id)
+ where not s.id = any(array(select d.id from curfew.done d where d.id = any($27::uuid[])))
 on conflict do nothing
 returning id`,
 };
@@ -393,7 +398,7 @@ export const DELETE_RECORD: Statement = {
 /** $1 at, $2 events in their order. */
 export const ADD_EVENTS: Statement = {
   name: "add_events",
-  text: "insert into curfew.events (at, body) select $1::bigint, body from unnest($2::text[]) as s(body)",
+  text: `insert into curfew.events (at, body) select $1::bigint, body from unnest(${texts(2)}) as s(body)`,
 };
 
 /** Lines of jobs in their order; a line of a job that nobody knows is dropped. $1 jobs, $2 lines. */
@@ -401,7 +406,7 @@ export const ADD_LOGS: Statement = {
   name: "add_logs",
   text: `
 insert into curfew.logs (job, body)
-select s.job, s.body from unnest($1::uuid[], $2::text[]) as s(job, body)
+select s.job, s.body from unnest($1::uuid[], ${texts(2)}) as s(job, body)
  where s.job = any(array(select id from curfew.jobs where id = any($1::uuid[])
                          union all select id from curfew.done where id = any($1::uuid[])))`,
 };
@@ -443,56 +448,17 @@ export const CLOCK: Statement = {
   text: "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
 };
 
-/**
- * A page of jobs by id. $1 queue, $2 type, $3 state, $4 dead letter, $5 after this id (each may be null), $6 limit.
- * Unnamed, so that each page is planned for the filter it has.
- */
-export const LIST_JOBS: Statement = {
-  text: `
-(select ${LIVE} from curfew.jobs
-  where ($1::text is null or queue = $1::text) and ($2::text is null or type = $2::text)
-    and ($3::smallint is null or state = $3::smallint) and coalesce($4::smallint, 0) = 0
-    and ($5::uuid is null or id > $5::uuid)
-  order by id limit $6::bigint)
-union all
-(select ${DONE} from curfew.done
-  where ($1::text is null or queue = $1::text) and ($2::text is null or type = $2::text)
-    and ($3::smallint is null or state = $3::smallint) and ($4::smallint is null or dead_letter = $4::smallint)
-    and ($5::uuid is null or id > $5::uuid)
-  order by id limit $6::bigint)
-order by 1 limit $6::bigint`,
-};
-
-/** How many jobs are in each state. $1 queue or null. Gives state and count. */
-export const DEPTH: Statement = {
-  text: `
-select state, count(*) from curfew.jobs where $1::text is null or queue = $1::text group by state
-union all
-select state, count(*) from curfew.done where $1::text is null or queue = $1::text group by state`,
-};
-
-/**
- * Events in the order of (xid, seq), after $1 and $2, at most $3. Gives xid, seq, body, and 1 if the place is final: a
- * transaction that is older than the event and still runs may yet commit an event that comes before it.
- */
-export const READ_EVENTS: Statement = {
-  text: `
-select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e
- where (e.xid, e.seq) > ($1::xid8, $2::bigint)
- order by e.xid, e.seq limit $3::bigint`,
-};
-
-/** The last lines of a job's log, oldest first. $1 job, $2 how many. */
-export const READ_LOGS: Statement = {
-  text: `
-select body from (select seq, body from curfew.logs where job = $1::uuid order by seq desc limit $2::bigint) l
- order by seq`,
-};
-
 /** Tells all who listen. $1 channel, $2 payloads. */
 export const NOTIFY: Statement = {
   name: "notify",
   text: "select pg_notify($1::text, payload) from unnest($2::text[]) as s(payload)",
+};
+
+/** $1 version, $2 name, $3 checksum, $4 when. */
+export const ADD_MIGRATION: Statement = {
+  text: `
+insert into curfew.migrations (version, name, checksum, applied_at)
+values ($1::int, $2::text, $3::text, to_timestamp($4::bigint / 1000.0))`,
 };
 
 /** Settings that decide whether an acknowledged write can be lost. Gives name and value. */

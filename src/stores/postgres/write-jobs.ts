@@ -2,7 +2,7 @@ import type { JobDocuments } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { JobWrite, Outcome } from "../../ports/store.ts";
 import { documentChange, type SqlRow, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
-import { idArray, numberArray, textArray } from "./array-literal.ts";
+import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import {
@@ -191,5 +191,5 @@ const DOCUMENTS: readonly (keyof JobDocuments)[] = [
 ];
 
 function documentValues(writes: readonly JobWrite[]): (string | null)[] {
-  return DOCUMENTS.map((name) => textArray(writes, ({ documents }) => documentChange(documents, name)));
+  return DOCUMENTS.map((name) => jsonTexts(writes, ({ documents }) => documentChange(documents, name)));
 }

@@ -1,4 +1,5 @@
 import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewTimeout } from "../../core/timeout/timeout.ts";
 import type { Effect, Unit } from "../../ports/store.ts";
 
 /** What one statement or transaction takes: so many items, and so many characters of documents. */
@@ -50,6 +51,11 @@ export function textOfUnit({ job, effects }: Unit): number {
   return text;
 }
 
+export function textOfTimeout({ payload }: NewTimeout): number {
+  return payload?.length ?? 0;
+}
+
 function textOfEffect(effect: Effect): number {
+  if ("request" in effect) return textOfTimeout(effect.request);
   return "enqueue" in effect ? textOfJob(effect.enqueue) : 0;
 }

@@ -1,6 +1,7 @@
 import type { JobDocuments, JobRow, JobState, Wake } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
-import type { RecordRow } from "../../ports/store.ts";
+import { earlier } from "../../core/time.ts";
+import type { ClaimRequest, RecordRow } from "../../ports/store.ts";
 
 /** What the SQL stores keep for a state. The numbers lie on disk: add to them, never change one. */
 export const STATE_CODES: Readonly<Record<JobState, number>> = {
@@ -110,6 +111,81 @@ export function decodeJob(row: SqlRow): JobRow {
     finishedAt: row[33] as Maybe<number>,
     pruneAt: row[34] as Maybe<number>,
     deadLetter: row[35] === 1,
+  };
+}
+
+/** What of a job that was just claimed cannot be told from the claim itself, in the order `decodeClaimed` reads it. */
+export const CLAIMED_COLUMNS = [
+  "id",
+  "type",
+  "priority",
+  "fence",
+  "rev",
+  "created_at",
+  "needs",
+  "workflow",
+  "gate",
+  "payload",
+  "options",
+  "policy",
+  "errors",
+  "progress",
+  "checkpoint",
+  "result",
+  "rank",
+  "attempt",
+  "returns",
+  "strikes",
+  "wait_at",
+  "total_at",
+  "started_at",
+  "soft_at",
+  "hard_at",
+  "heartbeat",
+] as const;
+
+/** A job from a row of `CLAIMED_COLUMNS` and the claim that took it: each column on the wire costs time on both sides. */
+export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimRequest): JobRow {
+  const [waitAt, totalAt] = [row[20] as Maybe<number>, row[21] as Maybe<number>];
+  const heartbeat = row[25] as Maybe<number>;
+  const stallAt = now + Math.min(heartbeat ?? lease, lease);
+  return {
+    id: row[0] as string,
+    queue,
+    type: row[1] as string,
+    priority: row[2] as number,
+    fence: row[3] as number,
+    rev: row[4] as number,
+    createdAt: row[5] as number,
+    claimedAt: now,
+    worker,
+    needs: row[6] as number,
+    workflow: row[7] as Maybe<string>,
+    gate: row[8] as Maybe<string>,
+    payload: row[9] as string,
+    options: optionsParser(row[10]) as JobRow["options"],
+    policy: policyParser(row[11]) as JobRow["policy"],
+    errors: row[12] === null ? null : (JSON.parse(row[12] as string) as JobRow["errors"]),
+    progress: row[13] as Maybe<string>,
+    checkpoint: row[14] as Maybe<string>,
+    result: row[15] as Maybe<string>,
+    state: "active",
+    wake: "judge",
+    wakeAt: earlier(stallAt, earlier(waitAt, totalAt)),
+    rank: row[16] as number,
+    attempt: row[17] as number,
+    returns: row[18] as number,
+    strikes: row[19] as number,
+    waitAt,
+    totalAt,
+    startedAt: row[22] as Maybe<number>,
+    softAt: row[23] as Maybe<number>,
+    hardAt: row[24] as Maybe<number>,
+    stallAt,
+    heartbeat,
+    finishedAt: null,
+    pruneAt: null,
+    deadLetter: false,
   };
 }
 

@@ -1,13 +1,75 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 
+/** What the thread is told: `store` tells the stores of a process apart, of which several may be on one file. */
+export interface Order {
+  readonly kind: "checkpoint" | "close";
+  readonly store: number;
+  readonly path: string;
+}
+
+/** What it answers when an order is done, or could not be. */
+interface Report {
+  readonly store: number;
+  readonly error: string | undefined;
+}
+
+type OnReport = (error: string | undefined) => void;
+
+/** The one thread of a process: it is started when a store first needs it, and ends with the process. */
+class CheckpointThread {
+  static readonly #running = new Map<string, CheckpointThread>();
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, OnReport>();
+
+  static at(url: URL): CheckpointThread {
+    let thread = CheckpointThread.#running.get(url.href);
+    if (!thread) {
+      thread = new CheckpointThread(url);
+      CheckpointThread.#running.set(url.href, thread);
+    }
+    return thread;
+  }
+
+  private constructor(url: URL) {
+    this.#worker = new Worker(url, { name: "curfew checkpoint" });
+    this.#worker.unref();
+    this.#worker.on("message", ({ store, error }: Report) => this.#report(store, error));
+    this.#worker.on("error", (error) => this.#end(url, error));
+    this.#worker.on("exit", () => this.#end(url, new Error("the thread for checkpoints has ended")));
+  }
+
+  /** One order at a time for each store. */
+  send(order: Order, onReport: OnReport): void {
+    this.#waiting.set(order.store, onReport);
+    this.#worker.postMessage(order);
+  }
+
+  /** Keeps the process alive until all that was ordered is done. */
+  keepAlive(): void {
+    if (this.#waiting.size > 0) this.#worker.ref();
+  }
+
+  #report(store: number, error: string | undefined): void {
+    const onReport = this.#waiting.get(store);
+    this.#waiting.delete(store);
+    if (this.#waiting.size === 0) this.#worker.unref();
+    onReport?.(error);
+  }
+
+  #end(url: URL, error: Error): void {
+    if (CheckpointThread.#running.get(url.href) === this) CheckpointThread.#running.delete(url.href);
+    for (const store of [...this.#waiting.keys()]) this.#report(store, String(error));
+  }
+}
+
 const THREAD = new URL(`./checkpoint-thread${extname(import.meta.url)}`, import.meta.url);
 
 export interface CheckpointerOptions {
   readonly path: string;
   /** How many pages of the log are not in the file yet. */
   readonly waiting: () => number;
-  /** Called once if there is no thread to do it. */
+  /** Called once if there is no thread that can do it. */
   readonly onFailure: () => void;
   readonly thread?: URL;
 }
@@ -17,48 +79,62 @@ const ENOUGH = 1_000;
 /** Looking costs 2 µs, so it is not done after each commit. */
 const LOOK_EVERY = 8;
 
+let stores = 0;
+
 /**
  * Brings what was committed from the log into the file. SQLite would do that within some commit, and wait there for the
- * disk: 5 ms on a fast one, and hundreds on a busy one. So it is done by another thread, which is started when there is
- * first enough to do.
+ * disk: 5 ms on a fast one, and hundreds on a busy one. So it is done by another thread.
  */
 export class Checkpointer {
   readonly #options: CheckpointerOptions;
-  #worker: Worker | undefined;
-  #ended: Promise<unknown> = Promise.resolve();
+  readonly #store: number;
+  #thread: CheckpointThread | undefined;
   #commits = 0;
-  #isBusy = false;
+  /** The order under way, which one does not follow with another. */
+  #current: Promise<void> | undefined;
+  #isOver = false;
 
   constructor(options: CheckpointerOptions) {
     this.#options = options;
+    stores += 1;
+    this.#store = stores;
   }
 
   committed(): void {
     this.#commits += 1;
-    if (this.#commits % LOOK_EVERY !== 0 || this.#isBusy || this.#options.waiting() < ENOUGH) return;
-    this.#isBusy = true;
-    this.#worker ??= this.#start();
-    this.#worker.postMessage("checkpoint");
+    if (this.#commits % LOOK_EVERY !== 0 || this.#isOver || this.#current) return;
+    if (this.#options.waiting() >= ENOUGH) void this.#order("checkpoint");
   }
 
+  /** Resolves when the thread has let go of the file. */
   async close(): Promise<void> {
-    this.#isBusy = true;
-    // Whoever closes waits for the end, so from here on it keeps the process alive.
-    this.#worker?.ref();
-    this.#worker?.postMessage("close");
-    await this.#ended;
+    this.#isOver = true;
+    this.#thread?.keepAlive();
+    await this.#current;
+    if (!this.#thread) return;
+    const closed = this.#order("close");
+    this.#thread.keepAlive();
+    await closed;
   }
 
-  #start(): Worker {
-    const { path, onFailure, thread = THREAD } = this.#options;
-    const worker = new Worker(thread, { name: "curfew checkpoint", workerData: path });
-    worker.unref();
-    worker.on("message", () => {
-      this.#isBusy = false;
-    });
-    // It stays busy for good: from then on SQLite does it in the thread that commits.
-    worker.on("error", onFailure);
-    this.#ended = new Promise((resolve) => worker.once("exit", resolve));
-    return worker;
+  #order(kind: Order["kind"]): Promise<void> {
+    const { path, thread = THREAD } = this.#options;
+    this.#thread ??= CheckpointThread.at(thread);
+    const answered = Promise.withResolvers<void>();
+    this.#current = answered.promise;
+    const onReport: OnReport = (error) => {
+      this.#current = undefined;
+      if (error !== undefined) this.#fail();
+      answered.resolve();
+    };
+    this.#thread.send({ kind, store: this.#store, path }, onReport);
+    return answered.promise;
+  }
+
+  /** From then on SQLite does it in the thread that commits. */
+  #fail(): void {
+    this.#thread = undefined;
+    if (!this.#isOver) this.#options.onFailure();
+    this.#isOver = true;
   }
 }

@@ -2,7 +2,8 @@ import type { JobId } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import type { Effect, Guard, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import type { Revoked } from "../../ports/timeouts.ts";
 import { BATCH } from "./connection.ts";
 import { enqueueJob } from "./enqueue.ts";
 import type { HintBatch } from "./hints.ts";
@@ -19,6 +20,7 @@ import {
   TRIM_LOG,
 } from "./statements.ts";
 import { locate, type Place, type PlacedWrite, writeJobs } from "./write-jobs.ts";
+import { cancelTimeouts, insertTimeout, lossOf, removeTimeout } from "./write-timeouts.ts";
 
 const OK: Outcome = { ok: true };
 /** Lines of a job's log that are kept: a handler that logs in a loop must not fill the disk. */
@@ -89,25 +91,35 @@ function commitSet(
 ): Outcome[] {
   const writes: PlacedWrite[] = [];
   const effects: Effect[] = [];
+  const revoked: Revoked[] = [];
   const outcomes = units.map((unit): Outcome => {
     const place = unit.job && places.get(unit.job.id);
-    const because = refusal(session, unit, place);
+    const because = refusal(session, unit, place, now);
     if (because) {
       const at = place ? { state: place.state, fence: place.fence, rev: place.rev } : null;
       return { ok: false, because, at };
     }
     if (unit.job && place) writes.push({ place, write: unit.job });
     if (unit.effects) effects.push(...unit.effects);
-    return OK;
+    // A unit that revokes is a set of its own, so all that is gathered here belongs to it.
+    return unit.effects?.some((effect) => "revoke" in effect) ? { ok: true, revoked } : OK;
   });
   writeJobs(session, writes, hints);
-  for (const effect of effects) applyEffect(session, effect, now, hints);
+  for (const effect of effects) {
+    if ("revoke" in effect) revoked.push(cancelTimeouts(session, effect.revoke, now));
+    else applyEffect(session, effect, now, hints);
+  }
   return outcomes;
 }
 
 type Refusal = Extract<Outcome, { ok: false }>["because"];
 
-function refusal(session: Session, { job, when }: Unit, place: Place | undefined): Refusal | null {
+function refusal(
+  session: Session,
+  { job, when }: Unit,
+  place: Place | undefined,
+  now: Instant,
+): Refusal | null {
   if (job) {
     if (!place) return "gone";
     if (place.fence !== job.fence) return "lost";
@@ -115,18 +127,31 @@ function refusal(session: Session, { job, when }: Unit, place: Place | undefined
     if (job.rev === undefined && isTerminal(place.state)) return "lost";
     if (job.rev !== undefined && place.rev !== job.rev) return "stale";
   }
-  for (const { record, version } of when ?? []) {
-    if ((session.get(LOAD_RECORD, record)?.[2] ?? 0) !== version) return "conflict";
+  for (const guard of when ?? []) {
+    const because = guardRefusal(session, guard, now);
+    if (because) return because;
   }
   return null;
 }
 
-function applyEffect(session: Session, effect: Effect, now: Instant, hints: HintBatch): void {
+function guardRefusal(session: Session, guard: Guard, now: Instant): Refusal | null {
+  if ("timeout" in guard) return lossOf(session, guard.timeout, guard.owner, now) ? "lapsed" : null;
+  return (session.get(LOAD_RECORD, guard.record)?.[2] ?? 0) === guard.version ? null : "conflict";
+}
+
+function applyEffect(
+  session: Session,
+  effect: Exclude<Effect, { revoke: unknown }>,
+  now: Instant,
+  hints: HintBatch,
+): void {
   if ("enqueue" in effect) enqueueJob(session, effect.enqueue, hints);
   else if ("countdown" in effect) session.run(COUNT_DOWN, [now, effect.countdown]);
   else if ("stop" in effect) stop(session, effect, hints);
   else if ("put" in effect) putRecord(session, effect.put, effect.body, effect.wakeAt);
   else if ("delete" in effect) deleteRecord(session, effect.delete);
+  else if ("request" in effect) insertTimeout(session, effect.request, now, hints);
+  else if ("remove" in effect) removeTimeout(session, { id: effect.remove }, now);
   else if ("admit" in effect) {
     for (const [queue] of session.all(ADMIT, [effect.admit, effect.count])) hints.ready(queue as string);
   } else if ("event" in effect) session.run(ADD_EVENT, [now, JSON.stringify(effect.event)]);

@@ -107,8 +107,12 @@ export class Connection {
   }
 
   /** All of the work or nothing of it. It happens at once and may be repeated; to know that it lasts, await `synced`. */
-  write<Result>(work: (session: Session) => Result): Promise<Result> {
-    return this.patiently(() => this.#transaction(work));
+  write<Result>(work: (session: Session) => Result, committed?: () => void): Promise<Result> {
+    return this.patiently(() => {
+      const result = this.#transaction(work);
+      committed?.();
+      return result;
+    });
   }
 
   /** A write that nobody waits for: where the file is busy or fails, it is left to the next one. */

@@ -49,10 +49,8 @@ function isPlain({ fresh, image, payload, needs, workflow, gate, uniqueKey }: Ne
   );
 }
 
-function isUnstarted(image: JobImage): boolean {
-  const { attempt, returns, strikes, startedAt, softAt, hardAt, stallAt } = image;
-  const instants = [startedAt, softAt, hardAt, stallAt];
-  return attempt + returns + strikes === 0 && instants.every((at) => at === null);
+function isUnstarted({ attempt, returns, strikes, startedAt, softAt, hardAt, stallAt }: JobImage): boolean {
+  return attempt + returns + strikes === 0 && (startedAt ?? softAt ?? hardAt ?? stallAt) === null;
 }
 
 /** Jobs that were enqueued one by one have options of their own, which mostly say the same. */
@@ -133,6 +131,7 @@ function optionsText({ options }: NewJob): string | null {
 function insertValues(job: NewJob): unknown[] {
   return [
     job.id,
+    job.fence ?? 0,
     job.queue,
     job.type,
     job.priority,

@@ -1,6 +1,8 @@
 import type { JobId } from "../../core/job/job.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import type { Hint } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
+import { HINTED_WITHIN } from "../../ports/timeouts.ts";
 import type { Connection } from "./connection.ts";
 import type { Session } from "./session.ts";
 import { ADD_HINTS, DATA_VERSION, LAST_HINT, READ_HINTS, TRIM_HINTS } from "./statements.ts";
@@ -9,9 +11,10 @@ import { ADD_HINTS, DATA_VERSION, LAST_HINT, READ_HINTS, TRIM_HINTS } from "./st
 export class HintBatch {
   readonly #ready = new Set<string>();
   readonly #jobs: Hint[] = [];
+  #timeoutsAt: Instant | null = null;
 
   get isEmpty(): boolean {
-    return this.#ready.size + this.#jobs.length === 0;
+    return this.#ready.size + this.#jobs.length === 0 && this.#timeoutsAt === null;
   }
 
   ready(queue: string): void {
@@ -26,8 +29,13 @@ export class HintBatch {
     this.#jobs.push({ lost: id });
   }
 
+  timeout(dueAt: Instant, now: Instant): void {
+    if (dueAt <= now + HINTED_WITHIN) this.#timeoutsAt = earlier(this.#timeoutsAt, dueAt);
+  }
+
   hints(): Hint[] {
-    return [...Array.from(this.#ready, (queue): Hint => ({ ready: queue })), ...this.#jobs];
+    const timeouts: Hint[] = this.#timeoutsAt === null ? [] : [{ timeouts: this.#timeoutsAt }];
+    return [...Array.from(this.#ready, (queue): Hint => ({ ready: queue })), ...timeouts, ...this.#jobs];
   }
 }
 

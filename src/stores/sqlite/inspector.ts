@@ -8,6 +8,7 @@ import type { Session } from "./session.ts";
 import {
   COUNT_DONE,
   COUNT_JOBS,
+  LATEST_EVENTS,
   LIST_DONE,
   LIST_JOBS,
   READ_EVENTS,
@@ -50,6 +51,14 @@ export function createInspector(connection: Connection): Inspector {
       return {
         events: rows.map(([, body]) => JSON.parse(body as string) as Json),
         cursor: rows.length === 0 ? after : String(rows.at(-1)?.[0]),
+      };
+    },
+    async latestEvents(limit) {
+      checkLimit(limit);
+      const rows = await connection.read((session) => session.all(LATEST_EVENTS, [limit]));
+      return {
+        events: rows.map(([, body]) => JSON.parse(body as string) as Json).reverse(),
+        cursor: rows.length === 0 ? null : String(rows[0]?.[0]),
       };
     },
     async logs(id) {

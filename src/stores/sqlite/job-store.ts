@@ -1,5 +1,5 @@
-import { type JobId, type JobRow, nextFence } from "../../core/job/job.ts";
-import { earlier, type Instant } from "../../core/time.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
   type BeatAnswer,
@@ -12,7 +12,7 @@ import {
 } from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
 import { noText, textOfJob } from "../sql/batches.ts";
-import { decodeJob, decodeRecord } from "../sql/row-codec.ts";
+import { CLAIMED_COLUMNS, decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { putRecord } from "./commit.ts";
 import { BATCH, type Connection } from "./connection.ts";
 import { enqueueJobs } from "./enqueue.ts";
@@ -142,25 +142,22 @@ function claimBest(
   request: ClaimRequest,
   limit: number,
 ): { readonly rows: JobRow[]; readonly isCut: boolean } {
-  const { queue, from, now, lease, salt, worker } = request;
+  const { queue, from, now, salt, worker } = request;
   if (session.get(PAUSED, [queue])) return { rows: [], isCut: false };
   const most = Math.min(limit, BATCH.items);
   const rows: JobRow[] = [];
-  const runs = new RowRuns(session);
-  const writes: [values: unknown[], row: number][] = [];
+  const numbers: number[] = [];
   let text = 0;
-  for (const columns of session.iterate(CLAIMABLE, [queue, from, most])) {
-    const row = decodeJob(columns);
-    const fence = nextFence(row.fence, salt);
-    const stallAt = now + Math.min(row.heartbeat ?? lease, lease);
-    const wakeAt = earlier(stallAt, earlier(row.waitAt, row.totalAt));
-    writes.push([[fence, now, worker, stallAt, wakeAt], columns.at(-1) as number]);
-    const claim = { state: "active", wake: "judge", rev: row.rev + 1, claimedAt: now } as const;
-    rows.push(Object.assign(row, claim, { fence, worker, stallAt, wakeAt }));
+  for (const columns of session.iterate(CLAIMABLE, [salt, queue, from, most])) {
+    const row = decodeClaimed(columns, request);
+    rows.push(row);
+    numbers.push(columns[CLAIMED_COLUMNS.length] as number);
     text += row.payload.length;
     if (text >= BATCH.text) break;
   }
-  for (const [values, row] of writes) runs.add(CLAIM_ROWS, values, row);
+  const runs = new RowRuns(session);
+  for (const [index, { fence, stallAt, wakeAt }] of rows.entries())
+    runs.add(CLAIM_ROWS, [fence, now, worker, stallAt, wakeAt], numbers[index] as number);
   runs.flush();
   return { rows, isCut: rows.length === most || text >= BATCH.text };
 }

@@ -152,4 +152,37 @@ create table curfew_record_floor (id integer primary key check (id = 1), version
 insert into curfew_record_floor select 1, coalesce(max(version), 0) from curfew_records;
 `,
   },
+  {
+    version: 3,
+    name: "timeouts",
+    sql: `
+-- Timeouts that nobody has handled yet. A key is unique within its scope, which is written only beside a key.
+create table curfew_timeouts (
+  id text not null primary key,
+  destination text not null,
+  due_at integer not null,
+  payload text,
+  headers text,
+  key text,
+  scope text,
+  saga text,
+  generation integer,
+  wall_clock text,
+  owner text,
+  lease_until integer,
+  tries integer not null default 0,
+  dead_at integer,
+  error text
+) strict;
+-- Only what can be claimed: leased and dead rows, however many, are not in it.
+create index curfew_timeouts_due on curfew_timeouts (due_at, id) where owner is null and dead_at is null;
+create index curfew_timeouts_destination on curfew_timeouts (destination, due_at, id)
+ where owner is null and dead_at is null;
+create index curfew_timeouts_lease on curfew_timeouts (lease_until) where owner is not null;
+create unique index curfew_timeouts_key on curfew_timeouts (scope, key) where key is not null;
+create index curfew_timeouts_saga on curfew_timeouts (saga, id) where saga is not null;
+create index curfew_timeouts_dead on curfew_timeouts (id) where dead_at is not null;
+create index curfew_timeouts_wall_clock on curfew_timeouts (id) where wall_clock is not null;
+`,
+  },
 ];

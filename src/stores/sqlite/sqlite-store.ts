@@ -9,6 +9,7 @@ import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { openFile } from "./open-file.ts";
 import { createRecordStore } from "./record-store.ts";
+import { createTimeoutStore } from "./timeout-store.ts";
 import { Transactions } from "./transactions.ts";
 
 export interface SqliteStoreOptions {
@@ -31,12 +32,17 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
     capabilities: { name: "sqlite", atomic: "store", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(connection, transactions),
     records: createRecordStore(connection),
+    timeouts: createTimeoutStore(connection, transactions),
     inspect: createInspector(connection),
     clock: () => clock.now(),
-    async commit(units, { now, tx }) {
+    async commit(units, { now, tx, relaxed = false }) {
       checkUnits(units);
-      return transactions.run(units, textOfUnit, tx, (session, batch, hints) =>
-        commitUnits(session, batch, now, hints),
+      return transactions.run(
+        units,
+        textOfUnit,
+        tx,
+        (session, batch, hints) => commitUnits(session, batch, now, hints),
+        relaxed,
       );
     },
     async listen(onHint) {

@@ -1,4 +1,4 @@
-import { END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 
 /*
  * Every statement the store runs. Parameters are positional, in the order their headers name them. `indexed by` fixes
@@ -109,9 +109,18 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 /** One row if a queue is paused. Takes the queue. */
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
-/** A queue's best available jobs, best first. Takes queue, lowest rank, limit. Gives whole rows, each with its rowid. */
+/** A job as its claim leaves it: the fence grows by one step of its counter and takes the salt as its low 21 bits. */
+const CLAIMED = CLAIMED_COLUMNS.map((name) => {
+  if (name === "fence") return "(((fence >> 21) + 1) << 21) | ?";
+  return name === "rev" ? "rev + 1" : name;
+}).join(", ");
+
+/**
+ * A queue's best available jobs, best first, as their claim leaves them. Takes salt, queue, lowest rank, limit. Gives
+ * CLAIMED_COLUMNS and the rowid.
+ */
 export const CLAIMABLE = `
-select ${LIVE}, rowid from curfew_jobs indexed by curfew_jobs_ready
+select ${CLAIMED}, rowid from curfew_jobs indexed by curfew_jobs_ready
  where queue = ? and state = ${AVAILABLE} and rank >= ? order by rank, id limit ?`;
 
 /** Claims rows of CLAIMABLE in the same transaction. Takes fence, claimed_at, worker, stall_at, wake_at, rows. */
@@ -132,9 +141,9 @@ select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, value ->> 0, value ->> 1 from json_ea
 
 /** Adds a job. Takes the columns as they are named. Inserts nothing if a live job has its id or its unique key. */
 export const INSERT = `
-insert into curfew_jobs (id, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
+insert into curfew_jobs (id, fence, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
                          ${IMAGE_COLUMNS.join(", ")})
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
 on conflict do nothing`;
 
 /** One row if a finished job has this id. */
@@ -302,6 +311,9 @@ export const PRUNE_EVENTS = `
 delete from curfew_events
  where seq in (select seq from (select seq, at from curfew_events order by seq limit ?) where at < ?)`;
 
+/** The newest events, newest first. Takes limit. Gives seq and body. */
+export const LATEST_EVENTS = "select seq, body from curfew_events order by seq desc limit ?";
+
 /** Events in the order of their commits. Takes the number they come after, and limit. Gives seq and body. */
 export const READ_EVENTS = "select seq, body from curfew_events where seq > ? order by seq limit ?";
 
@@ -324,12 +336,6 @@ export const DATA_VERSION = "pragma data_version";
 
 /** How long the log is and how much of it is in the file already, in pages. Gives 0, all, done. */
 export const LOG_SIZE = "pragma wal_checkpoint(noop)";
-
-/** Brings as much of the log into the file as nobody reads or writes, and waits for nobody. Gives what LOG_SIZE does. */
-export const CHECKPOINT = "pragma wal_checkpoint(passive)";
-
-/** Brings all of it, keeping writers off, so that the next one begins the log anew. */
-export const RESTART_LOG = "pragma wal_checkpoint(restart)";
 
 /** Takes the id a stretch begins after and its length less one. Gives the last id of the stretch, if it is that long. */
 export const STRETCH_END = "select id from curfew_jobs where id > ? order by id limit 1 offset ?";

@@ -20,12 +20,13 @@ export class Transactions {
     this.#channel = channel;
   }
 
-  /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns. */
+  /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns unless relaxed. */
   async run<Item, Answer>(
     items: readonly Item[],
     textOf: (item: Item) => number,
     tx: unknown,
     work: (session: Session, items: readonly Item[], hints: HintBatch) => Answer[],
+    relaxed = false,
   ): Promise<Answer[]> {
     this.#connection.assertOpen();
     if (tx !== undefined) {
@@ -37,21 +38,29 @@ export class Transactions {
       });
     }
     if (items.length === 0) return [];
+    let synced: Promise<void> | undefined;
     const answers = await this.#connection.inBatches(items, textOf, (batch) =>
-      this.commit((session, hints) => work(session, batch, hints)),
+      this.commit(
+        (session, hints) => work(session, batch, hints),
+        () => {
+          // A lone transaction, as most are: the disk begins at once, and not after a turn of the event loop.
+          synced = batch === items && !relaxed ? this.#connection.synced() : undefined;
+          synced?.catch(ignore);
+        },
+      ),
     );
-    await this.#connection.synced();
+    if (!relaxed) await (synced ?? this.#connection.synced());
     return answers;
   }
 
   /** One transaction of the store's own. What it tells is told at once: to see a job early does no harm. */
-  async commit<Result>(work: Work<Result>): Promise<Result> {
+  async commit<Result>(work: Work<Result>, committed: () => void = ignore): Promise<Result> {
     const { result, told } = await this.#connection.write((session) => {
       const hints = new HintBatch();
       const given = work(session, hints);
       this.#channel.write(session, hints);
       return { result: given, told: hints };
-    });
+    }, committed);
     this.#channel.tell(told);
     return result;
   }
@@ -113,6 +122,8 @@ export class Transactions {
     throw refusedHandle(`a handle on ${file || "no file"}`, `open it on ${this.#connection.path}`);
   }
 }
+
+function ignore(): void {}
 
 function refusedHandle(value: string, fix: string): CurfewError {
   return refuse("invalid_option", "options.tx", value, fix);

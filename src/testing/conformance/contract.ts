@@ -241,7 +241,27 @@ const limits: ConformanceCase[] = [
   },
 ];
 
+const relaxing: ConformanceCase[] = [
+  {
+    name: "a relaxed commit is guarded like any other, and seen at once by whoever looks",
+    async run(bed) {
+      await bed.add();
+      const [row] = await bed.claim();
+      const { id, fence } = found(row);
+      const write = (progress: string, under: number) =>
+        bed.store.commit([{ job: { id, fence: under, documents: { progress } } }], {
+          now: bed.now,
+          relaxed: true,
+        });
+      assert.deepEqual(await write("1", fence), [{ ok: true }]);
+      assert.equal((await bed.load(id))?.progress, "1");
+      const [lost] = await write("2", fence - 1);
+      assert.deepEqual([lost?.ok, (await bed.load(id))?.progress], [false, "1"]);
+    },
+  },
+];
+
 export const contract: ConformanceSection = {
   name: "contract and order",
-  cases: [...enqueueing, ...claiming, ...limits],
+  cases: [...enqueueing, ...claiming, ...limits, ...relaxing],
 };

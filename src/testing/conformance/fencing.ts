@@ -143,6 +143,22 @@ const fences: ConformanceCase[] = [
     },
   },
   {
+    name: "a job enqueued again under the id of one that was dropped keeps the fence it came with, and old writes are lost",
+    async run(bed) {
+      const first = bed.job({ id: bed.job().id, fence: 17 });
+      const again = { ...first, fence: 4_711 };
+      await bed.addMany([first]);
+      const before = found(await bed.load(first.id));
+      const late = bed.unit(before, { type: "cancel" }, { outsider: true });
+      const { id, fence, rev } = before;
+      await bed.commit({ job: { id, fence, rev, drop: true } });
+      await bed.addMany([again]);
+      const [outcome] = await bed.commit(late);
+      assert.equal(outcome?.ok === false && outcome.because, "lost");
+      assert.equal(found(await bed.load(id)).fence, 4_711);
+    },
+  },
+  {
     name: "a write to an unknown job is gone, with nowhere to stand",
     async run(bed) {
       const unit = { job: { id: bed.nextId(), fence: 0 }, effects: [{ event: "never" }] };

@@ -4,12 +4,12 @@ import type { Capabilities, Hint, Store } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, type TestBed } from "./test-bed.ts";
 
-function skip({ hints }: Capabilities): string | undefined {
+export function skipWithoutHints({ hints }: Capabilities): string | undefined {
   return hints === "poll" ? "the store gives no hints across handles, only polling finds work" : undefined;
 }
 
 /** Runs something on one handle and waits until another one was told of it; hints may come doubled and among others. */
-async function heard(bed: TestBed, expected: Hint, run: () => Promise<unknown>): Promise<void> {
+export async function heard(bed: TestBed, expected: Hint, run: () => Promise<unknown>): Promise<void> {
   const listener = (await bed.handles(2))[1] as Store;
   const text = JSON.stringify(expected);
   let tell!: () => void;
@@ -30,12 +30,12 @@ async function heard(bed: TestBed, expected: Hint, run: () => Promise<unknown>):
 const cases: ConformanceCase[] = [
   {
     name: "an enqueue tells that its queue is ready",
-    skip,
+    skip: skipWithoutHints,
     run: (bed) => heard(bed, { ready: "default" }, () => bed.add()),
   },
   {
     name: "a sweep that promoted tells that its queue is ready",
-    skip,
+    skip: skipWithoutHints,
     async run(bed) {
       await bed.add({ dueAt: bed.now + 1_000, queue: "later" });
       await heard(bed, { ready: "later" }, () => bed.sweep(bed.now + 1_000));
@@ -43,7 +43,7 @@ const cases: ConformanceCase[] = [
   },
   {
     name: "a release and an admission tell that their queue is ready",
-    skip,
+    skip: skipWithoutHints,
     async run(bed) {
       await bed.add();
       const held = await bed.claimOne();
@@ -54,7 +54,7 @@ const cases: ConformanceCase[] = [
   },
   {
     name: "the end of a job is told, kept or dropped",
-    skip,
+    skip: skipWithoutHints,
     async run(bed) {
       const kept = await bed.add();
       await heard(bed, { settled: kept.id }, () => bed.write(kept, { type: "cancel" }, { outsider: true }));
@@ -66,7 +66,7 @@ const cases: ConformanceCase[] = [
   },
   {
     name: "an outsider who voids an attempt tells that it is lost",
-    skip,
+    skip: skipWithoutHints,
     async run(bed) {
       await bed.add();
       const held = await bed.claimOne();
@@ -75,7 +75,7 @@ const cases: ConformanceCase[] = [
   },
   {
     name: "an outsider who changes an attempt and wants its holder to hear of it is heard",
-    skip,
+    skip: skipWithoutHints,
     async run(bed) {
       await bed.add();
       const { id, fence, rev } = await bed.start(await bed.claimOne());
@@ -85,7 +85,7 @@ const cases: ConformanceCase[] = [
   },
   {
     name: "who stopped listening is told nothing more, and others are",
-    skip,
+    skip: skipWithoutHints,
     async run(bed) {
       const told: Hint[] = [];
       const listening = await bed.store.listen((hint) => told.push(hint));

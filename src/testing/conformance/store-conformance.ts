@@ -12,6 +12,8 @@ import { oddData } from "./odd-data.ts";
 import { recording } from "./recording.ts";
 import { sweeping } from "./sweeping.ts";
 import type { OpenedStore } from "./test-bed.ts";
+import { TIMEOUT_SECTIONS } from "./timeout-kit.ts";
+import { timeoutUnits } from "./timeout-units.ts";
 import { workflows } from "./workflows.ts";
 
 /** Everything a store must do, in sections that can be run one by one. */
@@ -29,6 +31,8 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   growth,
   inspecting,
   hinting,
+  ...TIMEOUT_SECTIONS,
+  timeoutUnits,
 ];
 
 export interface ConformanceOptions {

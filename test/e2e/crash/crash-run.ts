@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { seededRandom } from "../../../src/core/random.ts";
-import { type Engine, type JobRow, openEngine } from "../../../src/index.ts";
+import { type Engine, type JobRow, openEngine, silentLogger } from "../../../src/index.ts";
 import { ATTEMPTS, type CrashPayload, type CrashResult, crashJob } from "./jobs.ts";
 
 export interface CrashOptions {
@@ -41,7 +41,7 @@ export async function crashRun(options: CrashOptions): Promise<CrashReport> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-crash-"));
   const entriesFile = join(folder, "entries");
   await writeFile(entriesFile, "");
-  const engine = await openEngine({ store: options.store });
+  const engine = await openEngine({ store: options.store, logger: silentLogger });
   const run = new CrashRun(options, engine, entriesFile);
   try {
     return await run.run();

@@ -2,11 +2,11 @@
 
 import { randomBytes } from "node:crypto";
 import { appendFileSync } from "node:fs";
-import { openEngine, processor } from "../../../src/index.ts";
+import { openEngine, processor, silentLogger } from "../../../src/index.ts";
 import { type CrashPayload, crashJob } from "./jobs.ts";
 
 const [store = "", entries = ""] = process.argv.slice(2);
-const engine = await openEngine({ store });
+const engine = await openEngine({ store, logger: silentLogger });
 
 async function run(payload: CrashPayload, attempt: number, signal: AbortSignal): Promise<void> {
   const wait = (delay: number) => new Promise<void>((resolve) => setTimeout(resolve, delay));

@@ -1,8 +1,8 @@
 /** A process that opens an engine and works, and either goes on until SIGTERM or closes at once. */
-import { defineJob, openEngine, processor } from "../../../src/index.ts";
+import { defineJob, openEngine, processor, silentLogger } from "../../../src/index.ts";
 
 const [store = "", what] = process.argv.slice(2);
-const engine = await openEngine({ store });
+const engine = await openEngine({ store, logger: silentLogger });
 const job = defineJob({ type: "life" });
 engine.work({ processors: [processor(job, () => {})] });
 await (await engine.enqueue(job)).result();

@@ -1,0 +1,2 @@
+/** What `import … from "curfew/timeouts"` means in this folder. */
+export * from "../src/timeouts.ts";

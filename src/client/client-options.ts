@@ -1,0 +1,119 @@
+import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { DOCUMENT_LIMIT } from "../core/schema.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
+import { consoleLogger } from "../engine/console-logger.ts";
+import { realSystem } from "../engine/system.ts";
+import type { Logger } from "../ports/log.ts";
+import type { System } from "../ports/system.ts";
+import type { Fetch } from "./transport.ts";
+
+export interface ClientOptions {
+  /** Where the server is: `"https://jobs.example.com"`, or wherever it is mounted. */
+  readonly url: string;
+  /** One of the server's keys; it is shown in no log and no error. */
+  readonly key?: string;
+  /** Another `fetch` than Node's own. */
+  readonly fetch?: Fetch;
+  readonly logger?: Logger;
+  /** How long one request may take. Default 10 s. */
+  readonly timeout?: Duration;
+  /** How often a request is sent at most, while the server does not answer or asks for patience. Default 5. */
+  readonly tries?: number;
+  /** The most bytes of a reply. Default 64 MB. */
+  readonly replyLimit?: number;
+  /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
+  readonly documentLimit?: number;
+  /** Clock, timers and randomness; tests hand in virtual ones. */
+  readonly system?: System;
+}
+
+export interface CheckedOptions {
+  readonly url: string;
+  readonly key: string | undefined;
+  readonly fetch: Fetch;
+  readonly logger: Logger;
+  readonly system: System;
+  readonly timeout: number;
+  readonly tries: number;
+  readonly replyLimit: number;
+  readonly documentLimit: number;
+}
+
+const KEYS = [
+  "url",
+  "key",
+  "fetch",
+  "logger",
+  "timeout",
+  "tries",
+  "replyLimit",
+  "documentLimit",
+  "system",
+] as const;
+const TIMEOUT = 10_000;
+const TRIES = 5;
+const REPLY_LIMIT = 64_000_000;
+const MOST_TRIES = 100;
+const BASE = "/ojs/v1";
+
+export function checkOptions(options: ClientOptions): CheckedOptions {
+  refuseUnknownKeys(options, "client", KEYS);
+  const { key, logger = consoleLogger(), system = realSystem } = options;
+  if (options.fetch !== undefined && typeof options.fetch !== "function")
+    throw refuse("invalid_option", "client.fetch", options.fetch, "pass a function like fetch");
+  const url = checkUrl(options.url);
+  if (key !== undefined) checkKey(key);
+  if (key !== undefined && url.protocol === "http:" && !isLoopback(url.hostname))
+    logger.warn({ host: url.host }, "the key travels unencrypted: use https beyond this machine");
+  return {
+    url: url.origin + url.pathname.replace(/\/+$/, "") + BASE,
+    key,
+    fetch: options.fetch ?? ((address, init) => fetch(address, init)),
+    logger,
+    system,
+    timeout: options.timeout === undefined ? TIMEOUT : parseDuration(options.timeout, "client.timeout"),
+    tries: wholeNumber("tries", options.tries ?? TRIES, MOST_TRIES),
+    replyLimit: wholeNumber("replyLimit", options.replyLimit ?? REPLY_LIMIT, 2 ** 30),
+    documentLimit: wholeNumber("documentLimit", options.documentLimit ?? DOCUMENT_LIMIT, 2 ** 30),
+  };
+}
+
+function checkUrl(text: string): URL {
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || (url.protocol !== "http:" && url.protocol !== "https:"))
+    throw refuse(
+      "invalid_option",
+      "client.url",
+      text,
+      'write the address of a server, such as "http://localhost:8080"',
+    );
+  // Nothing of it is shown: it holds a secret.
+  if (url.username !== "" || url.password !== "")
+    throw new CurfewError(
+      "invalid_option",
+      "client.url: it must hold no user or password; pass the key as `key`",
+      {
+        field: "client.url",
+      },
+    );
+  if (url.search !== "" || url.hash !== "")
+    throw refuse("invalid_option", "client.url", text, "leave out what follows the path");
+  return url;
+}
+
+/** A key with a line break in it would be quoted by the error of whoever builds the header. */
+function checkKey(key: string): void {
+  if (typeof key === "string" && /^[\x21-\x7e]{1,4096}$/.test(key)) return;
+  throw new CurfewError("invalid_option", "client.key: it is no key; it has visible ASCII characters only", {
+    field: "client.key",
+  });
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
+}
+
+function wholeNumber(name: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
+  throw refuse("invalid_limit", `client.${name}`, value, `use a whole number from 1 to ${most}`);
+}

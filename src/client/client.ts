@@ -1,0 +1,270 @@
+import { CurfewError, refuse } from "../core/errors.ts";
+import { createIdSource, UUID } from "../core/ids.ts";
+import type { JobDefinition } from "../core/job/definition.ts";
+import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
+import type { JobId, JobRow } from "../core/job/job.ts";
+import { refuseOldNode } from "../core/node-version.ts";
+import type { Duration } from "../core/time.ts";
+import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "../engine/bus.ts";
+import { EngineClock } from "../engine/clock.ts";
+import { type CounterSnapshot, Counters } from "../engine/counters.ts";
+import { type ExtendOptions, parseExtension } from "../engine/operations.ts";
+import type { WorkOptions } from "../engine/work-options.ts";
+import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-options.ts";
+import { checkId, enqueueFields, enqueueText } from "./enqueue-wire.ts";
+import { type JobSnapshot, object, readSnapshot } from "./job-wire.ts";
+import type { RemoteParts } from "./remote-attempt.ts";
+import { type HandleHost, RemoteJobHandle } from "./remote-job-handle.ts";
+import { RemoteWorker } from "./remote-worker.ts";
+import { type Reply, type Request, refusalOf, refused, Transport } from "./transport.ts";
+
+type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
+
+/** A batch holds so many jobs and bytes at most, well within what a server takes at once. */
+const BATCH_JOBS = 500;
+const BATCH_BYTES = 2_000_000;
+
+/** Opens a client of a server. Nothing is asked of the server before something is wanted of it. */
+export function openClient(options: ClientOptions): Client {
+  refuseOldNode(process.versions.node);
+  return new Client(checkOptions(options));
+}
+
+/** What a process without a store opens: it enqueues at a server, waits for results there, and works for it. */
+export class Client implements AsyncDisposable {
+  readonly #transport: Transport;
+  readonly #parts: RemoteParts;
+  readonly #clock: EngineClock;
+  readonly #nextId: () => JobId;
+  readonly #workers = new Set<RemoteWorker>();
+  readonly #onClose = new Set<() => void>();
+  readonly #host: HandleHost;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: CheckedOptions) {
+    const { system, logger, documentLimit } = options;
+    this.#transport = new Transport(options);
+    this.#clock = EngineClock.unread(system);
+    // Ids are only names: the machine's clock is good enough to order them.
+    this.#nextId = createIdSource(() => system.wall(), system.fill);
+    this.#parts = {
+      system,
+      logger,
+      documentLimit,
+      clock: this.#clock,
+      bus: new EventBus(logger),
+      counters: new Counters(),
+      enqueueFrom: (parent, definition, payload, more) => this.#enqueue(definition, payload, more, parent),
+    };
+    this.#host = {
+      system,
+      load: (id, wait) => this.#load(id, wait),
+      cancel: (id) => this.cancel(id),
+      extend: (id, limits) => this.extend(id, limits),
+      onClose: (callback) => {
+        this.#onClose.add(callback);
+        return () => void this.#onClose.delete(callback);
+      },
+    };
+  }
+
+  /** Adds one job; resolves when it is durable. A known id gives the old job, marked `duplicate`. */
+  enqueue<Input, Result>(
+    definition: JobDefinition<Input, unknown, Result>,
+    ...[payload, options]: undefined extends Input
+      ? [payload?: NoInfer<Input>, options?: EnqueueOptions]
+      : [payload: NoInfer<Input>, options?: EnqueueOptions]
+  ): Promise<RemoteJobHandle<Result>> {
+    return this.#enqueue(definition, payload as Input, options, undefined) as Promise<
+      RemoteJobHandle<Result>
+    >;
+  }
+
+  async #enqueue<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: Input,
+    options: EnqueueOptions | undefined,
+    parent: JobRow | undefined,
+  ): Promise<RemoteJobHandle<unknown>> {
+    // A handler that is let finish while its worker drains may still enqueue what belongs to its work.
+    if (!parent) this.#assertOpen();
+    const fields = enqueueFields(definition, options, parent?.id);
+    const id = options?.id === undefined ? this.#nextId() : checkId(options.id);
+    const text = await preparePayload(definition, payload, this.#parts.documentLimit);
+    const body = enqueueText(fields, id, text);
+    const reply = await this.#transport.ask({ method: "POST", path: "/jobs", what: "enqueue", body });
+    const isKnown = this.#isKnown(reply, "enqueue");
+    // An id of our own can only be known because an earlier try arrived whose answer did not.
+    return new RemoteJobHandle(this.#host, id, isKnown && options?.id !== undefined);
+  }
+
+  /** Adds many jobs of one definition; all payloads are checked before any is sent. */
+  async enqueueMany<Input, Result>(
+    definition: JobDefinition<Input, unknown, Result>,
+    payloads: readonly NoInfer<Input>[],
+    options?: Omit<EnqueueOptions, "id">,
+  ): Promise<RemoteJobHandle<Result>[]> {
+    this.#assertOpen();
+    if (options && "id" in options)
+      throw refuse(
+        "unknown_option",
+        "options.id",
+        options.id,
+        "many jobs cannot share one id: use enqueue()",
+      );
+    if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
+    const fields = enqueueFields(definition, options, undefined);
+    const texts: string[] = [];
+    for (const payload of payloads) {
+      const text = preparePayload(definition, payload, this.#parts.documentLimit);
+      texts.push(typeof text === "string" ? text : await text);
+    }
+    const jobs = texts.map((text) => ({ id: this.#nextId(), text }));
+    for (const batch of batchesOf(jobs.map(({ id, text }) => enqueueText(fields, id, text)))) {
+      const body = `{"jobs":[${batch.join(",")}]}`;
+      const reply = await this.#transport.ask({
+        method: "POST",
+        path: "/jobs/batch",
+        what: "enqueueMany",
+        body,
+      });
+      // A batch is stored as a whole, so a known id means that all of it is there from an earlier try.
+      this.#isKnown(reply, "enqueueMany");
+    }
+    return jobs.map(({ id }) => new RemoteJobHandle<Result>(this.#host, id));
+  }
+
+  /** Whether the reply says that an id is known; throws for every other refusal. */
+  #isKnown(reply: Reply, what: string): boolean {
+    if (reply.status === 200 || reply.status === 201) return false;
+    if (reply.status === 409 && refusalOf(reply).code === "duplicate") return true;
+    throw refused(what, reply);
+  }
+
+  /** A handle on a job that was enqueued elsewhere or earlier. */
+  job<Definition extends JobDefinition<unknown, unknown, unknown>>(
+    id: JobId,
+    _definition?: Definition,
+  ): RemoteJobHandle<ResultOf<Definition>> {
+    return new RemoteJobHandle(this.#host, id);
+  }
+
+  /** The job as it stands, or null. */
+  load(id: JobId): Promise<JobSnapshot | null> {
+    return this.#load(id);
+  }
+
+  async #load(id: JobId, wait?: number): Promise<JobSnapshot | null> {
+    const query = wait === undefined ? "" : `?wait_ms=${wait}`;
+    const request = { method: "GET", path: `/jobs/${pathId(id)}${query}`, what: "load" } as const;
+    const reply = await this.#ask(request);
+    if (reply.status === 404) return null;
+    return this.#snapshot(request, reply);
+  }
+
+  /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
+  async cancel(id: JobId): Promise<JobSnapshot> {
+    const request = { method: "DELETE", path: `/jobs/${pathId(id)}`, what: "cancel" } as const;
+    const reply = await this.#ask(request);
+    if (reply.status === 409 && reply.isRepeated) {
+      // An earlier try without an answer may have been the one that did it.
+      const job = await this.load(id);
+      if (job?.state === "cancelled") return job;
+    }
+    return this.#snapshot(request, reply);
+  }
+
+  /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
+  async extend(id: JobId, options: ExtendOptions): Promise<JobSnapshot> {
+    const { attempt, total, heartbeat } = parseExtension(options);
+    const body = JSON.stringify({
+      ...(attempt !== undefined && { timeout_ms: attempt ?? "none" }),
+      ...(total !== undefined && { total_timeout_ms: total ?? "none" }),
+      ...(heartbeat !== undefined && { heartbeat_timeout_ms: heartbeat ?? "none" }),
+    });
+    const request = { method: "PATCH", path: `/jobs/${pathId(id)}`, what: "extend", body } as const;
+    return this.#snapshot(request, await this.#ask(request));
+  }
+
+  #ask(request: Request): Promise<Reply> {
+    this.#assertOpen();
+    return this.#transport.ask(request);
+  }
+
+  #snapshot({ what }: Request, reply: Reply): JobSnapshot {
+    if (reply.status >= 300) throw refused(what, reply);
+    return readSnapshot(object(reply.body, "reply").job);
+  }
+
+  /** Starts a worker in this process: it takes jobs from the server and needs no database. */
+  work(options: WorkOptions): RemoteWorker {
+    this.#assertOpen();
+    const shared = {
+      id: this.#nextId(),
+      parts: this.#parts,
+      clock: this.#clock,
+      transport: this.#transport,
+    };
+    const worker = new RemoteWorker(shared, options, (closed) => this.#workers.delete(closed));
+    this.#workers.add(worker);
+    return worker.start();
+  }
+
+  /** Calls back for what the workers of this process have to tell; what becomes of jobs is the server's to tell. */
+  on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
+    return this.#parts.bus.on(name, listener);
+  }
+
+  /** All events of this process, until the signal aborts or the loop is left. */
+  events(signal?: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
+    return this.#parts.bus.stream(signal);
+  }
+
+  /** Counts of this process: started attempts, lost and stuck ones, and how late deadlines fired. */
+  counters(): CounterSnapshot {
+    return this.#parts.counters.snapshot();
+  }
+
+  #assertOpen(): void {
+    if (this.#closing) throw new CurfewError("closed", "the client is closed: open another one");
+  }
+
+  /** Closes the workers (SEMANTICS 5.2), then everything else. Calling it twice is harmless. */
+  close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    this.#closing ??= this.#close(options);
+    return this.#closing;
+  }
+
+  async #close(options: { readonly drain?: Duration }): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.close(options)));
+    this.#transport.close();
+    for (const callback of [...this.#onClose]) callback();
+    this.#parts.bus.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** An id as part of a path: what is none must not become another path. */
+function pathId(id: JobId): string {
+  if (typeof id !== "string" || !UUID.test(id))
+    throw refuse("invalid_option", "id", id, "pass the id of a job, a lower-case UUID");
+  return id;
+}
+
+function* batchesOf(texts: readonly string[]): Iterable<string[]> {
+  let batch: string[] = [];
+  let size = 0;
+  for (const text of texts) {
+    if (batch.length > 0 && (batch.length >= BATCH_JOBS || size + text.length > BATCH_BYTES)) {
+      yield batch;
+      batch = [];
+      size = 0;
+    }
+    batch.push(text);
+    size += text.length;
+  }
+  if (batch.length > 0) yield batch;
+}

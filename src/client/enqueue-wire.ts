@@ -1,0 +1,150 @@
+import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { UUID_V7 } from "../core/ids.ts";
+import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "../core/job/definition.ts";
+import type { EnqueueOptions } from "../core/job/envelope.ts";
+import type { Backoff, JobId, Rung } from "../core/job/job.ts";
+import { parseRung } from "../core/job/policy.ts";
+import { type Json, toJsonText } from "../core/schema.ts";
+import { parseDuration, parseInstant } from "../core/time.ts";
+
+type Fields = Record<string, Json>;
+
+const KEYS = [
+  "id",
+  "queue",
+  "priority",
+  "delay",
+  "at",
+  "expiresAt",
+  "meta",
+  "detach",
+  "timeouts",
+  "retry",
+  "retention",
+  "tx",
+] as const;
+
+/**
+ * Everything of an enqueue but its id and payload, in the words of the wire. Whatever can be checked without the
+ * server is checked here; whether a job could ever run depends on the server's clock, so the server says that.
+ */
+export function enqueueFields<Input>(
+  definition: JobDefinition<Input, unknown, unknown>,
+  options: EnqueueOptions | undefined,
+  parent: JobId | undefined,
+): Fields {
+  assertDefinition(definition, "definition");
+  const said = options ?? {};
+  refuseUnknownKeys(said, "options", KEYS);
+  if (said.tx !== undefined)
+    throw refuse(
+      "not_over_http",
+      "options.tx",
+      typeof said.tx,
+      "a transaction of yours cannot span a server: use openEngine on the same database, or leave it out",
+    );
+  if (said.detach !== undefined && typeof said.detach !== "boolean")
+    throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
+  const { queue = definition.queue, priority = definition.priority } = said;
+  return {
+    type: definition.type,
+    queue: checkQueue(queue, "options.queue"),
+    ...(checkPriority(priority, "options.priority") !== 0 && { priority }),
+    ...startFields(said),
+    ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
+    ...rungFields(merged(definition.rung, parseRung(said, "options"))),
+    ...(parent !== undefined && !said.detach && { parent_id: parent }),
+  };
+}
+
+export function checkId(id: string): JobId {
+  if (typeof id !== "string" || !UUID_V7.test(id))
+    throw refuse("invalid_option", "options.id", id, "use a lower-case UUIDv7 over HTTP, or leave it out");
+  return id;
+}
+
+/** A delay counts from when the server takes the job in; only an instant names a time of its own. */
+function startFields(said: EnqueueOptions): Fields {
+  if (said.delay !== undefined && said.at !== undefined)
+    throw refuse("invalid_option", "options.at", said.at, "write either delay or at, not both");
+  const delay =
+    said.delay === undefined ? 0 : parseDuration(said.delay, "options.delay", { zero: true }) / 1_000;
+  return {
+    ...(delay > 0 && { scheduled_at: `+PT${delay}S` }),
+    ...(said.at !== undefined && { scheduled_at: instantText(parseInstant(said.at, "options.at")) }),
+    ...(said.expiresAt !== undefined && {
+      expires_at: instantText(parseInstant(said.expiresAt, "options.expiresAt")),
+    }),
+  };
+}
+
+export function instantText(at: number): string {
+  return new Date(at).toISOString();
+}
+
+function metaFields(meta: EnqueueOptions["meta"]): Json {
+  if (typeof meta !== "object" || meta === null || Array.isArray(meta))
+    throw refuse("invalid_option", "options.meta", meta, "write an object");
+  return JSON.parse(toJsonText(meta, "options.meta"));
+}
+
+/** The server has no definition, so what it says travels with the job: per field, the enqueue goes first. */
+function merged(definition: Rung, enqueue: Rung): Rung {
+  const timeouts = { ...definition.timeouts, ...enqueue.timeouts };
+  const { total, attempt } = timeouts;
+  // Written in two places they do not contradict each other: the attempt is cut to the total (SEMANTICS 1.2).
+  if (typeof total === "number" && typeof attempt === "number" && total < attempt) timeouts.attempt = total;
+  return {
+    timeouts,
+    retry: { ...definition.retry, ...enqueue.retry },
+    retention: { ...definition.retention, ...enqueue.retention },
+  };
+}
+
+/** What a rung says, in the words of the wire. */
+export function rungFields(rung: Rung): Fields {
+  const { timeouts, retention } = rung;
+  const limit = (name: string, value: number | null | undefined, none: string): Fields =>
+    value === undefined ? {} : { [name]: value ?? none };
+  const retry = retryFields(rung.retry);
+  return {
+    ...limit("timeout_ms", timeouts?.attempt, "none"),
+    ...limit("total_timeout_ms", timeouts?.total, "none"),
+    ...limit("enqueue_ttl_ms", timeouts?.wait, "none"),
+    ...limit("grace_period_ms", timeouts?.grace, "unbounded"),
+    ...limit("heartbeat_timeout_ms", timeouts?.heartbeat, "none"),
+    ...(timeouts?.mode !== undefined && { timeout_mode: timeouts.mode }),
+    ...(rung.retry?.retryFit !== undefined && { retry_fit: rung.retry.retryFit }),
+    ...(Object.keys(retry).length > 0 && { retry }),
+    ...(retention && Object.keys(retention).length > 0 && { retention_ms: retention as Fields }),
+  };
+}
+
+function retryFields(retry: Rung["retry"]): Fields {
+  if (!retry) return {};
+  const { attempts, backoff, except, onExhausted, onStall } = retry;
+  return {
+    ...(attempts !== undefined && { max_attempts: attempts }),
+    ...(backoff && backoffFields(backoff)),
+    ...(except && { non_retryable_errors: [...except] }),
+    ...(onExhausted && { on_exhaustion: onExhausted === "dead-letter" ? "dead_letter" : "discard" }),
+    ...(onStall && { on_stall: onStall }),
+  };
+}
+
+function backoffFields(backoff: Backoff): Fields {
+  const { kind, max, jitter } = backoff;
+  const common = { backoff_strategy: kind, max_interval_ms: max, jitter };
+  if (kind === "delays") return { ...common, delays_ms: [...backoff.delays] };
+  return {
+    ...common,
+    initial_interval_ms: backoff.first,
+    ...(kind === "exponential" && { backoff_coefficient: backoff.factor }),
+    ...(kind === "polynomial" && { backoff_coefficient: backoff.power }),
+  };
+}
+
+/** The body of an enqueue: the payload is JSON text already and is put in as it is. */
+export function enqueueText(fields: Fields, id: JobId, payload: string): string {
+  return `${JSON.stringify({ ...fields, id }).slice(0, -1)},"args":[${payload}]}`;
+}

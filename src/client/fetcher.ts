@@ -1,0 +1,95 @@
+import { createIdSource } from "../core/ids.ts";
+import type { JobRow } from "../core/job/job.ts";
+import type { EngineClock } from "../engine/clock.ts";
+import type { Processor } from "../engine/processor.ts";
+import { rungFields } from "./enqueue-wire.ts";
+import type { Fetched } from "./fetch-lane.ts";
+import { list, object, readFetched } from "./job-wire.ts";
+import type { RemoteParts } from "./remote-attempt.ts";
+import { type Reply, ReplyTooLarge, refused, type Transport } from "./transport.ts";
+
+interface FetchHost {
+  readonly id: string;
+  readonly parts: RemoteParts;
+  readonly clock: EngineClock;
+  readonly transport: Transport;
+}
+
+/** How long the server may hold a fetch back until there is something to do: short, since a closing worker waits for it. */
+const WAIT = 2_000;
+const TIMEOUT = 10_000;
+const MOST_AT_ONCE = 200;
+
+/** Asks the server for jobs. */
+export class Fetcher {
+  readonly #host: FetchHost;
+  readonly #definitions: Record<string, unknown>;
+  readonly #nextId: () => string;
+  /** The name of a fetch whose reply did not come, by queue: asked again under it, the server gives the same jobs. */
+  readonly #unanswered = new Map<string, string>();
+  #most = MOST_AT_ONCE;
+
+  constructor(host: FetchHost, processors: readonly Processor[]) {
+    this.#host = host;
+    const { system, clock } = host.parts;
+    this.#nextId = createIdSource(() => clock.now(), system.fill);
+    this.#definitions = Object.fromEntries(
+      processors.map(({ definition }) => [definition.type, definitionFields(definition.rung)]),
+    );
+  }
+
+  async fetch(queue: string, wanted: number): Promise<Fetched> {
+    const { id, transport } = this.#host;
+    const fetchId = this.#unanswered.get(queue) ?? this.#nextId();
+    const count = Math.min(wanted, this.#most);
+    this.#unanswered.set(queue, fetchId);
+    const body = JSON.stringify({
+      queues: [queue],
+      count,
+      worker_id: id,
+      soft_timeout: true,
+      wait_ms: WAIT,
+      fetch_id: fetchId,
+      definitions: this.#definitions,
+    });
+    const request = {
+      method: "POST",
+      path: "/workers/fetch",
+      what: "fetch",
+      body,
+      timeout: TIMEOUT,
+    } as const;
+    const slept = this.#host.clock.slept();
+    const reply = await transport.once(request).catch((error) => {
+      if (error instanceof ReplyTooLarge) this.#most = Math.max(1, Math.floor(count / 2));
+      throw error;
+    });
+    // Behind a proxy a failure may hide a reply that was given.
+    if (reply.status < 500) this.#unanswered.delete(queue);
+    if (reply.status === 204) return { rows: [], hasWaited: false };
+    if (reply.status >= 300) throw refused("fetch", reply);
+    return { rows: this.#read(reply, slept), hasWaited: reply.receivedAt - reply.sentAt >= WAIT / 2 };
+  }
+
+  #read(reply: Reply, slept: number): JobRow[] {
+    const { clock, parts } = this.#host;
+    const rows: JobRow[] = [];
+    for (const job of list(object(reply.body, "reply").jobs, "reply.jobs")) {
+      try {
+        const { row, serverTime } = readFetched(job);
+        clock.learn(serverTime, { ...reply, slept });
+        rows.push(row);
+      } catch (error) {
+        // The others must not suffer; the server takes this one back when it hears nothing of it.
+        parts.logger.error({ error }, "a fetched job could not be read");
+      }
+    }
+    return rows;
+  }
+}
+
+/** What the worker's definition says about jobs whose producer had none; `wait` and `total` were fixed at enqueue (SEMANTICS 2). */
+function definitionFields(rung: Processor["definition"]["rung"]): Record<string, unknown> {
+  const { wait: _wait, total: _total, ...timeouts } = rung.timeouts ?? {};
+  return rungFields({ ...rung, timeouts });
+}

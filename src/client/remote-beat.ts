@@ -1,0 +1,223 @@
+import type { JobRow } from "../core/job/job.ts";
+import type { EngineClock } from "../engine/clock.ts";
+import { Loop } from "../engine/loop.ts";
+import type { Timer } from "../ports/system.ts";
+import { type Deadlines, list, object, readDeadlines, readServerTime } from "./job-wire.ts";
+import type { RemoteAttempt, RemoteParts } from "./remote-attempt.ts";
+import { refused, type Transport } from "./transport.ts";
+
+/** What the server says about one job that a beat named. */
+export interface Heard {
+  readonly directive: "continue" | "cancel" | "soft_timeout" | "lost";
+  readonly deadlines: Deadlines | undefined;
+}
+
+/** A job that the beat names, and whether it counts as a sign of life for it. */
+interface Named {
+  readonly row: Pick<JobRow, "id" | "fence">;
+  readonly isBeat: boolean;
+  readonly hear?: (heard: Heard) => void;
+  /** The server did not hear this beat. */
+  readonly unsent?: () => void;
+}
+
+interface BeatHost {
+  readonly id: string;
+  readonly parts: RemoteParts;
+  readonly transport: Transport;
+  readonly clock: EngineClock;
+  /** What the worker says of itself. */
+  about(): Record<string, unknown>;
+  attempts(): Iterable<RemoteAttempt>;
+  /** Jobs that have no attempt (any more), but must not be taken for abandoned: held ones, and unreported verdicts. */
+  others(): Iterable<JobRow>;
+  /** The clock may know the time better than before. */
+  heardTime(): void;
+  hear(attempt: RemoteAttempt, heard: Heard): void;
+  giveBack(rows: readonly JobRow[]): void;
+  /** What is wanted of the worker as a whole. */
+  direct(state: unknown): void;
+  failed(error: unknown, during: string): void;
+}
+
+/** While something runs: often enough that a cancel is heard within a second (SEMANTICS 5.1). */
+const BUSY_EVERY = 900;
+const IDLE_EVERY = 5_000;
+const LONGEST_PACE = 5_000;
+const SHORTEST = 20;
+const MOST_NAMED = 1_000;
+/** A beat that takes longer is given up, since the next one says the same; where little silence is allowed, sooner. */
+const PATIENCE = 3_000;
+const SHORTEST_PATIENCE = 500;
+
+/**
+ * The worker's sign of life. About once a second it names all running jobs, and the answer says which were cancelled,
+ * lost or extended. It counts as a beat for a job only when one is due: every min(heartbeat/4, 5 s) where nobody named
+ * a heartbeat, and otherwise only when the handler itself gave one (SEMANTICS 3.6).
+ */
+export class RemoteBeat {
+  readonly loop: Loop;
+  readonly #host: BeatHost;
+  #hurried: Timer | undefined;
+  #beganAt = 0;
+
+  constructor(host: BeatHost) {
+    this.#host = host;
+    const { system, logger } = host.parts;
+    this.loop = new Loop({
+      name: "beat",
+      keepAlive: true,
+      system,
+      logger,
+      round: () => this.#round(),
+      onError: (error) => host.failed(error, "beat"),
+    });
+  }
+
+  async #round(): Promise<number> {
+    this.#beganAt = this.#host.clock.elapsed();
+    const named = this.#named();
+    for (let from = 0; from === 0 || from < named.length; from += MOST_NAMED)
+      await this.#send(named.slice(from, from + MOST_NAMED));
+    return this.#pace();
+  }
+
+  #named(): Named[] {
+    const now = this.#host.clock.elapsed();
+    const named: Named[] = [];
+    for (const attempt of this.#host.attempts()) {
+      if (attempt.isOver || attempt.isLost) continue;
+      const isBeat = this.#isDue(attempt, now);
+      if (isBeat) {
+        attempt.beatenAt = now;
+        attempt.hasUnsentBeat = false;
+      }
+      named.push({
+        row: attempt.row,
+        isBeat,
+        hear: (heard) => this.#host.hear(attempt, heard),
+        unsent: () => {
+          attempt.beatenAt = Number.NEGATIVE_INFINITY;
+          attempt.hasUnsentBeat ||= isBeat && attempt.policy.beats === "handler";
+        },
+      });
+    }
+    for (const row of this.#host.others()) named.push({ row, isBeat: row.policy?.beats === "worker" });
+    return named;
+  }
+
+  #isDue(attempt: RemoteAttempt, now: number): boolean {
+    const { heartbeat } = attempt.row;
+    if (heartbeat === null) return false;
+    if (attempt.policy.beats === "handler") return attempt.hasUnsentBeat;
+    return now - attempt.beatenAt >= Math.min(heartbeat / 4, LONGEST_PACE) - SHORTEST;
+  }
+
+  async #send(named: readonly Named[]): Promise<void> {
+    const { id, transport, clock, direct } = this.#host;
+    const jobs = (isBeat: boolean) =>
+      named.filter((job) => job.isBeat === isBeat).map(({ row }) => ({ id: row.id, fence: row.fence }));
+    const body = JSON.stringify({
+      worker_id: id,
+      ...this.#host.about(),
+      active_jobs: jobs(true),
+      watched_jobs: jobs(false),
+    });
+    const request = {
+      method: "POST",
+      path: "/workers/heartbeat",
+      what: "beat",
+      body,
+      timeout: this.#patience(),
+    } as const;
+    const slept = clock.slept();
+    const reply = await transport.once(request).catch((error) => {
+      for (const job of named) job.unsent?.();
+      throw error;
+    });
+    if (reply.status >= 300) {
+      for (const job of named) job.unsent?.();
+      throw refused("beat", reply);
+    }
+    const said = object(reply.body, "reply");
+    clock.learn(readServerTime(said.server_time), { ...reply, slept });
+    this.#host.heardTime();
+    this.#tell(named, list(said.jobs ?? [], "reply.jobs"));
+    direct.call(this.#host, said.state);
+  }
+
+  #patience(): number {
+    let patience = PATIENCE;
+    for (const { row } of this.#host.attempts())
+      patience = Math.min(
+        patience,
+        Math.max(SHORTEST_PATIENCE, (row.heartbeat ?? Number.POSITIVE_INFINITY) / 2),
+      );
+    return patience;
+  }
+
+  /** An answer belongs to the attempt that asked, never to a later one of the same job. */
+  #tell(named: readonly Named[], answers: readonly unknown[]): void {
+    const byKey = new Map<string, Named>();
+    for (const job of named) byKey.set(job.row.id, job).set(`${job.row.id} ${job.row.fence}`, job);
+    for (const answer of answers) {
+      const { id, fence, directive, deadlines } = object(answer, "reply.jobs[]");
+      const job = byKey.get(fence === undefined ? String(id) : `${id} ${fence}`);
+      job?.hear?.({
+        directive: directive as Heard["directive"],
+        deadlines: deadlines === undefined ? undefined : readDeadlines(deadlines),
+      });
+    }
+  }
+
+  /** Asks which of these jobs are still ours; only they may be entered. */
+  async confirm(rows: readonly JobRow[]): Promise<Set<JobRow>> {
+    const valid = new Set<JobRow>();
+    const named = rows.map((row) => ({
+      row,
+      isBeat: false,
+      hear: ({ directive }: Heard) => {
+        if (directive === "continue") valid.add(row);
+        // Its time was up before it had a slot: the attempt was none.
+        else if (directive === "soft_timeout") this.#host.giveBack([row]);
+      },
+    }));
+    await this.#send(named);
+    return valid;
+  }
+
+  /** A worker that was idle rests longer than a running job may wait for the word that it was cancelled. */
+  keepUp(now: number): void {
+    if (now - this.#beganAt < BUSY_EVERY) return;
+    this.#beganAt = now;
+    this.loop.wake();
+  }
+
+  /** A handler's own beat must reach the server well before the last one it knows of runs out. */
+  hurry(heartbeat: number | null): void {
+    const every = (heartbeat ?? BUSY_EVERY * 4) / 4;
+    if (this.#hurried || every >= BUSY_EVERY) return;
+    this.#hurried = this.#host.parts.system.after(Math.max(SHORTEST, every), () => {
+      this.#hurried = undefined;
+      this.loop.wake();
+    });
+  }
+
+  #pace(): number {
+    let pace = IDLE_EVERY;
+    for (const { row, policy } of this.#host.attempts()) {
+      // A handler that beats for itself hurries the beat whenever it does.
+      const every = policy.beats === "worker" ? (row.heartbeat ?? IDLE_EVERY) / 4 : BUSY_EVERY;
+      pace = Math.min(pace, BUSY_EVERY, Math.max(SHORTEST, every));
+    }
+    for (const _row of this.#host.others()) return Math.min(pace, BUSY_EVERY);
+    return pace;
+  }
+
+  /** The last word of a worker that closes. */
+  async close(): Promise<void> {
+    this.#hurried?.cancel();
+    await this.loop.stop();
+    await this.#send([]).catch((error) => this.#host.failed(error, "close"));
+  }
+}

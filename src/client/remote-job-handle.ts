@@ -1,0 +1,156 @@
+import { CurfewError } from "../core/errors.ts";
+import type { JobId } from "../core/job/job.ts";
+import { isTerminal } from "../core/job/lifecycle.ts";
+import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
+import { JobFailedError } from "../engine/handle.ts";
+import type { ExtendOptions } from "../engine/operations.ts";
+import type { System, Timer } from "../ports/system.ts";
+import type { JobSnapshot } from "./job-wire.ts";
+
+/** What a handle needs of its client. */
+export interface HandleHost {
+  readonly system: System;
+  /** `wait`: how long the server may wait for the job to end before it answers. */
+  load(id: JobId, wait?: number): Promise<JobSnapshot | null>;
+  cancel(id: JobId): Promise<JobSnapshot>;
+  extend(id: JobId, options: ExtendOptions): Promise<JobSnapshot>;
+  /** Calls back when the client closes; answers how to take that back. */
+  onClose(callback: () => void): () => void;
+}
+
+const WAIT = 2_000;
+const FIRST_POLL = 50;
+const LONGEST_POLL = 1_000;
+
+/** A job that was enqueued, or found by its id. */
+export class RemoteJobHandle<Result = unknown> {
+  readonly id: JobId;
+  /** The id was known already: this is the old job, and nothing was added. */
+  readonly duplicate: boolean;
+  readonly #host: HandleHost;
+
+  constructor(host: HandleHost, id: JobId, duplicate = false) {
+    this.#host = host;
+    this.id = id;
+    this.duplicate = duplicate;
+  }
+
+  /** The job as it stands, or null. */
+  load(): Promise<JobSnapshot | null> {
+    return this.#host.load(this.id);
+  }
+
+  /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
+  cancel(): Promise<JobSnapshot> {
+    return this.#host.cancel(this.id);
+  }
+
+  /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
+  extend(options: ExtendOptions): Promise<JobSnapshot> {
+    return this.#host.extend(this.id, options);
+  }
+
+  /**
+   * What the processor returned. It rejects with a JobFailedError if the job ended without a result, with
+   * `result_gone` if nothing was kept of it, and with `result_timeout` when `within` is over; the job itself goes on.
+   */
+  result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
+    const within = options.within === undefined ? undefined : parseDuration(options.within, "within");
+    return new Promise((resolve, reject) => {
+      const wait = new ResultWait(
+        this.#host,
+        this.id,
+        (job) => {
+          if (job === null)
+            reject(
+              new CurfewError(
+                "result_gone",
+                `job ${this.id} is not there (any more): nothing was kept of it`,
+              ),
+            );
+          else if (job.state === "completed") resolve(job.result as Result);
+          else reject(new JobFailedError(job));
+        },
+        reject,
+      );
+      wait.start(within, options.signal);
+    });
+  }
+}
+
+/** Waits for one job to end, by asking a server that answers when it has; one that answers at once is asked again after a rest. */
+class ResultWait {
+  readonly #host: HandleHost;
+  readonly #id: JobId;
+  readonly #onEnd: (job: JobSnapshot | null) => void;
+  readonly #onFailed: (error: unknown) => void;
+  readonly #undo: (() => void)[] = [];
+  #poll: Timer | undefined;
+  #pace = FIRST_POLL;
+  #isOver = false;
+
+  constructor(
+    host: HandleHost,
+    id: JobId,
+    onEnd: (job: JobSnapshot | null) => void,
+    onFailed: (error: unknown) => void,
+  ) {
+    this.#host = host;
+    this.#id = id;
+    this.#onEnd = onEnd;
+    this.#onFailed = onFailed;
+  }
+
+  start(within: number | undefined, signal: AbortSignal | undefined): void {
+    if (within !== undefined) {
+      const message = `job ${this.#id} did not end within ${formatDuration(within)}; it goes on`;
+      const giveUp = () => this.#fail(new CurfewError("result_timeout", message));
+      const limit = this.#host.system.after(within, giveUp, { keepAlive: true });
+      this.#undo.push(() => limit.cancel());
+    }
+    if (signal) {
+      const onAbort = () => this.#fail(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#undo.push(() => signal.removeEventListener("abort", onAbort));
+      if (signal.aborted) onAbort();
+    }
+    const closed = `the client was closed before job ${this.#id} ended; it goes on`;
+    this.#undo.push(this.#host.onClose(() => this.#fail(new CurfewError("closed", closed))));
+    void this.#look();
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isOver) return;
+    const { system } = this.#host;
+    const askedAt = system.monotonic();
+    try {
+      const job = await this.#host.load(this.#id, WAIT);
+      if (job === null || isTerminal(job.state)) {
+        this.#end();
+        this.#onEnd(job);
+        return;
+      }
+    } catch (error) {
+      // A server that is away comes back; one that refuses will do so again.
+      const isAway = error instanceof CurfewError && error.code === "server_failed";
+      if (!isAway) this.#fail(error);
+    }
+    if (this.#isOver) return;
+    const hasWaited = system.monotonic() - askedAt >= WAIT / 2;
+    this.#pace = hasWaited ? FIRST_POLL : Math.min(this.#pace * 2, LONGEST_POLL);
+    const delay = this.#pace * (0.75 + 0.5 * system.random());
+    this.#poll = system.after(delay, () => void this.#look(), { keepAlive: true });
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#end();
+    this.#onFailed(error);
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#poll?.cancel();
+    for (const undo of this.#undo.splice(0)) undo();
+  }
+}

@@ -1,0 +1,310 @@
+import { CurfewError, show } from "../core/errors.ts";
+import type { Logger } from "../ports/log.ts";
+import type { System } from "../ports/system.ts";
+
+/** The part of `fetch` that is used, so that a proxy, a test or another HTTP library fits in. */
+export type Fetch = (
+  url: string,
+  init: {
+    readonly method: string;
+    readonly headers: Record<string, string>;
+    readonly body?: string;
+    readonly signal: AbortSignal;
+    readonly redirect: "manual";
+  },
+) => Promise<Response>;
+
+export interface Request {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  /** JSON text. */
+  readonly body?: string;
+  /** What it is for, in messages. */
+  readonly what: string;
+  /** How long this one may take, where it is not the usual. */
+  readonly timeout?: number;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+  /** The monotonic instants between which the server answered. */
+  readonly sentAt: number;
+  readonly receivedAt: number;
+  /** What the server asks for before the next try, in milliseconds. */
+  readonly retryAfter: number | undefined;
+  /** Whether an earlier try got no answer, so that this reply may tell of its effect. */
+  readonly isRepeated: boolean;
+}
+
+interface TransportOptions {
+  readonly url: string;
+  readonly key: string | undefined;
+  readonly fetch: Fetch;
+  readonly system: System;
+  readonly logger: Logger;
+  /** How long one request may take. */
+  readonly timeout: number;
+  readonly tries: number;
+  /** The most bytes of a reply. */
+  readonly replyLimit: number;
+}
+
+const FIRST_BACKOFF = 100;
+const LONGEST_BACKOFF = 5_000;
+const LONGEST_RETRY_AFTER = 30_000;
+const MOST_FAULTS = 10;
+/** Statuses of a server or proxy that cannot answer now; the same request may succeed later. */
+const LATER: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
+
+/** Codes that mean that the request was not even sent, so that it can have had no effect. */
+const UNSENT: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** No answer came, or none that can be read. Unless it was not even sent, its effect is not known. */
+class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+  readonly isUnsent: boolean;
+
+  constructor(message: string, options: { readonly cause?: unknown; readonly isUnsent?: boolean } = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.isUnsent = options.isUnsent ?? false;
+  }
+}
+
+/** The reply was longer than it may be, so it was not read to its end; asking again would not help. */
+export class ReplyTooLarge extends Error {
+  override readonly name = "ReplyTooLarge";
+}
+
+/**
+ * Requests to one server. Every one has a time limit and a size limit, and is repeated a bounded number of times. The
+ * key is put into a header here and shown nowhere else.
+ */
+export class Transport {
+  readonly #options: TransportOptions;
+  readonly #headers: Record<string, string>;
+  readonly #closed = new AbortController();
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#headers = {
+      accept: "application/openjobspec+json",
+      ...(options.key !== undefined && { authorization: `Bearer ${options.key}` }),
+    };
+  }
+
+  get isClosed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  /** Ends the requests under way; those that come later fail at once. */
+  close(): void {
+    this.#closed.abort();
+  }
+
+  /** Repeats a request until it has an answer that is not "later", or the tries are used up. */
+  async ask(request: Request): Promise<Reply> {
+    let isRepeated = false;
+    for (let tries = 1; ; tries++) {
+      let reply: Reply | undefined;
+      let failure: unknown;
+      try {
+        reply = await this.once(request, isRepeated);
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+        failure = error;
+        isRepeated ||= !error.isUnsent;
+      }
+      if (reply && !LATER.has(reply.status)) return reply;
+      if (tries >= this.#options.tries || this.isClosed) throw this.#failed(request, reply, failure);
+      // A server that failed in the middle may have done its work all the same.
+      isRepeated ||= reply !== undefined && reply.status !== 429;
+      await this.rest(tries, reply?.retryAfter, true);
+    }
+  }
+
+  /**
+   * Repeats a request until it has an answer, however long the server is away: what a worker reports must not get lost
+   * while its server is restarted. Null once nobody wants the answer any more, or the client is closed.
+   */
+  async insist(request: Request, isWanted: () => boolean): Promise<Reply | null> {
+    let isRepeated = false;
+    let faults = 0;
+    for (let tries = 1; ; tries++) {
+      let reply: Reply | undefined;
+      try {
+        reply = await this.once(request, isRepeated);
+        // A request that the server fails at again and again would block the others for ever.
+        if (reply.status === 500 && ++faults >= MOST_FAULTS) return reply;
+        // A key that is being replaced is refused for a while; dropping the report would lose the work behind it.
+        if (!LATER.has(reply.status) && reply.status !== 401 && reply.status !== 403) return reply;
+        isRepeated ||= reply.status >= 500;
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+        isRepeated ||= !error.isUnsent;
+      }
+      if (this.isClosed || !isWanted()) return null;
+      if (tries === 1)
+        this.#options.logger.debug({ what: request.what }, "the server does not answer; trying again");
+      // The open worker behind it keeps the process alive, and a closed one must not.
+      await this.rest(tries, reply?.retryAfter, false);
+      if (this.isClosed || !isWanted()) return null;
+    }
+  }
+
+  /** Waits before the next try: growing, with jitter, and never less than the server asked for. */
+  rest(tries: number, retryAfter: number | undefined, keepAlive: boolean): Promise<void> {
+    const { system } = this.#options;
+    const backoff = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries - 1, 10), LONGEST_BACKOFF);
+    const delay = Math.max(backoff * (0.5 + system.random()), retryAfter ?? 0);
+    return new Promise((resolve) => {
+      const { signal } = this.#closed;
+      const end = () => {
+        timer.cancel();
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const timer = system.after(delay, end, { keepAlive });
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end);
+    });
+  }
+
+  /** One try. */
+  async once(request: Request, isRepeated = false): Promise<Reply> {
+    const { system, timeout, fetch, url } = this.#options;
+    const limit = request.timeout ?? timeout;
+    const controller = new AbortController();
+    const abort = () => controller.abort();
+    const timer = system.after(limit, abort);
+    this.#closed.signal.addEventListener("abort", abort);
+    if (this.isClosed) abort();
+    const sentAt = system.monotonic();
+    // A fetch of somebody's own may not heed its signal, and the limit holds all the same.
+    const cut = new Promise<never>((_, reject) => {
+      const end = () =>
+        reject(new NoAnswer(this.isClosed ? "the client is closed" : `no answer within ${limit} ms`));
+      if (controller.signal.aborted) end();
+      else controller.signal.addEventListener("abort", end);
+    });
+    cut.catch(() => {});
+    try {
+      const asked = fetch(url + request.path, {
+        method: request.method,
+        headers:
+          request.body === undefined
+            ? this.#headers
+            : { ...this.#headers, "content-type": "application/openjobspec+json" },
+        ...(request.body !== undefined && { body: request.body }),
+        signal: controller.signal,
+        redirect: "manual",
+      });
+      const response = await Promise.race([asked, cut]);
+      const text = await Promise.race([this.#read(response), cut]);
+      const receivedAt = system.monotonic();
+      return { ...this.#parse(response, text), sentAt, receivedAt, isRepeated };
+    } catch (error) {
+      if (error instanceof NoAnswer || error instanceof ReplyTooLarge) throw error;
+      const code = codeOf(error);
+      throw new NoAnswer(describe(error, code), { cause: error, isUnsent: UNSENT.has(code) });
+    } finally {
+      timer.cancel();
+      this.#closed.signal.removeEventListener("abort", abort);
+      controller.abort();
+    }
+  }
+
+  /** The text of a reply, never more than the limit: what comes is counted as it comes. */
+  async #read(response: Response): Promise<string> {
+    const { replyLimit } = this.#options;
+    const tooLarge = () => new ReplyTooLarge(`a reply of more than ${replyLimit} bytes was not read`);
+    if (Number(response.headers.get("content-length") ?? 0) > replyLimit) throw tooLarge();
+    if (!response.body) return "";
+    const decoder = new TextDecoder();
+    let text = "";
+    let size = 0;
+    for await (const chunk of response.body) {
+      size += chunk.length;
+      if (size > replyLimit) throw tooLarge();
+      text += decoder.decode(chunk, { stream: true });
+    }
+    return text + decoder.decode();
+  }
+
+  #parse(response: Response, text: string): Pick<Reply, "status" | "body" | "retryAfter"> {
+    const { status } = response;
+    const after = Number(response.headers.get("retry-after") ?? Number.NaN) * 1_000;
+    const retryAfter = after >= 0 ? Math.min(after, LONGEST_RETRY_AFTER) : undefined;
+    if (text === "") return { status, body: undefined, retryAfter };
+    try {
+      return { status, body: JSON.parse(text), retryAfter };
+    } catch {
+      // A proxy in between answers in its own words; its status still says whether to come again.
+      if (status >= 300) return { status, body: undefined, retryAfter };
+      throw new NoAnswer(`the reply is not JSON: ${show(text.slice(0, 80))}`);
+    }
+  }
+
+  #failed(request: Request, reply: Reply | undefined, failure: unknown): CurfewError {
+    if (this.isClosed) return new CurfewError("closed", `${request.what}: the client is closed`);
+    const { tries } = this.#options;
+    const because = failure instanceof Error ? failure.message : reply ? saidBy(reply) : "no answer";
+    return new CurfewError("server_failed", `${request.what}: ${because} (tried ${tries} times)`, {
+      ...(failure !== undefined && { cause: failure }),
+    });
+  }
+}
+
+/** The code of an error of the network; a refused connection hides it in its cause. */
+function codeOf(error: unknown): string | undefined {
+  let at = error;
+  for (let depth = 0; depth < 4 && at instanceof Error; depth++) {
+    if ("code" in at && typeof at.code === "string" && at.code !== "") return at.code;
+    at = at.cause;
+  }
+  return undefined;
+}
+
+function describe(error: unknown, code: string | undefined): string {
+  const because = code ?? (error instanceof Error ? error.message.slice(0, 200) : show(error));
+  return `the server cannot be reached (${because})`;
+}
+
+interface Refusal {
+  readonly code?: unknown;
+  readonly message?: unknown;
+  readonly details?: unknown;
+}
+
+/** The error object of a reply, as far as it has one. */
+export function refusalOf(reply: Reply): Refusal {
+  const { body } = reply;
+  if (typeof body !== "object" || body === null || !("error" in body)) return {};
+  const { error } = body;
+  return typeof error === "object" && error !== null ? error : {};
+}
+
+export function saidBy(reply: Reply): string {
+  const { message } = refusalOf(reply);
+  return `the server answered ${reply.status}${typeof message === "string" ? `: ${message.slice(0, 1_000)}` : ""}`;
+}
+
+/** What a refused request is to the caller. */
+export function refused(what: string, reply: Reply): CurfewError {
+  if (reply.status === 404) return new CurfewError("not_found", `${what}: ${saidBy(reply)}`);
+  if (reply.status === 409) return new CurfewError("invalid_state", `${what}: ${saidBy(reply)}`);
+  const fix =
+    reply.status === 401
+      ? "; pass openClient a key that the server knows"
+      : reply.status === 403
+        ? "; use a key whose role allows it"
+        : "";
+  return new CurfewError("server_refused", `${what}: ${saidBy(reply)}${fix}`);
+}

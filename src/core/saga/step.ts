@@ -1,0 +1,238 @@
+import { CurfewError, refuse } from "../errors.ts";
+import type { EnqueueContext } from "../job/envelope.ts";
+import { type Json, type Schema, toJsonText, validate } from "../schema.ts";
+import type { Instant } from "../time.ts";
+import { type DraftInput, type SagaEffect, StepDraft } from "./draft.ts";
+import { checkMessageName, checkTimeoutName, correlationFields, identityText } from "./message.ts";
+import { HANDLED_LIMIT, type ReplyAddress, type SagaRecord } from "./record.ts";
+import type { ErasedHandler, SagaContext, SagaOutlet, SagaPlan } from "./saga.ts";
+
+/** What reaches a saga. */
+export interface SagaEvent {
+  readonly kind: "message" | "timeout";
+  readonly id: string;
+  readonly name: string;
+  readonly payload: Json;
+  /** Who sent it; null for a timeout, and for a message whose sender wants no answer. */
+  readonly sender: ReplyAddress | null;
+}
+
+export interface StepInput {
+  readonly plan: SagaPlan;
+  /** The correlation value as text. */
+  readonly id: string;
+  /** What is stored of the saga, completed or not; null where nothing is. */
+  readonly record: SagaRecord | null;
+  readonly event: SagaEvent;
+  readonly now: Instant;
+  readonly nextId: () => string;
+  readonly signal: AbortSignal;
+  /** The less specific rungs and limits for jobs that the handler enqueues. */
+  readonly enqueue: Omit<EnqueueContext, "now" | "nextId">;
+}
+
+/**
+ * `stepped`: the record and the effects to commit together. `not-found`: no saga for this message, and what the hook
+ * asked for. `ignored`: nothing happens; the event is over.
+ */
+export type StepOutcome =
+  | {
+      readonly kind: "stepped";
+      readonly isStart: boolean;
+      readonly record: SagaRecord;
+      readonly effects: readonly SagaEffect[];
+    }
+  | { readonly kind: "not-found"; readonly effects: readonly SagaEffect[] }
+  | { readonly kind: "ignored"; readonly because: IgnoredBecause };
+
+/** `not-pending`: revoked, replaced or handled before. `handled`: a message that came twice. `started`: so is the saga. */
+export type IgnoredBecause = "no-saga" | "not-pending" | "handled" | "started";
+
+/**
+ * One message or timeout at one saga: runs the handler and gives what to commit. Nothing is stored here, and a handler
+ * that throws, returns nothing or changes the saga's identity makes this reject (SEMANTICS 7.1, 7.4, 7.6).
+ */
+export async function runStep(input: StepInput): Promise<StepOutcome> {
+  const { plan, record, event } = input;
+  const live = record && record.completedAt === null ? record : null;
+  if (event.kind === "timeout")
+    return live ? fireTimeout(input, live) : { kind: "ignored", because: "no-saga" };
+  const schema = checkMessageName(plan, event.name);
+  if (record?.handled.includes(event.id)) return { kind: "ignored", because: "handled" };
+  if (live) {
+    const handler = plan.on[event.name];
+    // A second starting message at a saga that has begun is no start; without a handler for it there is nothing to do.
+    if (!handler) return { kind: "ignored", because: "started" };
+    return handle(input, live, handler, await parse(schema, event));
+  }
+  if (plan.startedBy.includes(event.name)) return start(input, await parse(schema, event));
+  return reportNotFound(input, await parse(schema, event));
+}
+
+/** How long the handler of an event may run, in milliseconds; null for no limit (SEMANTICS 7.9). */
+export function attemptLimitOf(plan: SagaPlan, event: SagaEvent, record: SagaRecord | null): number | null {
+  const { standard, start, on, onTimeout } = plan.attempt;
+  const isStart = event.kind === "message" && (record === null || record.completedAt !== null);
+  const named =
+    event.kind === "timeout"
+      ? onTimeout[event.name]
+      : isStart && plan.startedBy.includes(event.name)
+        ? start
+        : on[event.name];
+  return named === undefined ? standard : named;
+}
+
+async function fireTimeout(input: StepInput, live: SagaRecord): Promise<StepOutcome> {
+  const { plan, event } = input;
+  if (!live.pending.some(({ id }) => id === event.id)) return { kind: "ignored", because: "not-pending" };
+  const schema = checkTimeoutName(plan, event.name);
+  const pending = live.pending.filter(({ id }) => id !== event.id);
+  const handler = plan.onTimeout[event.name] as ErasedHandler;
+  return handle(input, { ...live, pending }, handler, await parse(schema, event));
+}
+
+function parse(schema: Schema, { kind, name, payload }: SagaEvent): unknown {
+  return validate(schema, payload, `${kind}.${name}`, "invalid_payload");
+}
+
+async function start(input: StepInput, message: unknown): Promise<StepOutcome> {
+  const { plan, id, record, event, now, nextId } = input;
+  const draft = new StepDraft(draftInput(input, [], event.sender));
+  const { returned, effects } = await run(draft, () =>
+    plan.start(message as never, draft.context() as never),
+  );
+  const { state, parsed } = await checkState(input, returned, "start");
+  const named = correlationFields(plan, event.name, message, id);
+  const fixed = named.filter((field) => fieldOf(state, field) === id);
+  checkIdentity(plan, id, state, parsed, fixed, "start");
+  const begun: SagaRecord = {
+    state,
+    schema: plan.version,
+    generation: nextId(),
+    startedAt: now,
+    changedAt: now,
+    completedAt: draft.isCompleted ? now : null,
+    pending: [...draft.pending],
+    handled: remember(record?.handled ?? [], event),
+    fixed,
+    starter: event.sender,
+  };
+  return { kind: "stepped", isStart: true, record: begun, effects };
+}
+
+async function handle(
+  input: StepInput,
+  live: SagaRecord,
+  handler: ErasedHandler,
+  payload: unknown,
+): Promise<StepOutcome> {
+  const { plan, id, event, now } = input;
+  const where = `${event.kind === "timeout" ? "onTimeout" : "on"}.${event.name}`;
+  const current = await readState(plan, live, id);
+  const draft = new StepDraft(draftInput(input, live.pending, live.starter));
+  const context: SagaContext = draft.context();
+  const { returned, effects } = await run(draft, () =>
+    handler(current as never, payload as never, context as never),
+  );
+  const { state, parsed } = await checkState(input, returned, where);
+  checkIdentity(plan, id, state, parsed, live.fixed, where);
+  const next: SagaRecord = {
+    ...live,
+    state,
+    schema: plan.version,
+    changedAt: now,
+    completedAt: draft.isCompleted ? now : null,
+    pending: [...draft.pending],
+    handled: event.kind === "message" ? remember(live.handled, event) : live.handled,
+  };
+  return { kind: "stepped", isStart: false, record: next, effects };
+}
+
+async function reportNotFound(input: StepInput, payload: unknown): Promise<StepOutcome> {
+  const { plan, event } = input;
+  const { notFound } = plan;
+  if (!notFound) return { kind: "not-found", effects: [] };
+  const draft = new StepDraft(draftInput(input, [], null));
+  const outlet: SagaOutlet = draft.outlet();
+  const { effects } = await run(draft, () =>
+    notFound({ name: event.name, payload } as never, outlet as never),
+  );
+  return { kind: "not-found", effects };
+}
+
+async function run(
+  draft: StepDraft,
+  handler: () => unknown,
+): Promise<{ returned: unknown; effects: SagaEffect[] }> {
+  try {
+    const returned = await handler();
+    return { returned, effects: await draft.end() };
+  } catch (error) {
+    draft.drop();
+    throw error;
+  }
+}
+
+function draftInput(
+  input: StepInput,
+  pending: DraftInput["pending"],
+  starter: ReplyAddress | null,
+): DraftInput {
+  const { event, record: _record, ...rest } = input;
+  return { ...rest, eventId: event.id, sender: event.sender, pending, starter };
+}
+
+/** The stored state as the handler sees it: brought to this version of the definition, then parsed. */
+async function readState(plan: SagaPlan, record: SagaRecord, id: string): Promise<unknown> {
+  if (record.schema > plan.version) {
+    throw new CurfewError(
+      "newer_state",
+      `saga ${plan.type} ${show(id)}: its state has version ${record.schema} and this process knows ${plan.version}; deploy the newer definition`,
+    );
+  }
+  const copy: Json = structuredClone(record.state) as Json;
+  const stored = record.schema < plan.version ? await plan.migrate?.(copy, record.schema) : copy;
+  return validate(plan.state, stored, "state", "invalid_saga_state");
+}
+
+/** What the handler returned, as it is kept and as its schema reads it. */
+async function checkState({ plan, enqueue }: StepInput, returned: unknown, where: string) {
+  if (returned === undefined) {
+    throw refuse("no_next_state", where, returned, "return the next state, or saga.complete(state)");
+  }
+  const parsed = await validate(plan.state, returned, "state", "invalid_saga_state");
+  return { state: JSON.parse(toJsonText(returned, "state", enqueue.documentLimit)) as Json, parsed };
+}
+
+/** SEMANTICS 7.6: a saga that changed its identity could no longer be found by its messages. */
+function checkIdentity(
+  plan: SagaPlan,
+  id: string,
+  state: Json,
+  parsed: unknown,
+  fixed: readonly string[],
+  where: string,
+): void {
+  const fix = `keep ${show(id)}: the id of a saga never changes`;
+  if (plan.identify) {
+    const found = identityText(plan.identify(parsed as never), "identify");
+    if (found !== id) throw refuse("identity_changed", `${where}: identify(state)`, found, fix);
+  }
+  for (const field of fixed) {
+    const found = fieldOf(state, field);
+    if (found !== id) throw refuse("identity_changed", `${where}: state.${field}`, found, fix);
+  }
+}
+
+function fieldOf(state: Json, field: string): string | undefined {
+  if (typeof state !== "object" || state === null || !Object.hasOwn(state, field)) return undefined;
+  return String((state as Record<string, Json>)[field]);
+}
+
+function remember(handled: readonly string[], { id }: SagaEvent): string[] {
+  return [...handled.slice(1 - HANDLED_LIMIT), id];
+}
+
+function show(id: string): string {
+  return JSON.stringify(id);
+}

@@ -1,0 +1,167 @@
+import { CurfewError, refuse, refuseRange, refuseUnknownKeys } from "../errors.ts";
+import type { Json } from "../schema.ts";
+import { INSTANT_LIMIT, type Instant } from "../time.ts";
+import { encodeHeaders, type TimeoutHeaders } from "./headers.ts";
+
+export type TimeoutId = string;
+/** The token of one claim: whoever names it holds what that claim leased. */
+export type Owner = string;
+/** The record of the saga instance that a timeout belongs to. */
+export type SagaKey = readonly [kind: string, key: string];
+
+/** Something that must happen at an instant, for whoever the destination names. */
+export interface NewTimeout {
+  readonly id: TimeoutId;
+  readonly destination: string;
+  readonly dueAt: Instant;
+  /** JSON text. */
+  readonly payload?: string;
+  readonly headers?: TimeoutHeaders;
+  /** Unique within its scope, the saga or else the destination: a later timeout with the same key replaces an earlier. */
+  readonly key?: string;
+  readonly saga?: SagaKey;
+  /** Which life of the saga it belongs to; one that is re-created under the same id has another. */
+  readonly generation?: number;
+  /** The local time, zone and policy that `dueAt` was resolved from, to be resolved again with newer zone data. */
+  readonly wallClock?: Json;
+}
+
+/** A timeout as it is stored; what was left out is null. */
+export interface TimeoutRow {
+  readonly id: TimeoutId;
+  readonly destination: string;
+  readonly dueAt: Instant;
+  readonly payload: string | null;
+  readonly headers: TimeoutHeaders | null;
+  readonly key: string | null;
+  readonly saga: SagaKey | null;
+  readonly generation: number | null;
+  readonly wallClock: Json | null;
+  readonly owner: Owner | null;
+  readonly leaseUntil: Instant | null;
+  /** How often sending it has failed. */
+  readonly tries: number;
+  /** Since when it is no longer tried; null for a live one. */
+  readonly deadAt: Instant | null;
+  /** What went wrong the last time. */
+  readonly error: string | null;
+}
+
+/** Why an owner no longer holds a timeout. */
+export type LeaseLoss = "gone" | "unleased" | "stolen" | "expired";
+
+const LOSSES: Readonly<Record<LeaseLoss, string>> = {
+  gone: "it is no longer stored: removed, revoked or replaced",
+  unleased: "nobody holds it: the lease was released or reaped",
+  stolen: "another claim holds it by now",
+  expired: "the lease has run out",
+};
+
+/** What `remove`, `release` and `extend` throw when the lease they name is not held. */
+export class ConcurrencyError extends CurfewError {
+  override readonly name = "ConcurrencyError";
+  readonly id: TimeoutId;
+  readonly owner: Owner;
+  readonly reason: LeaseLoss;
+
+  constructor(id: TimeoutId, owner: Owner, reason: LeaseLoss) {
+    super("concurrency", `timeout ${id} is not held by ${owner}: ${LOSSES[reason]}`);
+    this.id = id;
+    this.owner = owner;
+    this.reason = reason;
+  }
+}
+
+/** Why the owner does not hold the row, null if it does. A lease that has run out is lost even if nobody claimed it since. */
+export function leaseLoss(
+  row: Pick<TimeoutRow, "owner" | "leaseUntil"> | undefined,
+  owner: Owner,
+  now: Instant,
+): LeaseLoss | null {
+  if (!row) return "gone";
+  if (row.owner === null) return "unleased";
+  if (row.owner !== owner) return "stolen";
+  return (row.leaseUntil as Instant) <= now ? "expired" : null;
+}
+
+/** Within what a key is unique. */
+export function scopeOf({ saga, destination }: Pick<NewTimeout, "saga" | "destination">): string {
+  return saga ? sagaScope(saga) : destinationScope(destination);
+}
+
+export function sagaScope(saga: SagaKey): string {
+  return `saga ${sagaText(saga)}`;
+}
+
+export function destinationScope(destination: string): string {
+  return `destination ${destination}`;
+}
+
+/** A saga's key as one text, by which its timeouts are found. */
+export function sagaText([kind, key]: SagaKey): string {
+  return JSON.stringify([kind, key]);
+}
+
+/**
+ * The order of ids in every store: by code points, which is the order of their UTF-8 bytes. JavaScript's own order is
+ * another one where characters beyond the first plane meet those at its end.
+ */
+export function compareIds(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let index = 0; index < length; index++) {
+    const [one, other] = [a.charCodeAt(index), b.charCodeAt(index)];
+    if (one !== other) return weight(one) - weight(other);
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates stand for code points above all others. */
+function weight(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit;
+}
+
+const FIELDS = [
+  "id",
+  "destination",
+  "dueAt",
+  "payload",
+  "headers",
+  "key",
+  "saga",
+  "generation",
+  "wallClock",
+] as const satisfies readonly (keyof NewTimeout)[];
+
+const TEXT_LIMIT = 512;
+
+/** Refuses a timeout that no store could keep as it is. */
+export function checkTimeout(timeout: NewTimeout, field = "timeout"): void {
+  refuseUnknownKeys(timeout, field, FIELDS);
+  checkText(timeout.id, `${field}.id`);
+  checkText(timeout.destination, `${field}.destination`);
+  if (timeout.key !== undefined) checkText(timeout.key, `${field}.key`);
+  if (timeout.headers !== undefined) encodeHeaders(timeout.headers, `${field}.headers`);
+  const { dueAt } = timeout;
+  if (!Number.isInteger(dueAt) || dueAt < 0 || dueAt >= INSTANT_LIMIT) {
+    const fix = "use whole milliseconds since 1970, before the year 3084";
+    throw refuse("invalid_instant", `${field}.dueAt`, dueAt, fix);
+  }
+}
+
+/** A name that every store can keep and compare. */
+export function checkText(value: unknown, field: string): string {
+  if (typeof value !== "string" || value === "") {
+    throw refuse("invalid_name", field, value, "write a text that is not empty");
+  }
+  if (value.length > TEXT_LIMIT || value.includes("\0") || !value.isWellFormed()) {
+    const fix = `use at most ${TEXT_LIMIT} characters, no NUL and no half of a character`;
+    throw refuse("invalid_name", field, value, fix);
+  }
+  return value;
+}
+
+/** How many timeouts a claim may take. */
+export function checkClaimLimit(limit: number, most: number, field = "limit"): void {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= most) return;
+  throw refuseRange("invalid_limit", field, limit, `use a whole number from 1 to ${most}`);
+}

@@ -1,0 +1,171 @@
+import { Temporal } from "temporal-polyfill";
+import { refuse, refuseRange, refuseType, refuseUnknownKeys } from "../errors.ts";
+import type { Json } from "../schema.ts";
+import { INSTANT_LIMIT, type Instant } from "../time.ts";
+
+/** What to do with a local time that a clock change skips: `later` is the default, as in Temporal. */
+export type GapPolicy = "later" | "earlier" | "reject";
+/** Which of the two to take when a clock change makes a local time happen twice. */
+export type OverlapPolicy = "earlier" | "later" | "reject";
+
+/** A time on the wall clock of a place. A calendar day there has 23 to 25 hours, and `days` counts those. */
+export interface WallClockInput {
+  /** `"17:00"` or `"17:00:30"`; left out, with `days`, it is the time of day of now. */
+  readonly at?: string;
+  /** `"2030-01-31"`; left out, it is the day of now in the zone. */
+  readonly date?: string;
+  /** Calendar days after that date. Without `date` and `days`, the next time that it is `at` there. */
+  readonly days?: number;
+  /** An IANA name such as `"Europe/Berlin"`. */
+  readonly zone: string;
+  readonly gap?: GapPolicy;
+  readonly overlap?: OverlapPolicy;
+}
+
+/** The stored form: what the instant is computed from, now and again whenever newer zone data arrives (SEMANTICS 7.8). */
+export interface WallClock {
+  /** Without an offset: `"2030-01-31T17:00:00"`. */
+  readonly local: string;
+  readonly zone: string;
+  readonly gap: GapPolicy;
+  readonly overlap: OverlapPolicy;
+}
+
+/** How a local time became an instant. */
+export type ClockRule = "exact" | "gap-later" | "gap-earlier" | "overlap-earlier" | "overlap-later";
+
+export interface ResolvedClock {
+  readonly at: Instant;
+  /** The offset in force at that instant: `"+02:00"`. */
+  readonly offset: string;
+  /** What the clock on the wall shows then; it differs from the stored local time in a gap. */
+  readonly local: string;
+  readonly rule: ClockRule;
+}
+
+const KEYS = ["at", "date", "days", "zone", "gap", "overlap"] as const;
+const TIME = /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,3})?)?$/;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const POLICIES: readonly unknown[] = ["later", "earlier", "reject"];
+/** As long as the longest duration: more is a typing error. */
+const MOST_DAYS = 3_650;
+
+/** Checks what a user wrote and fixes the local time it means, read at `now`. */
+export function parseWallClock(input: WallClockInput, now: Instant, field: string): WallClock {
+  refuseUnknownKeys(input, field, KEYS);
+  const zone = checkZone(input.zone, `${field}.zone`);
+  const gap = checkPolicy(input.gap, "later", `${field}.gap`);
+  const overlap = checkPolicy(input.overlap, "earlier", `${field}.overlap`);
+  const days = checkDays(input.days, `${field}.days`);
+  const here = Temporal.Instant.fromEpochMilliseconds(now).toZonedDateTimeISO(zone).toPlainDateTime();
+  const time = checkTime(input, here, field);
+  const first = (checkDate(input.date, `${field}.date`) ?? here.toPlainDate()).toPlainDateTime(time);
+  const fix = (local: Temporal.PlainDateTime): WallClock => ({ local: local.toString(), zone, gap, overlap });
+  if (input.date !== undefined || days !== undefined) return fix(first.add({ days: days ?? 0 }));
+  // The next such time is never now itself: a handler that asks for "17:00" at 17:00 sharp means tomorrow's.
+  const isOver = resolveBent(fix(first)).at <= now;
+  return fix(isOver ? first.add({ days: 1 }) : first);
+}
+
+function checkZone(zone: unknown, field: string): string {
+  const fix = 'use an IANA name such as "Europe/Berlin"';
+  if (zone === undefined) throw refuseType("invalid_when", field, zone, `a local time needs a zone: ${fix}`);
+  // Temporal takes "+02:00" for a zone, but a fixed offset knows no clock changes: that is an instant in disguise.
+  if (typeof zone !== "string" || !/^[A-Za-z]/.test(zone)) throw refuse("unknown_zone", field, zone, fix);
+  try {
+    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
+  } catch {
+    throw refuse("unknown_zone", field, zone, `${fix}, or install newer zone data`);
+  }
+}
+
+function checkPolicy<Policy extends string>(
+  value: Policy | undefined,
+  standard: Policy,
+  field: string,
+): Policy {
+  if (value === undefined) return standard;
+  if (POLICIES.includes(value)) return value;
+  throw refuse("invalid_option", field, value, 'write "later", "earlier" or "reject"');
+}
+
+function checkDays(days: unknown, field: string): number | undefined {
+  if (days === undefined) return undefined;
+  const isWhole = typeof days === "number" && Number.isInteger(days);
+  if (isWhole && days < 0) throw refuseRange("invalid_when", field, days, "count forward: 0 is today");
+  if (isWhole && days <= MOST_DAYS) return days;
+  throw refuse("invalid_when", field, days, `use whole days from 0 to ${MOST_DAYS}`);
+}
+
+function checkDate(date: unknown, field: string): Temporal.PlainDate | undefined {
+  if (date === undefined) return undefined;
+  try {
+    if (typeof date === "string" && DATE.test(date)) return Temporal.PlainDate.from(date);
+  } catch {
+    // A date that looks right but is not in the calendar is refused like any other.
+  }
+  throw refuse("invalid_when", field, date, 'write a day of the calendar such as "2030-01-31"');
+}
+
+function checkTime(
+  { at, days }: WallClockInput,
+  here: Temporal.PlainDateTime,
+  field: string,
+): Temporal.PlainTime {
+  if (at === undefined && days !== undefined) return here.toPlainTime();
+  if (typeof at === "string" && TIME.test(at)) return Temporal.PlainTime.from(at);
+  const fix = 'write a time of day such as "17:00" or "17:00:30", and the day as date';
+  throw refuse("invalid_when", `${field}.at`, at, fix);
+}
+
+/** The instant of a local time; a policy of `reject` refuses what a clock change skips or repeats. */
+export function resolveWallClock(clock: WallClock, field = "when"): ResolvedClock {
+  const resolved = resolveBent(clock);
+  const [kind] = resolved.rule.split("-");
+  if ((kind === "gap" || kind === "overlap") && clock[kind] === "reject") {
+    const happens = kind === "gap" ? "is skipped by a clock change" : "happens twice";
+    const fix = `it ${happens} in ${clock.zone}: choose ${kind} "later" or "earlier", or another time`;
+    throw refuse("no_such_time", field, clock.local, fix);
+  }
+  if (resolved.at < 0 || resolved.at >= INSTANT_LIMIT) {
+    throw refuse("invalid_when", field, clock.local, "use a time between the years 1970 and 3084");
+  }
+  return resolved;
+}
+
+/**
+ * The instant by zone data that may be newer than the stored time. What was accepted once cannot be refused any more:
+ * where a new clock change hits a time with the policy `reject`, the default of that policy decides.
+ */
+export function resolveAgain(stored: Json): Instant | null {
+  const clock = stored as Partial<WallClock> | null;
+  if (typeof clock?.local !== "string" || typeof clock.zone !== "string") return null;
+  try {
+    return resolveBent({ gap: "later", overlap: "earlier", ...clock } as WallClock).at;
+  } catch {
+    // A zone that was removed from the data keeps the instant it once gave.
+    return null;
+  }
+}
+
+/** Resolves with the defaults in the place of `reject`. */
+function resolveBent({ local, zone, gap, overlap }: WallClock): ResolvedClock {
+  const plain = Temporal.PlainDateTime.from(local);
+  const early = plain.toZonedDateTime(zone, { disambiguation: "earlier" });
+  const late = plain.toZonedDateTime(zone, { disambiguation: "later" });
+  if (early.epochMilliseconds === late.epochMilliseconds) return resolved(early, "exact");
+  const isOverlap = early.toPlainDateTime().equals(plain);
+  if (isOverlap) {
+    return overlap === "later" ? resolved(late, "overlap-later") : resolved(early, "overlap-earlier");
+  }
+  return gap === "earlier" ? resolved(early, "gap-earlier") : resolved(late, "gap-later");
+}
+
+function resolved(zoned: Temporal.ZonedDateTime, rule: ClockRule): ResolvedClock {
+  return {
+    at: zoned.epochMilliseconds,
+    offset: zoned.offset,
+    local: zoned.toPlainDateTime().toString(),
+    rule,
+  };
+}

@@ -1,0 +1,28 @@
+import { refuse } from "../core/errors.ts";
+import type { RungOptions } from "../core/job/policy.ts";
+import type { Duration } from "../core/time.ts";
+import type { Logger } from "../ports/log.ts";
+import type { Store } from "../ports/store.ts";
+import type { System } from "../ports/system.ts";
+
+export interface EngineOptions extends RungOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly logger: Logger;
+  /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
+  readonly documentLimit?: number;
+  /** How long the events that a server writes are kept. Default 1 day. */
+  readonly keepEvents?: Duration;
+  /** How long a due timeout or message is held by a process that may have died before another takes it. Default 5 min. */
+  readonly timeoutLease?: Duration;
+  /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
+  readonly zoneData?: string | undefined;
+  /** How many times longer than usual idle loops rest. Default 1; a test engine passes idle days faster with more. */
+  readonly patience?: number;
+}
+
+export function checkDocumentLimit(limit: number): number {
+  if (!Number.isInteger(limit) || limit < 1)
+    throw refuse("invalid_limit", "documentLimit", limit, "use a whole number of bytes from 1");
+  return limit;
+}

@@ -1,0 +1,108 @@
+import { CurfewError } from "../../core/errors.ts";
+import type { OutgoingMessage, TimeoutRequest } from "../../core/saga/draft.ts";
+import type { ReplyAddress } from "../../core/saga/record.ts";
+import type { SagaEvent } from "../../core/saga/step.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import type { NewTimeout, TimeoutRow } from "../../core/timeout/timeout.ts";
+import type { RecordKey } from "../../ports/store.ts";
+
+/** One saga among all: its type and its correlation value. */
+export interface SagaName {
+  readonly type: string;
+  readonly id: string;
+}
+
+const PREFIX = "saga:";
+
+/** Where the timeouts and messages of a type go. */
+export function destinationOf(type: string): string {
+  return `${PREFIX}${type}`;
+}
+
+/** The record of a saga; its timeouts carry the same key. */
+export function recordKeyOf({ type, id }: SagaName): RecordKey {
+  return ["saga", JSON.stringify([type, id])];
+}
+
+/** Every key of a type begins with this. */
+export function keyPrefixOf(type: string): string {
+  return `${JSON.stringify([type]).slice(0, -1)},`;
+}
+
+export function nameOf([, key]: RecordKey): SagaName {
+  const [type, id] = JSON.parse(key) as [string, string];
+  return { type, id };
+}
+
+/** The mailbox of a saga: messages are timeouts that are due at once, and this key finds them in order. */
+export function mailKeyOf({ type, id }: SagaName): RecordKey {
+  return ["mail", JSON.stringify([type, id])];
+}
+
+export function replyKeyOf(message: string): RecordKey {
+  return ["reply", message];
+}
+
+/** What a stored message says of itself beside its payload. */
+interface MessageHeaders {
+  readonly message: string;
+  /** The id its sender gave it; the row has one of its own, which tells the order of arrival. */
+  readonly id?: string;
+  readonly replyTo?: ReplyAddress;
+}
+
+/** A message as it is stored: a timeout that is due now. Its row's id grows, so the mailbox is in the order of arrival. */
+export function messageRow(
+  message: Omit<OutgoingMessage, "id"> & { readonly id?: string },
+  rowId: string,
+  now: Instant,
+): NewTimeout {
+  const { id, saga, to, name, payload, replyTo } = message;
+  const headers: MessageHeaders = {
+    message: name,
+    ...(id !== undefined && id !== rowId && { id }),
+    ...(replyTo && { replyTo }),
+  };
+  return {
+    id: rowId,
+    destination: destinationOf(saga),
+    dueAt: now,
+    payload,
+    headers: headers as unknown as Record<string, Json>,
+    saga: mailKeyOf({ type: saga, id: to }),
+  };
+}
+
+export function timeoutRow(request: TimeoutRequest, saga: SagaName): NewTimeout {
+  const { id, name, key, dueAt, payload, wallClock } = request;
+  return {
+    id,
+    destination: destinationOf(saga.type),
+    dueAt,
+    payload,
+    headers: { timeout: name },
+    saga: recordKeyOf(saga),
+    ...(key !== null && { key }),
+    ...(wallClock && { wallClock: { ...wallClock } }),
+  };
+}
+
+/** The saga and the event that a claimed row stands for. */
+export function readRow(row: TimeoutRow): { readonly saga: SagaName; readonly event: SagaEvent } {
+  const headers = (row.headers ?? {}) as unknown as Partial<MessageHeaders> & { readonly timeout?: string };
+  const name = headers.message ?? headers.timeout;
+  if (row.saga === null || name === undefined) {
+    throw new CurfewError(
+      "invalid_state",
+      `timeout ${row.id} goes to ${row.destination} and was not made by a saga: give it another destination`,
+    );
+  }
+  const payload = row.payload === null ? null : (JSON.parse(row.payload) as Json);
+  const saga = nameOf(row.saga);
+  if (headers.message === undefined) {
+    return { saga, event: { kind: "timeout", id: row.id, name, payload, sender: null } };
+  }
+  const id = headers.id ?? row.id;
+  return { saga, event: { kind: "message", id, name, payload, sender: headers.replyTo ?? { message: id } } };
+}

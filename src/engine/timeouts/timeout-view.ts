@@ -1,0 +1,80 @@
+import { refuseUnknownKeys } from "../../core/errors.ts";
+import { DOCUMENT_LIMIT, type Json, toJsonText } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import type { TimeoutHeaders } from "../../core/timeout/headers.ts";
+import type { NewTimeout, Owner, SagaKey, TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
+import { parseWhen, type When } from "../../core/timeout/when.ts";
+
+/** A timeout as a user writes it. */
+export interface TimeoutInput {
+  /** Made where it is left out. */
+  readonly id?: TimeoutId;
+  readonly destination: string;
+  /** An instant, a delay, or a time on a wall clock. */
+  readonly dueAt: When;
+  readonly payload?: Json;
+  /** JSON or bytes by name, handed to whoever gets the timeout. */
+  readonly headers?: TimeoutHeaders;
+  /** Unique within the destination: a later timeout with the same key replaces an earlier one. */
+  readonly key?: string;
+}
+
+/** A timeout as a user sees it. */
+export interface Timeout {
+  readonly id: TimeoutId;
+  readonly destination: string;
+  readonly dueAt: Instant;
+  readonly payload: Json;
+  readonly headers: TimeoutHeaders;
+  readonly key: string | null;
+  /** The saga instance that it belongs to, if any. */
+  readonly saga: SagaKey | null;
+  readonly owner: Owner | null;
+  readonly leaseUntil: Instant | null;
+  /** How often sending it has failed. */
+  readonly tries: number;
+  readonly deadAt: Instant | null;
+  readonly error: string | null;
+}
+
+const KEYS = ["id", "destination", "dueAt", "payload", "headers", "key"] as const;
+
+/** What is stored for what a user wrote; the store checks the names in it. */
+export function newTimeout(
+  input: TimeoutInput,
+  now: Instant,
+  nextId: () => TimeoutId,
+  limit: number = DOCUMENT_LIMIT,
+): NewTimeout {
+  refuseUnknownKeys(input, "timeout", KEYS);
+  const { id, destination, payload, headers, key } = input;
+  const when = parseWhen(input.dueAt, now, "timeout.dueAt");
+  return {
+    id: id === undefined ? nextId() : id,
+    destination,
+    dueAt: when.dueAt,
+    ...(payload !== undefined && { payload: toJsonText(payload, "timeout.payload", limit) }),
+    ...(headers !== undefined && { headers }),
+    ...(key !== undefined && { key }),
+    ...(when.kind === "wall-clock" && { wallClock: when.wallClock as unknown as Json }),
+  };
+}
+
+export function timeoutOf(row: TimeoutRow): Timeout {
+  const { id, destination, dueAt, payload, headers, key, saga, owner, leaseUntil, tries, deadAt, error } =
+    row;
+  return {
+    id,
+    destination,
+    dueAt,
+    payload: payload === null ? null : (JSON.parse(payload) as Json),
+    headers: headers ?? {},
+    key,
+    saga,
+    owner,
+    leaseUntil,
+    tries,
+    deadAt,
+    error,
+  };
+}

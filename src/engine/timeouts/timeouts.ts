@@ -1,0 +1,208 @@
+import { CurfewError, refuseUnknownKeys } from "../../core/errors.ts";
+import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
+import { ConcurrencyError, checkText, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
+import { BATCH_LIMIT } from "../../ports/store.ts";
+import {
+  CLAIM_BATCH,
+  type LeaseAnswer,
+  type Revoked,
+  type TimeoutCounts,
+  type TimeoutFilter,
+  type TimeoutStore,
+  type Which,
+} from "../../ports/timeouts.ts";
+import { newTimeout, type Timeout, type TimeoutInput, timeoutOf } from "./timeout-view.ts";
+
+/** What every call takes: one whose signal has aborted fails with its reason, and changes nothing. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface TimeoutsParts {
+  readonly timeouts: TimeoutStore;
+  readonly clock: { now(): Instant; upper(): Instant };
+  readonly nextId: () => string;
+  readonly documentLimit?: number;
+}
+
+export interface LeaseSettings {
+  /** How long a claim holds, in milliseconds. */
+  readonly lease: number;
+  /** How many timeouts a claim takes that names no limit. */
+  readonly batch: number;
+}
+
+export const DEFAULT_LEASES: LeaseSettings = { lease: 300_000, batch: CLAIM_BATCH };
+
+/** A timeout that one claim holds. */
+export type ClaimedTimeout = Timeout & { readonly owner: Owner; readonly leaseUntil: Instant };
+
+/**
+ * The leased timeout store (SEMANTICS 6) for whoever uses it by hand: the store's own clock is read, ids and tokens
+ * are made, and a lease that is not held is an error.
+ */
+export class Timeouts {
+  readonly #parts: TimeoutsParts;
+  readonly #settings: LeaseSettings;
+
+  constructor(parts: TimeoutsParts, settings: LeaseSettings = DEFAULT_LEASES) {
+    this.#parts = parts;
+    this.#settings = settings;
+  }
+
+  /** Stores a timeout, and gives its id when it is durable. A known id is refused; a known key replaces what has it. */
+  async insert(
+    timeout: TimeoutInput,
+    options: CallOptions & { readonly tx?: unknown } = {},
+  ): Promise<TimeoutId> {
+    const [id] = await this.insertMany([timeout], options);
+    return id as TimeoutId;
+  }
+
+  /** Many at once, all of them or, where an id is known, an error that names it after the others were stored. */
+  async insertMany(
+    inputs: readonly TimeoutInput[],
+    options: CallOptions & { readonly tx?: unknown } = {},
+  ): Promise<TimeoutId[]> {
+    const { timeouts, clock, nextId, documentLimit } = this.#parts;
+    checkCall(options, ["tx"]);
+    const now = clock.now();
+    const added = inputs.map((input) => newTimeout(input, now, nextId, documentLimit));
+    for (let from = 0; from < added.length; from += BATCH_LIMIT) {
+      const batch = added.slice(from, from + BATCH_LIMIT);
+      const answers = await timeouts.insert(batch, {
+        now,
+        ...(options.tx !== undefined && { tx: options.tx }),
+      });
+      const known = batch[answers.indexOf("exists")];
+      if (known) {
+        throw new CurfewError("known_id", `timeout.id: a timeout with the id ${known.id} is stored already`, {
+          field: "timeout.id",
+        });
+      }
+    }
+    return added.map(({ id }) => id);
+  }
+
+  /** Leases what is due, in the order of due instant and id. Each call has a token of its own. */
+  async claimDue(
+    options: CallOptions & {
+      readonly limit?: number;
+      readonly lease?: Duration;
+      readonly destinations?: readonly string[];
+    } = {},
+  ): Promise<ClaimedTimeout[]> {
+    checkCall(options, ["limit", "lease", "destinations"]);
+    const { timeouts, clock, nextId } = this.#parts;
+    const { limit = this.#settings.batch, destinations } = options;
+    const now = clock.now();
+    const rows = await timeouts.claimDue({
+      now,
+      leaseUntil: now + this.#lease(options.lease),
+      owner: nextId(),
+      limit,
+      ...(destinations && { destinations: destinations.map((name) => ({ name, limit })) }),
+    });
+    return rows.map((row) => timeoutOf(row) as ClaimedTimeout);
+  }
+
+  /** Removes a timeout: with an owner only while it holds the lease, without one whatever is there. */
+  async remove(id: TimeoutId, owner?: Owner, options: CallOptions = {}): Promise<void> {
+    checkCall(options, []);
+    const { timeouts, clock } = this.#parts;
+    const held = { id: checkText(id, "id"), ...(owner !== undefined && { owner }) };
+    const [answer] = await timeouts.remove([held], { now: clock.upper() });
+    assertHeld(answer, id, owner);
+  }
+
+  /** Gives a lease back: the timeout is due at once, or after the delay. An error counts as a try. */
+  async release(
+    id: TimeoutId,
+    owner?: Owner,
+    options: CallOptions & { readonly after?: Duration; readonly error?: string } = {},
+  ): Promise<void> {
+    checkCall(options, ["after", "error"]);
+    const { timeouts, clock } = this.#parts;
+    const { after, error } = options;
+    const released = {
+      id: checkText(id, "id"),
+      ...(owner !== undefined && { owner }),
+      ...(after !== undefined && { dueAt: clock.now() + parseDuration(after, "after", { zero: true }) }),
+      ...(error !== undefined && { error }),
+    };
+    const [answer] = await timeouts.release([released], { now: clock.upper() });
+    assertHeld(answer, id, owner);
+  }
+
+  /** Holds a timeout for longer, from now on. Gives the new end of the lease. */
+  async extend(
+    id: TimeoutId,
+    owner: Owner,
+    options: CallOptions & { readonly lease?: Duration } = {},
+  ): Promise<Instant> {
+    checkCall(options, ["lease"]);
+    const { timeouts, clock } = this.#parts;
+    const leaseUntil = clock.now() + this.#lease(options.lease);
+    const extended = { id: checkText(id, "id"), owner: checkText(owner, "owner"), leaseUntil };
+    const [answer] = await timeouts.extend([extended], { now: clock.upper() });
+    assertHeld(answer, id, owner);
+    return leaseUntil;
+  }
+
+  /** Frees every lease that has run out, and gives how many. Engines do it by themselves. */
+  async reap(options: CallOptions = {}): Promise<number> {
+    checkCall(options, []);
+    return this.#parts.timeouts.reap({ now: this.#parts.clock.now() });
+  }
+
+  /**
+   * Takes timeouts back, by id, by key or by saga. What was `pending` will never be handled; what was `leased` was
+   * held by somebody who may be handling it, unless it belongs to a saga: then it will not be handled either.
+   */
+  async cancel(which: Which, options: CallOptions & { readonly tx?: unknown } = {}): Promise<Revoked> {
+    checkCall(options, ["tx"]);
+    const { timeouts, clock } = this.#parts;
+    const { tx } = options;
+    return timeouts.cancel(which, { now: clock.now(), ...(tx !== undefined && { tx }) });
+  }
+
+  /** Timeouts in the order of their ids; `after` is the last id of the page before. */
+  async list(
+    filter: TimeoutFilter = {},
+    options: CallOptions & { readonly after?: TimeoutId; readonly limit?: number } = {},
+  ): Promise<Timeout[]> {
+    checkCall(options, ["after", "limit"]);
+    const rows = await this.#parts.timeouts.list(filter, options.after ?? null, options.limit ?? 100);
+    return rows.map(timeoutOf);
+  }
+
+  /** Tries dead timeouts again, at once and with all their tries. Gives how many of them were dead. */
+  async requeue(ids: readonly TimeoutId[], options: CallOptions = {}): Promise<number> {
+    checkCall(options, []);
+    return this.#parts.timeouts.requeue(ids, { now: this.#parts.clock.now() });
+  }
+
+  /** When there will be something to claim; null when nothing is pending. */
+  async nextDueAt(options: CallOptions = {}): Promise<Instant | null> {
+    checkCall(options, []);
+    return this.#parts.timeouts.nextDueAt();
+  }
+
+  async count(options: CallOptions = {}): Promise<TimeoutCounts> {
+    checkCall(options, []);
+    return this.#parts.timeouts.count({ now: this.#parts.clock.now() });
+  }
+
+  #lease(lease: Duration | undefined): number {
+    return lease === undefined ? this.#settings.lease : parseDuration(lease, "lease");
+  }
+}
+
+function checkCall(options: CallOptions, known: readonly string[]): void {
+  refuseUnknownKeys(options, "options", ["signal", ...known]);
+  options.signal?.throwIfAborted();
+}
+
+function assertHeld(answer: LeaseAnswer | undefined, id: TimeoutId, owner: Owner | undefined): void {
+  if (answer !== undefined && answer !== "ok") throw new ConcurrencyError(id, owner ?? "", answer);
+}

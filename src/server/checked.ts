@@ -1,0 +1,89 @@
+import type { z } from "zod";
+import { show } from "../core/errors.ts";
+import { HttpError } from "./errors.ts";
+
+type Issue = z.core.$ZodIssue;
+
+/** What a client sent, as its schema has it; what does not fit is refused with the field, its value and what would do. */
+export function checked(schema: z.ZodType, value: unknown): unknown {
+  const outcome = parsed(schema, value);
+  if (outcome.success) return outcome.data;
+  const { issues } = outcome.error;
+  const issue = issues[0] as Issue;
+  const path = issue.path.map(String);
+  const field = path.join(".") || "body";
+  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
+  // A retry policy that cannot be kept is told apart, as the specification has it.
+  const isRetry = path.includes("retry");
+  throw new HttpError(
+    isRetry ? 422 : 400,
+    isRetry ? "schema_validation" : "invalid_request",
+    `${field}: ${complaint(issue, valueAt(value, issue.path))}${more}`,
+    { type: "validation_error", details: { field } },
+  );
+}
+
+/**
+ * A schema looks at the length of a value before it knows that it is a text, and an object with a `length` that is no
+ * number makes it throw. That is the sender's doing, so it is refused like everything else that does not fit.
+ */
+function parsed(schema: z.ZodType, value: unknown): ReturnType<z.ZodType["safeParse"]> {
+  try {
+    return schema.safeParse(value);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const message = 'body: an object with a "length" cannot be taken where a text or a list is meant';
+    throw new HttpError(400, "invalid_request", message, { type: "validation_error" });
+  }
+}
+
+function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (value as Record<PropertyKey, unknown> | null | undefined)?.[key],
+    root,
+  );
+}
+
+function complaint(issue: Issue, value: unknown): string {
+  const wanted = wantedBy(issue);
+  return value === undefined ? `it is missing; ${wanted}` : `${show(value)} cannot be taken; ${wanted}`;
+}
+
+/** The fix. Schemas of ours say it in words of their own; what zod found by itself is put into words here. */
+function wantedBy(issue: Issue): string {
+  const kinds = kindsOf(issue);
+  if (kinds.length > 0) return `send ${kinds.join(" or ")}`;
+  return issue.message.charAt(0).toLowerCase() + issue.message.slice(1);
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  int: "a whole number",
+  number: "a number",
+  string: "a text",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object",
+  record: "an object",
+  nonoptional: "a value",
+};
+
+const UNITS: Readonly<Record<string, string>> = { string: " characters", array: " entries" };
+
+function kindsOf(issue: Issue): string[] {
+  switch (issue.code) {
+    case "invalid_type": {
+      const kind = KINDS[issue.expected];
+      return kind === undefined ? [] : [kind];
+    }
+    case "invalid_value":
+      return issue.values.map((one) => JSON.stringify(one));
+    case "too_small":
+      return [`${issue.minimum}${UNITS[issue.origin] ?? ""} at least`];
+    case "too_big":
+      return [`${issue.maximum}${UNITS[issue.origin] ?? ""} at most`];
+    case "invalid_union":
+      return [...new Set(issue.errors.flatMap((alternative) => alternative.slice(0, 1).flatMap(kindsOf)))];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,95 @@
+import { checkTimeout } from "../../core/timeout/timeout.ts";
+import type { TimeoutStore } from "../../ports/timeouts.ts";
+import { claimLimit } from "../claim-request.ts";
+import { checkBatch, checkLimit } from "../limits.ts";
+import { HintBatch, type Listeners } from "./hints.ts";
+import type { TimeoutTable } from "./timeout-table.ts";
+
+/** The model of the timeout port. */
+export function createTimeoutStore(
+  table: TimeoutTable,
+  listeners: Listeners,
+  assertOpen: () => void,
+): TimeoutStore {
+  return {
+    leases: true,
+    ...createWrites(table, listeners, assertOpen),
+    async claimDue(request) {
+      assertOpen();
+      return table.claim(request, claimLimit(request));
+    },
+    async reap({ now }) {
+      assertOpen();
+      return table.reap(now);
+    },
+    async cancel(which, { now }) {
+      assertOpen();
+      return table.cancel(which, now);
+    },
+    async list(filter, after, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return table.list(filter, after, limit);
+    },
+    async nextDueAt(destinations) {
+      assertOpen();
+      return table.nextDueAt(destinations);
+    },
+    async count({ now }) {
+      assertOpen();
+      return table.count(now);
+    },
+  };
+}
+
+/** What takes many items and answers for each, and tells when the first of them is due. */
+function createWrites(
+  table: TimeoutTable,
+  listeners: Listeners,
+  assertOpen: () => void,
+): Pick<TimeoutStore, "insert" | "remove" | "release" | "extend" | "requeue" | "reschedule"> {
+  const each = <Item, Answer>(
+    items: readonly Item[],
+    field: string,
+    work: (item: Item, hints: HintBatch) => Answer,
+  ): Answer[] => {
+    assertOpen();
+    checkBatch(items, field);
+    const hints = new HintBatch();
+    const answers = items.map((item) => work(item, hints));
+    listeners.tell(hints);
+    return answers;
+  };
+  return {
+    async insert(timeouts, { now }) {
+      for (const timeout of timeouts) checkTimeout(timeout);
+      return each(timeouts, "timeouts", (timeout, hints) => {
+        const answer = table.insert(timeout);
+        if (answer === "created") hints.timeout(timeout.dueAt, now);
+        return answer;
+      });
+    },
+    remove: async (held, { now }) => each(held, "held", (one) => table.remove(one, now)),
+    release: async (released, { now }) =>
+      each(released, "released", (one, hints) => {
+        const answer = table.release(one, now);
+        if (answer === "ok" && !one.isDead) hints.timeout(one.dueAt ?? now, now);
+        return answer;
+      }),
+    extend: async (extended, { now }) => each(extended, "extended", (one) => table.extend(one, now)),
+    async requeue(ids, { now }) {
+      const requeued = each(ids, "ids", (id, hints) => {
+        hints.timeout(now, now);
+        return table.requeue(id, now);
+      });
+      return requeued.filter(Boolean).length;
+    },
+    async reschedule(moves, { now }) {
+      const moved = each(moves, "moves", (move, hints) => {
+        hints.timeout(move.to, now);
+        return table.reschedule(move);
+      });
+      return moved.filter(Boolean).length;
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import { UUID } from "../../core/ids.ts";
+import type { JobId } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Effect } from "../../ports/store.ts";
+import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
+import type { Runner } from "./connection.ts";
+import { enqueueWith } from "./enqueue.ts";
+import type { HintBatch } from "./hints.ts";
+import { ADD_EVENTS, ADD_LOGS, COUNT_DOWN } from "./statements.ts";
+
+/** Where units are committed: by the store on its own lanes, or within a transaction that a caller has begun. */
+export interface CommitScope extends Runner {
+  /** All or nothing; repeated where the server asks for it and nobody else's work would be repeated with it. */
+  atomically<Result>(work: (session: Runner) => Promise<Result>): Promise<Result>;
+}
+
+/** Effects that ask nothing and fail nowhere, so that those of many units can be written together. */
+export type Follower = Note | Extract<Effect, { enqueue: unknown } | { countdown: unknown }>;
+type Note = Extract<Effect, { event: unknown } | { log: unknown }>;
+
+export function isFollower(effect: Effect): effect is Follower {
+  return isNote(effect) || "enqueue" in effect || "countdown" in effect;
+}
+
+function isNote(effect: Effect): effect is Note {
+  return "event" in effect || "log" in effect;
+}
+
+/** What follows from a set of writes: one statement for all effects of a kind. */
+export async function follow(
+  session: Runner,
+  effects: readonly Follower[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<void> {
+  const jobs = effects.flatMap((effect) => ("enqueue" in effect ? [effect.enqueue] : []));
+  if (jobs.length > 0) await enqueueWith(session, jobs, hints);
+  await countDown(
+    session,
+    effects.flatMap((effect) => ("countdown" in effect ? [effect.countdown] : [])),
+    now,
+  );
+  await addNotes(session, effects.filter(isNote), now);
+}
+
+async function countDown(session: Runner, ids: readonly JobId[], now: Instant): Promise<void> {
+  const counts = new Map<JobId, number>();
+  for (const id of ids) if (UUID.test(id)) counts.set(id, (counts.get(id) ?? 0) + 1);
+  if (counts.size === 0) return;
+  const sorted = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
+  const values = [idArray(sorted.map(([id]) => id)), numberArray(sorted, ([, count]) => count), now];
+  await session.run(COUNT_DOWN, values);
+}
+
+async function addNotes(session: Runner, notes: readonly Note[], now: Instant): Promise<void> {
+  const events = notes.filter((note) => "event" in note);
+  const logs = notes.filter((note) => "log" in note).filter(({ job }) => UUID.test(job));
+  if (events.length > 0) {
+    await session.run(ADD_EVENTS, [now, jsonTexts(events, ({ event }) => JSON.stringify(event))]);
+  }
+  if (logs.length > 0) {
+    const jobs = idArray(logs.map(({ job }) => job));
+    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log))]);
+  }
+}

@@ -1,0 +1,166 @@
+import type { Instant } from "../../core/time.ts";
+import { checkTimeout, sagaText, type TimeoutRow } from "../../core/timeout/timeout.ts";
+import { BATCH_LIMIT } from "../../ports/store.ts";
+import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
+import { claimLimit } from "../claim-request.ts";
+import { checkBatch, checkLimit } from "../limits.ts";
+import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
+import { numberArray, textArray } from "./array-literal.ts";
+import { type LaneGroup, type Runner, withRepeats } from "./connection.ts";
+import { HintBatch, type HintChannel } from "./hints.ts";
+import type { Lanes } from "./lanes.ts";
+import {
+  CLAIM_DUE,
+  CLAIM_DUE_OF,
+  COUNT_TIMEOUTS,
+  LIST_TIMEOUTS,
+  NEXT_DUE,
+  NEXT_DUE_OF,
+  REAP,
+  REQUEUE,
+  RESCHEDULE,
+} from "./timeout-statements.ts";
+import type { Transactions } from "./transactions.ts";
+import {
+  cancelTimeouts,
+  extendLeases,
+  insertTimeouts,
+  releaseTimeouts,
+  removeTimeouts,
+} from "./write-timeouts.ts";
+
+/**
+ * Repeats single statements that the server undid. Not whole calls: of one that is repeated after half of it was written,
+ * the first half would be taken for somebody else's.
+ */
+function repeating(lanes: LaneGroup, repeatable?: ReadonlySet<string>): Runner {
+  return { run: (statement, values) => withRepeats(() => lanes.run(statement, values), repeatable) };
+}
+
+/** A race for an id that somebody gave, beside serialisation failure and deadlock: repeated, one of the two is known. */
+const REPEATABLE_INSERTS: ReadonlySet<string> = new Set(["40001", "40P01", "23505"]);
+
+export function createTimeoutStore(
+  lanes: Lanes,
+  channel: HintChannel,
+  transactions: Transactions,
+): TimeoutStore {
+  return {
+    leases: true,
+    async insert(timeouts, { now, tx }) {
+      checkBatch(timeouts, "timeouts");
+      for (const timeout of timeouts) checkTimeout(timeout);
+      return transactions.run(
+        tx,
+        (session, hints) => insertTimeouts(session, timeouts, now, hints),
+        (hints) => insertTimeouts(repeating(lanes.enqueue, REPEATABLE_INSERTS), timeouts, now, hints),
+      );
+    },
+    async claimDue(request) {
+      return claimDue(lanes.claim, request, claimLimit(request));
+    },
+    async remove(held, { now }) {
+      checkBatch(held, "held");
+      channel.assertOpen();
+      return removeTimeouts(repeating(lanes.write), held, now);
+    },
+    async release(released, { now }) {
+      checkBatch(released, "released");
+      channel.assertOpen();
+      const hints = new HintBatch();
+      const answers = await releaseTimeouts(repeating(lanes.write), released, now, hints);
+      channel.tell(hints);
+      return answers;
+    },
+    async extend(extended, { now }) {
+      checkBatch(extended, "extended");
+      channel.assertOpen();
+      return extendLeases(repeating(lanes.write), extended, now);
+    },
+    reap: ({ now }) => reap(lanes.write, now),
+    cancel: (which, { now, tx }) =>
+      transactions.run(
+        tx,
+        (session) => cancelTimeouts(session, which, now),
+        () => cancelTimeouts(repeating(lanes.write), which, now),
+      ),
+    ...createOperations(lanes, channel),
+  };
+}
+
+function createOperations(
+  lanes: Lanes,
+  channel: HintChannel,
+): Pick<TimeoutStore, "requeue" | "reschedule" | "list" | "nextDueAt" | "count"> {
+  return {
+    async requeue(ids, { now }) {
+      checkBatch(ids, "ids");
+      channel.assertOpen();
+      const rows = await withRepeats(() => lanes.write.run(REQUEUE, [textArray(ids, (id) => id), now]));
+      const hints = new HintBatch();
+      if (rows.length > 0) hints.timeout(now, now);
+      channel.tell(hints);
+      return rows.length;
+    },
+    async reschedule(moves, { now }) {
+      checkBatch(moves, "moves");
+      channel.assertOpen();
+      const values = [
+        textArray(moves, ({ id }) => id),
+        numberArray(moves, ({ from }) => from),
+        numberArray(moves, ({ to }) => to),
+      ];
+      const rows = await withRepeats(() => lanes.write.run(RESCHEDULE, values));
+      const hints = new HintBatch();
+      for (const { to } of moves) hints.timeout(to, now);
+      channel.tell(hints);
+      return rows.length;
+    },
+    async list({ destination, saga, isDead, hasWallClock }, after, limit) {
+      checkLimit(limit);
+      const rows = await lanes.desk.run(LIST_TIMEOUTS, [
+        destination ?? null,
+        saga ? sagaText(saga) : null,
+        isDead === undefined ? null : Number(isDead),
+        hasWallClock ? 1 : null,
+        after,
+        limit,
+      ]);
+      return rows.map(decodeTimeout);
+    },
+    async nextDueAt(destinations) {
+      const rows = destinations
+        ? await lanes.claim.run(NEXT_DUE_OF, [textArray(destinations, (name) => name)])
+        : await lanes.claim.run(NEXT_DUE);
+      return rows[0]?.[0] as Instant | null;
+    },
+    async count({ now }) {
+      const [row] = await lanes.desk.run(COUNT_TIMEOUTS, [now]);
+      const [pending, due, leased, dead] = row as readonly number[] as [number, number, number, number];
+      return { pending, due, leased, dead };
+    },
+  };
+}
+
+async function claimDue(lanes: LaneGroup, request: DueRequest, limit: number): Promise<TimeoutRow[]> {
+  const { now, leaseUntil, owner, destinations } = request;
+  const values = [now, leaseUntil, owner, limit];
+  const rows = await withRepeats(() =>
+    destinations
+      ? lanes.run(CLAIM_DUE_OF, [
+          ...values,
+          textArray(destinations, ({ name }) => name),
+          numberArray(destinations, (each) => each.limit),
+        ])
+      : lanes.run(CLAIM_DUE, values),
+  );
+  return rows.map(decodeTimeout).sort(byDue);
+}
+
+async function reap(lanes: LaneGroup, now: Instant): Promise<number> {
+  for (let reaped = 0; ; ) {
+    const rows = await withRepeats(() => lanes.run(REAP, [now, BATCH_LIMIT]));
+    reaped += rows.length;
+    if (rows.length < BATCH_LIMIT) return reaped;
+  }
+}

@@ -1,0 +1,192 @@
+import type { Instant } from "../../core/time.ts";
+import { leaseLoss, type NewTimeout, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
+import type {
+  ExtendedLease,
+  HeldTimeout,
+  LeaseAnswer,
+  ReleasedTimeout,
+  Revoked,
+  Which,
+} from "../../ports/timeouts.ts";
+import { batchesOf, textOfTimeout } from "../sql/batches.ts";
+import type { SqlRow } from "../sql/row-codec.ts";
+import { cancelValues, timeoutValues } from "../sql/timeout-codec.ts";
+import { numberArray, textArray } from "./array-literal.ts";
+import { type Runner, STATEMENT } from "./connection.ts";
+import type { HintBatch } from "./hints.ts";
+import {
+  CANCEL_ID,
+  CANCEL_KEY,
+  CANCEL_SAGA,
+  EXTEND_LEASES,
+  HOLD_TIMEOUT,
+  INSERT_TIMEOUTS,
+  LEASES_OF,
+  RELEASE_TIMEOUTS,
+  REMOVE_TIMEOUTS,
+  REPLACE_TIMEOUTS,
+} from "./timeout-statements.ts";
+import { inWaves } from "./waves.ts";
+
+/* What is done to timeouts by whatever runs statements: a lane, or a transaction that somebody else has begun. */
+
+type Inserted = "created" | "exists";
+
+/** Neighbours are written together; the second timeout of an id or a key waits for the first. */
+export function insertTimeouts(
+  runner: Runner,
+  timeouts: readonly NewTimeout[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<Inserted[]> {
+  return inWaves(
+    timeouts,
+    ({ id }) => id,
+    (byId) => inWaves(byId, keyName, (wave) => insertWave(runner, wave, now, hints)),
+  );
+}
+
+function keyName(timeout: NewTimeout): string | undefined {
+  return timeout.key === undefined ? undefined : JSON.stringify([timeoutValues(timeout)[9], timeout.key]);
+}
+
+async function insertWave(
+  runner: Runner,
+  timeouts: readonly NewTimeout[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<Inserted[]> {
+  const keyed = timeouts.filter(({ key }) => key !== undefined);
+  const others = timeouts.filter(({ key }) => key === undefined);
+  const created = new Set<unknown>();
+  for (const [statement, rows] of [
+    [REPLACE_TIMEOUTS, keyed],
+    [INSERT_TIMEOUTS, others],
+  ] as const) {
+    for (const batch of batchesOf(rows, STATEMENT, textOfTimeout))
+      for (const [id] of await runner.run(statement, newValues(batch))) created.add(id);
+  }
+  return timeouts.map(({ id, dueAt }) => {
+    if (!created.has(id)) return "exists";
+    hints.timeout(dueAt, now);
+    return "created";
+  });
+}
+
+function newValues(timeouts: readonly NewTimeout[]): unknown[] {
+  const rows = timeouts.map(timeoutValues);
+  const text = (index: 0 | 1 | 3 | 4 | 5 | 6 | 8 | 9) => textArray(rows, (row) => row[index]);
+  const number = (index: 2 | 7) => numberArray(rows, (row) => row[index]);
+  return [text(0), text(1), number(2), text(3), text(4), text(5), text(6), number(7), text(8), text(9)];
+}
+
+/** Runs a write by holders on items of which no two name the same timeout, and says of each what came of it. */
+async function writeHeld<Item extends HeldTimeout>(
+  runner: Runner,
+  items: readonly Item[],
+  now: Instant,
+  write: (wave: readonly Item[]) => Promise<readonly (readonly unknown[])[]>,
+): Promise<LeaseAnswer[]> {
+  return inWaves(
+    items,
+    ({ id }) => id,
+    async (wave) => {
+      const written = new Set((await write(wave)).map(([id]) => id));
+      const missed = wave.filter(({ id, owner }) => owner !== undefined && !written.has(id));
+      const leases = await leasesOf(runner, missed);
+      return wave.map(({ id, owner }): LeaseAnswer => {
+        if (written.has(id) || owner === undefined) return "ok";
+        // A lease that was lost when it was written and holds by now cannot be told from one that had run out.
+        return leaseLoss(leases.get(id), owner, now) ?? "expired";
+      });
+    },
+  );
+}
+
+export type Lease = { readonly owner: Owner | null; readonly leaseUntil: Instant | null };
+
+async function leasesOf(
+  runner: Runner,
+  items: readonly HeldTimeout[],
+): Promise<ReadonlyMap<TimeoutId, Lease>> {
+  if (items.length === 0) return new Map();
+  return leasesIn(await runner.run(LEASES_OF, [textArray(items, ({ id }) => id)]));
+}
+
+/** Leases from rows of id, owner and lease_until. */
+export function leasesIn(rows: readonly SqlRow[]): ReadonlyMap<TimeoutId, Lease> {
+  return new Map(
+    rows.map(([id, owner, leaseUntil]) => [
+      id as TimeoutId,
+      { owner: owner as Owner | null, leaseUntil: leaseUntil as Instant | null },
+    ]),
+  );
+}
+
+export function removeTimeouts(
+  runner: Runner,
+  held: readonly HeldTimeout[],
+  now: Instant,
+): Promise<LeaseAnswer[]> {
+  return writeHeld(runner, held, now, (wave) => runner.run(REMOVE_TIMEOUTS, [...heldValues(wave), now]));
+}
+
+function heldValues(held: readonly HeldTimeout[]): unknown[] {
+  return [textArray(held, ({ id }) => id), textArray(held, ({ owner }) => owner)];
+}
+
+export async function releaseTimeouts(
+  runner: Runner,
+  released: readonly ReleasedTimeout[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<LeaseAnswer[]> {
+  const answers = await writeHeld(runner, released, now, (wave) =>
+    runner.run(RELEASE_TIMEOUTS, [
+      ...heldValues(wave),
+      now,
+      numberArray(wave, ({ dueAt }) => dueAt),
+      numberArray(wave, ({ error }) => (error === undefined ? 0 : 1)),
+      textArray(wave, ({ error }) => error),
+      numberArray(wave, ({ isDead }) => (isDead ? now : null)),
+    ]),
+  );
+  for (const [index, { dueAt, isDead }] of released.entries()) {
+    if (answers[index] === "ok" && !isDead) hints.timeout(dueAt ?? now, now);
+  }
+  return answers;
+}
+
+export function extendLeases(
+  runner: Runner,
+  extended: readonly ExtendedLease[],
+  now: Instant,
+): Promise<LeaseAnswer[]> {
+  return writeHeld(runner, extended, now, (wave) =>
+    runner.run(EXTEND_LEASES, [...heldValues(wave), now, numberArray(wave, ({ leaseUntil }) => leaseUntil)]),
+  );
+}
+
+export async function cancelTimeouts(runner: Runner, which: Which, now: Instant): Promise<Revoked> {
+  const { id, saga, scoped } = cancelValues(which);
+  const rows =
+    id !== undefined
+      ? await runner.run(CANCEL_ID, [now, id])
+      : scoped
+        ? await runner.run(CANCEL_KEY, [now, ...scoped])
+        : await runner.run(CANCEL_SAGA, [now, saga]);
+  const leased = rows.filter(([isLeased]) => isLeased === 1).length;
+  return { pending: rows.length - leased, leased };
+}
+
+/** Whether an owner holds a timeout, which then nobody else writes before the transaction ends. */
+export async function holdTimeout(
+  session: Runner,
+  id: TimeoutId,
+  owner: Owner,
+  now: Instant,
+): Promise<boolean> {
+  const [row] = await session.run(HOLD_TIMEOUT, [id]);
+  const lease = row && { owner: row[0] as Owner | null, leaseUntil: row[1] as Instant | null };
+  return leaseLoss(lease, owner, now) === null;
+}

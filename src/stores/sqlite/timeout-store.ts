@@ -1,0 +1,217 @@
+import { earlier, type Instant } from "../../core/time.ts";
+import {
+  checkTimeout,
+  compareIds,
+  sagaText,
+  type TimeoutId,
+  type TimeoutRow,
+} from "../../core/timeout/timeout.ts";
+import type { DueRequest, TimeoutCounts, TimeoutFilter, TimeoutStore } from "../../ports/timeouts.ts";
+import { claimLimit } from "../claim-request.ts";
+import { checkBatch, checkLimit } from "../limits.ts";
+import { noText, textOfTimeout } from "../sql/batches.ts";
+import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
+import { BATCH, type Connection } from "./connection.ts";
+import type { Session } from "./session.ts";
+import {
+  CLAIM_DUE,
+  COUNT_TIMEOUTS,
+  DUE,
+  DUE_OF,
+  LIST_DEAD,
+  LIST_OF_SAGA,
+  LIST_TIMEOUTS,
+  LIST_WALL_CLOCK,
+  NEXT_DUE,
+  NEXT_DUE_OF,
+  REAP,
+  REQUEUE,
+  RESCHEDULE,
+  TIMEOUT_STRETCH_END,
+} from "./timeout-statements.ts";
+import type { Transactions } from "./transactions.ts";
+import {
+  cancelTimeouts,
+  extendLease,
+  insertTimeout,
+  releaseTimeout,
+  removeTimeout,
+} from "./write-timeouts.ts";
+
+/**
+ * What is inserted, removed, released or cancelled is on the disk when it is acknowledged. A power cut may take back
+ * leases, which ends every process on this machine with them: what they held is then simply claimed again.
+ */
+export function createTimeoutStore(connection: Connection, transactions: Transactions): TimeoutStore {
+  return {
+    leases: true,
+    async insert(timeouts, { now, tx }) {
+      checkBatch(timeouts, "timeouts");
+      for (const timeout of timeouts) checkTimeout(timeout);
+      return transactions.run(timeouts, textOfTimeout, tx, (session, batch, hints) =>
+        batch.map((timeout) => insertTimeout(session, timeout, now, hints)),
+      );
+    },
+    async claimDue(request) {
+      return claimDue(connection, request, claimLimit(request));
+    },
+    async remove(held, { now }) {
+      checkBatch(held, "held");
+      return transactions.run(held, noText, undefined, (session, batch) =>
+        batch.map((one) => removeTimeout(session, one, now)),
+      );
+    },
+    async release(released, { now }) {
+      checkBatch(released, "released");
+      return transactions.run(released, noText, undefined, (session, batch, hints) =>
+        batch.map((one) => releaseTimeout(session, one, now, hints)),
+      );
+    },
+    async extend(extended, { now }) {
+      connection.assertOpen();
+      checkBatch(extended, "extended");
+      return connection.inBatches(extended, noText, (batch) =>
+        connection.write((session) => batch.map((one) => extendLease(session, one, now))),
+      );
+    },
+    reap: ({ now }) => reap(connection, now),
+    async cancel(which, { now, tx }) {
+      const [revoked] = await transactions.run([which], noText, tx, (session) => [
+        cancelTimeouts(session, which, now),
+      ]);
+      return revoked ?? { pending: 0, leased: 0 };
+    },
+    ...createOperations(connection, transactions),
+  };
+}
+
+function createOperations(
+  connection: Connection,
+  transactions: Transactions,
+): Pick<TimeoutStore, "requeue" | "reschedule" | "list" | "nextDueAt" | "count"> {
+  return {
+    async requeue(ids, { now }) {
+      checkBatch(ids, "ids");
+      const changes = await transactions.run(ids, noText, undefined, (session, batch, hints) => {
+        hints.timeout(now, now);
+        return batch.map((id) => session.run(REQUEUE, [now, id]));
+      });
+      return changes.reduce((sum, each) => sum + each, 0);
+    },
+    async reschedule(moves, { now }) {
+      checkBatch(moves, "moves");
+      const changes = await transactions.run(moves, noText, undefined, (session, batch, hints) =>
+        batch.map(({ id, from, to }) => {
+          hints.timeout(to, now);
+          return session.run(RESCHEDULE, [to, id, from]);
+        }),
+      );
+      return changes.reduce((sum, each) => sum + each, 0);
+    },
+    async list(filter, after, limit) {
+      checkLimit(limit);
+      return list(connection, filter, after ?? "", limit);
+    },
+    nextDueAt: (destinations) => nextDueAt(connection, destinations),
+    count: ({ now }) => count(connection, now),
+  };
+}
+
+async function nextDueAt(connection: Connection, destinations?: readonly string[]): Promise<Instant | null> {
+  return connection.read((session) => {
+    if (!destinations) return session.get(NEXT_DUE)?.[0] as Instant | null;
+    const dues = destinations.map((name) => session.get(NEXT_DUE_OF, [name, name])?.[0] as Instant | null);
+    return dues.reduce(earlier, null);
+  });
+}
+
+/** Nothing due is seen without asking for the right to write, so that idle processes do not hold up busy ones. */
+async function claimDue(connection: Connection, request: DueRequest, limit: number): Promise<TimeoutRow[]> {
+  const { now, leaseUntil, owner, destinations } = request;
+  const next = await nextDueAt(
+    connection,
+    destinations?.map(({ name }) => name),
+  );
+  if (next === null || next > now) return [];
+  const rows = await connection.write((session) => {
+    const numbers = dueRows(session, request, limit);
+    return session.all(CLAIM_DUE, [owner, leaseUntil, JSON.stringify(numbers)]);
+  });
+  return rows.map(decodeTimeout).sort(byDue);
+}
+
+function dueRows(session: Session, { now, destinations }: DueRequest, limit: number): number[] {
+  const due = destinations
+    ? destinations.flatMap(({ name, limit: most }) =>
+        session.all(DUE_OF, [name, now, most, name, now, now, most]),
+      )
+    : session.all(DUE, [now, limit, now, now, limit]);
+  return (due as [number, Instant, TimeoutId][])
+    .sort((a, b) => a[1] - b[1] || compareIds(a[2], b[2]))
+    .slice(0, limit)
+    .map(([number]) => number);
+}
+
+async function reap(connection: Connection, now: Instant): Promise<number> {
+  for (let reaped = 0; ; ) {
+    const more = await connection.write((session) => session.run(REAP, [now, BATCH.items]));
+    reaped += more;
+    if (more < BATCH.items) return reaped;
+  }
+}
+
+/** Rows that are looked at in one go: a look at a large table must not stop the engine that shares the thread. */
+const STRETCH = 2_000;
+/** Comes after every id: no UTF-8 text holds such a byte. */
+const LAST_ID = "\u{10ffff}".repeat(2);
+
+async function list(
+  connection: Connection,
+  filter: TimeoutFilter,
+  after: TimeoutId,
+  limit: number,
+): Promise<TimeoutRow[]> {
+  const { destination = null, isDead = null, hasWallClock = null } = filter;
+  const saga = filter.saga ? sagaText(filter.saga) : null;
+  const matching = [destination, saga, isDead === null ? null : Number(isDead), hasWallClock ? 1 : null];
+  const by = (text: string, values: readonly unknown[]) =>
+    connection.read((session) => session.all(text, [...values, ...matching, limit]).map(decodeTimeout));
+  if (saga !== null) return by(LIST_OF_SAGA, [saga, after]);
+  if (isDead) return by(LIST_DEAD, [after]);
+  if (hasWallClock) return by(LIST_WALL_CLOCK, [after]);
+  const found: TimeoutRow[] = [];
+  await walk(connection, after, async (from, to) => {
+    found.push(...(await by(LIST_TIMEOUTS, [from, to])));
+    return found.length < limit;
+  });
+  return found.slice(0, limit);
+}
+
+async function count(connection: Connection, now: Instant): Promise<TimeoutCounts> {
+  const counts = { pending: 0, due: 0, leased: 0, dead: 0 };
+  await walk(connection, "", async (from, to) => {
+    const row = await connection.read((session) => session.get(COUNT_TIMEOUTS, [now, from, to]));
+    const [pending, due, leased, dead] = row as readonly number[] as [number, number, number, number];
+    counts.pending += pending;
+    counts.due += due;
+    counts.leased += leased;
+    counts.dead += dead;
+    return true;
+  });
+  return counts;
+}
+
+/** Walks the table in the order of ids, a stretch at a time, until `look` says that it has seen enough. */
+async function walk(
+  connection: Connection,
+  after: TimeoutId,
+  look: (from: TimeoutId, to: TimeoutId) => Promise<boolean>,
+): Promise<void> {
+  for (let from = after; ; ) {
+    const end = await connection.read(
+      (session) => session.get(TIMEOUT_STRETCH_END, [from, STRETCH - 1])?.[0] as TimeoutId | undefined,
+    );
+    if (!(await look(from, end ?? LAST_ID)) || end === undefined) return;
+    from = end;
+  }
+}

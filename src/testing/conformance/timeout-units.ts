@@ -1,0 +1,259 @@
+import assert from "node:assert/strict";
+import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
+import type { Effect, Outcome, RecordKey, Store, Unit } from "../../ports/store.ts";
+import type { Revoked } from "../../ports/timeouts.ts";
+import { failFirst, faultyStore } from "../faulty-store.ts";
+import { heard, skipWithoutHints } from "./hinting.ts";
+import type { ConformanceCase, ConformanceSection } from "./kit.ts";
+import { idsOf, refused, type TestBed, times } from "./test-bed.ts";
+
+/* What sagas need (SEMANTICS 7.3 and 7.4): timeouts and records in one step. */
+
+const KEY: RecordKey = ["saga", "1"];
+
+async function hold(bed: TestBed, id: TimeoutId, leaseUntil = bed.now + 60_000): Promise<string> {
+  await bed.store.timeouts.insert([{ id, destination: "kit", dueAt: bed.now }], { now: bed.now });
+  const owner = bed.nextId();
+  const rows = await bed.store.timeouts.claimDue({ now: bed.now, leaseUntil, owner });
+  assert.deepEqual(idsOf(rows), [id]);
+  return owner;
+}
+
+function list(bed: TestBed): Promise<TimeoutRow[]> {
+  return bed.store.timeouts.list({}, null, 1_000);
+}
+
+/** The version of the record, 0 where there is none. */
+async function versionOf(bed: TestBed): Promise<number> {
+  return (await bed.store.records.load([KEY]))[0]?.version ?? 0;
+}
+
+/** What a handler of a timeout commits: the new state, and that the timeout was handled. */
+function handled(id: TimeoutId, owner: string, version: number): Unit {
+  return {
+    when: [
+      { record: KEY, version },
+      { timeout: id, owner },
+    ],
+    effects: [{ put: KEY, body: { handled: id }, wakeAt: null }, { remove: id }],
+  };
+}
+
+function revokedOf(outcome: Outcome | undefined): readonly Revoked[] | undefined {
+  assert(outcome?.ok, "the unit must be committed");
+  return outcome.revoked;
+}
+
+const guards: ConformanceCase[] = [
+  {
+    name: "a held timeout is removed with the record's new version; done again, nothing happens",
+    async run(bed) {
+      const owner = await hold(bed, "t");
+      assert.deepEqual(await bed.commit(handled("t", owner, 0)), [{ ok: true }]);
+      assert.deepEqual(await list(bed), []);
+      const version = await versionOf(bed);
+      assert(version > 0);
+      assert.equal(refused((await bed.commit(handled("t", owner, version)))[0]).because, "lapsed");
+      assert.equal(await versionOf(bed), version);
+    },
+  },
+  {
+    name: "a timeout that is stolen, released, expired or gone lets nothing of the unit happen",
+    async run(bed) {
+      const { timeouts } = bed.store;
+      const refuses = async (id: TimeoutId, owner: string) => {
+        const before = await list(bed);
+        assert.equal(refused((await bed.commit(handled(id, owner, 0)))[0]).because, "lapsed");
+        assert.deepEqual(await list(bed), before);
+        assert.equal((await bed.store.records.load([KEY]))[0], null);
+        await timeouts.remove([{ id }], { now: bed.now });
+      };
+      await refuses("expired", await hold(bed, "expired", bed.now));
+      const robbed = await hold(bed, "stolen", bed.now);
+      await timeouts.claimDue({ now: bed.now, leaseUntil: bed.now + 5_000, owner: "thief" });
+      await refuses("stolen", robbed);
+      const released = await hold(bed, "released");
+      await timeouts.release([{ id: "released" }], { now: bed.now });
+      await refuses("released", released);
+      const revoked = await hold(bed, "revoked");
+      await timeouts.cancel({ id: "revoked" }, { now: bed.now });
+      await refuses("revoked", revoked);
+    },
+  },
+  {
+    name: "a conflict on the record leaves the timeout with its holder",
+    async run(bed) {
+      const owner = await hold(bed, "t");
+      assert.equal(refused((await bed.commit(handled("t", owner, 3)))[0]).because, "conflict");
+      assert.equal(await versionOf(bed), 0);
+      assert.deepEqual(await bed.commit(handled("t", owner, 0)), [{ ok: true }]);
+    },
+  },
+  {
+    name: "a lost reply: repeated, the unit finds the timeout gone and does nothing twice",
+    async run(bed) {
+      const store = faultyStore(bed.store, failFirst("commit", "lose-reply"));
+      const owner = await hold(bed, "t");
+      const unit = handled("t", owner, 0);
+      await assert.rejects(store.commit([unit], { now: bed.now }), { code: "store_failed" });
+      const version = await versionOf(bed);
+      assert(version > 0);
+      assert.equal(refused((await store.commit([unit], { now: bed.now }))[0]).ok, false);
+      assert.equal(await versionOf(bed), version);
+    },
+  },
+];
+
+const effects: ConformanceCase[] = [
+  {
+    name: "requests and revokes happen with the unit, and the outcome counts each revoke",
+    async run(bed) {
+      const request = (id: string, key?: string): Effect => ({
+        request: { id, destination: "kit", dueAt: bed.now + 5_000, saga: KEY, ...(key && { key }) },
+      });
+      const first = await bed.effect(request("a", "key"), request("b"), request("c"));
+      assert.equal(revokedOf(first), undefined);
+      const second = await bed.effect(
+        { revoke: { saga: KEY, key: "key" } },
+        { revoke: { id: "nobody" } },
+        request("d", "key"),
+        request("e", "key"),
+        request("b"),
+      );
+      assert.deepEqual(revokedOf(second), [
+        { pending: 1, leased: 0 },
+        { pending: 0, leased: 0 },
+      ]);
+      assert.deepEqual(idsOf(await list(bed)), ["b", "c", "e"]);
+      const [revoked] = revokedOf(await bed.effect({ revoke: { saga: KEY } })) ?? [];
+      assert.deepEqual(revoked, { pending: 3, leased: 0 });
+    },
+  },
+  {
+    name: "a refused unit requests, revokes and removes nothing",
+    async run(bed) {
+      await bed.store.timeouts.insert(
+        times(2, (index) => ({ id: `t${index}`, destination: "kit", dueAt: bed.now, saga: KEY })),
+        { now: bed.now },
+      );
+      const before = await list(bed);
+      const unit: Unit = {
+        when: [{ record: KEY, version: 7 }],
+        effects: [
+          { revoke: { saga: KEY } },
+          { remove: "t0" },
+          { request: { id: "new", destination: "kit", dueAt: bed.now } },
+        ],
+      };
+      assert.equal(refused((await bed.commit(unit))[0]).because, "conflict");
+      assert.deepEqual(await list(bed), before);
+    },
+  },
+  {
+    name: "what is revoked while somebody holds it counts as leased, and its holder commits nothing",
+    async run(bed) {
+      const owner = await hold(bed, "t");
+      assert.deepEqual(revokedOf(await bed.effect({ revoke: { id: "t" } })), [{ pending: 0, leased: 1 }]);
+      assert.equal(refused((await bed.commit(handled("t", owner, 0)))[0]).because, "lapsed");
+    },
+  },
+  { name: "steps of many sagas in one call: each is all or nothing, and none hurts another", run: manySteps },
+  {
+    name: "a revoke and the handler race: exactly one of them counts",
+    timeout: 60_000,
+    run: revokeRaces,
+  },
+  {
+    name: "an insert, a release and a request tell when the first timeout is due",
+    skip: skipWithoutHints,
+    async run(bed) {
+      const { timeouts } = bed.store;
+      const dueAt = bed.now + 1_000;
+      const timeout = { id: "a", destination: "kit", dueAt };
+      await heard(bed, { timeouts: dueAt }, () => timeouts.insert([timeout], { now: bed.now }));
+      await heard(bed, { timeouts: dueAt + 1 }, () =>
+        bed.effect({ request: { ...timeout, id: "b", dueAt: dueAt + 1 } }),
+      );
+      await heard(bed, { timeouts: dueAt + 2 }, () =>
+        timeouts.release([{ id: "a", dueAt: dueAt + 2 }], { now: bed.now }),
+      );
+    },
+  },
+];
+
+/** Twenty sagas at once, as a busy engine commits them: every fourth has moved on, and every fifth has lost its lease. */
+async function manySteps(bed: TestBed): Promise<void> {
+  const { timeouts } = bed.store;
+  const names = times(20, (index) => `s${String(index).padStart(2, "0")}`);
+  const at = { destination: "kit", dueAt: bed.now };
+  await timeouts.insert(
+    names.map((id) => ({ id, ...at })),
+    { now: bed.now },
+  );
+  const owner = bed.nextId();
+  await timeouts.claimDue({ now: bed.now, leaseUntil: bed.now + 60_000, owner });
+  const later = { destination: "kit", dueAt: bed.now + 5_000 };
+  await timeouts.insert(
+    names.map((id) => ({ id: `${id} old`, ...later, saga: ["saga", id] as const, key: "key" })),
+    { now: bed.now },
+  );
+  const units = names.map((id, index): Unit => {
+    const saga: RecordKey = ["saga", id];
+    return {
+      when: [
+        { record: saga, version: index % 4 === 3 ? 5 : 0 },
+        { timeout: id, owner: index % 5 === 4 ? "nobody" : owner },
+      ],
+      effects: [
+        { put: saga, body: index, wakeAt: null },
+        { remove: id },
+        { request: { id: `${id} new`, ...later, saga, key: "key" } },
+        { revoke: { id: `${id} gone` } },
+        { enqueue: bed.job({ queue: "steps" }) },
+        { event: id },
+      ],
+    };
+  });
+  const outcomes = await bed.store.commit(units, { now: bed.now });
+  const isDone = (index: number) => index % 4 !== 3 && index % 5 !== 4;
+  for (const [index, outcome] of outcomes.entries()) {
+    if (isDone(index)) assert.deepEqual(outcome, { ok: true, revoked: [{ pending: 0, leased: 0 }] });
+    else assert.equal(refused(outcome).because, index % 4 === 3 ? "conflict" : "lapsed");
+  }
+  const left = names.flatMap((id, index) => (isDone(index) ? [`${id} new`] : [id, `${id} old`]));
+  assert.deepEqual(idsOf(await list(bed)), left);
+  const done = names.filter((_, index) => isDone(index));
+  const records = await bed.store.records.list("saga", null, 100);
+  assert.deepEqual(
+    records.map(({ key }) => key[1]),
+    done,
+  );
+  assert.equal((await bed.store.inspect.depth("steps")).available, done.length);
+  assert.deepEqual((await bed.store.inspect.events(null, 100)).events, done);
+}
+
+async function revokeRaces(bed: TestBed): Promise<void> {
+  const [one, other] = (await bed.handles(2)) as [Store, Store];
+  for (let round = 0; round < 100; round++) {
+    const id = `t${round}`;
+    const owner = await hold(bed, id);
+    const fire: Unit = {
+      when: [{ timeout: id, owner }],
+      effects: [{ remove: id }, { put: ["fired", id], body: 1, wakeAt: null }],
+    };
+    const calls = [
+      () => one.commit([fire], { now: bed.now }),
+      () => other.commit([{ effects: [{ revoke: { id } }] }], { now: bed.now }),
+    ];
+    // Each goes first in half of the rounds.
+    const isTurned = round % 2 === 1;
+    const answers = await Promise.all((isTurned ? calls.toReversed() : calls).map((call) => call()));
+    const [[fired], [revoke]] = (isTurned ? answers.toReversed() : answers) as [Outcome[], Outcome[]];
+    const [revoked] = revokedOf(revoke) ?? [];
+    assert.notEqual(fired?.ok, revoked?.leased === 1, "fired and revoked, or neither");
+    const [record] = await bed.store.records.load([["fired", id]]);
+    assert.equal(record !== null, fired?.ok);
+  }
+}
+
+export const timeoutUnits: ConformanceSection = { name: "timeouts in units", cases: [...guards, ...effects] };

@@ -1,0 +1,155 @@
+import { refuseUnknownKeys } from "./core/errors.ts";
+import { createIdSource } from "./core/ids.ts";
+import { refuseOldNode } from "./core/node-version.ts";
+import { type Duration, type Instant, parseDuration } from "./core/time.ts";
+import { checkClaimLimit } from "./core/timeout/timeout.ts";
+import { EngineClock } from "./engine/clock.ts";
+import { consoleLogger } from "./engine/console-logger.ts";
+import {
+  type DueOptions,
+  type DueParts,
+  type DueTimeout,
+  dueTimeouts,
+} from "./engine/timeouts/due-timeouts.ts";
+import { DEFAULT_LEASES, type LeaseSettings, Timeouts } from "./engine/timeouts/timeouts.ts";
+import { OPEN_WITHIN, onThisMachine, openStore, patiently, unknownStore } from "./open.ts";
+import type { Logger } from "./ports/log.ts";
+import { BATCH_LIMIT, type Store } from "./ports/store.ts";
+import type { System } from "./ports/system.ts";
+import type { TimeoutStore } from "./ports/timeouts.ts";
+
+export { CurfewError, type ErrorCode } from "./core/errors.ts";
+export type { Json } from "./core/schema.ts";
+export type { Duration, Instant, InstantInput } from "./core/time.ts";
+export type { TimeoutHeaders } from "./core/timeout/headers.ts";
+export {
+  ConcurrencyError,
+  compareIds,
+  type LeaseLoss,
+  leaseLoss,
+  type NewTimeout,
+  type Owner,
+  type SagaKey,
+  type TimeoutId,
+  type TimeoutRow,
+} from "./core/timeout/timeout.ts";
+export type { When } from "./core/timeout/when.ts";
+export type { DueOptions, DueTimeout } from "./engine/timeouts/due-timeouts.ts";
+export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
+export type { CallOptions, ClaimedTimeout, Timeouts } from "./engine/timeouts/timeouts.ts";
+export type {
+  DueRequest,
+  HeldTimeout,
+  LeaseAnswer,
+  ReleasedTimeout,
+  Revoked,
+  TimeoutCounts,
+  TimeoutFilter,
+  TimeoutStore,
+  Which,
+} from "./ports/timeouts.ts";
+
+/** A store of one's own that serves timeouts and nothing else. */
+export interface LoneTimeoutStore {
+  readonly timeouts: TimeoutStore;
+  /** Its own time in whole milliseconds, which is everybody's. */
+  clock(): Promise<Instant>;
+  close(): Promise<void>;
+  /** Left out by a store that has nothing to tell: then only polling finds what others insert. */
+  listen?: Store["listen"];
+}
+
+export interface OpenTimeoutsOptions {
+  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
+  readonly store: string | LoneTimeoutStore;
+  /** How long a claim holds. Default 5 min. */
+  readonly lease?: Duration;
+  /** How many timeouts a claim takes that names no limit. Default 100. */
+  readonly batch?: number;
+  readonly logger?: Logger;
+  /** How long to wait for a database that does not answer yet. Default 30 s. */
+  readonly openWithin?: Duration;
+  /** Clock, timers and randomness; tests hand in virtual ones. */
+  readonly system?: System;
+}
+
+const KEYS = ["store", "lease", "batch", "logger", "openWithin", "system"] as const;
+
+/** A timeout store that is open. */
+export class OpenedTimeouts extends Timeouts implements AsyncDisposable {
+  readonly #parts: DueParts;
+  readonly #settings: LeaseSettings;
+  readonly #close: () => Promise<void>;
+
+  constructor(parts: DueParts, settings: LeaseSettings, close: () => Promise<void>) {
+    super(parts, settings);
+    this.#parts = parts;
+    this.#settings = settings;
+    this.#close = close;
+  }
+
+  /**
+   * Due timeouts one after the other. Each is removed when the loop comes back for the next one, and its lease is
+   * renewed until then; leaving the loop by `break` or an error gives back what it holds.
+   */
+  due(options: DueOptions = {}): AsyncGenerator<DueTimeout, void, undefined> {
+    refuseUnknownKeys(options, "options", ["signal", "destinations", "poll", "onError"]);
+    return dueTimeouts(this.#parts, this.#settings, options);
+  }
+
+  close(): Promise<void> {
+    return this.#close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** Opens a leased timeout store, without an engine. */
+export async function openTimeouts(options: OpenTimeoutsOptions): Promise<OpenedTimeouts> {
+  refuseUnknownKeys(options, "options", KEYS);
+  refuseOldNode(process.versions.node);
+  const { store: address, system = onThisMachine(), logger = consoleLogger() } = options;
+  const lease = options.lease === undefined ? DEFAULT_LEASES.lease : parseDuration(options.lease, "lease");
+  const { batch = DEFAULT_LEASES.batch } = options;
+  checkClaimLimit(batch, BATCH_LIMIT, "batch");
+  const within =
+    options.openWithin === undefined
+      ? OPEN_WITHIN
+      : parseDuration(options.openWithin, "openWithin", { zero: true });
+  if (typeof address !== "string" && (typeof address !== "object" || address === null))
+    throw unknownStore(address);
+  const store: LoneTimeoutStore =
+    typeof address === "string"
+      ? await patiently(() => openStore(address, system), within, system, logger)
+      : address;
+  return opened(store, system, { lease, batch });
+}
+
+async function opened(
+  store: LoneTimeoutStore,
+  system: System,
+  settings: LeaseSettings,
+): Promise<OpenedTimeouts> {
+  const clock = await EngineClock.open(system, store);
+  const listeners = new Set<(dueAt: Instant) => void>();
+  const listening = await store.listen?.((hint) => {
+    if ("timeouts" in hint) for (const listener of listeners) listener(hint.timeouts);
+  });
+  const parts: DueParts = {
+    timeouts: store.timeouts,
+    clock,
+    system,
+    nextId: createIdSource(() => clock.now(), system.fill),
+    onHint(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+  return new OpenedTimeouts(parts, settings, async () => {
+    clock.close();
+    await listening?.[Symbol.asyncDispose]();
+    await store.close();
+  });
+}

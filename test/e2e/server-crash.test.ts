@@ -1,0 +1,43 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, inject, it } from "vitest";
+import { createDatabase } from "../postgres.ts";
+import { type LoadReport, serverCrash } from "./server-crash/load.ts";
+
+/** More by `CURFEW_SERVER_KILLS`. */
+const KILLS = Number(process.env.CURFEW_SERVER_KILLS ?? 8);
+const SEED = Number(process.env.CURFEW_CRASH_SEED ?? 1);
+const LIMIT = (KILLS * 20 + 150) * 1_000;
+const CLIENTS = 16;
+
+function expectTrue(name: string, report: LoadReport): void {
+  const { violations, ...numbers } = report;
+  console.log(`server crashes on ${name}, seed ${SEED}: ${JSON.stringify(numbers)}`);
+  expect(violations).toEqual([]);
+  expect(report.kills).toBe(KILLS);
+  expect(report.verdicts).toBeGreaterThanOrEqual(50 * KILLS);
+  // A kill in the middle of nothing proves nothing.
+  expect(report.unanswered).toBeGreaterThan(0);
+  expect(report.refused).toBeGreaterThan(0);
+}
+
+describe("a server that is killed under the load of 16 clients", () => {
+  it("SQLite: no acknowledged enqueue is lost, and no job has two verdicts", { timeout: LIMIT }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), "curfew-server-crash-"));
+    try {
+      const store = `sqlite:${join(folder, "crash.db")}`;
+      expectTrue("SQLite", await serverCrash({ store, clients: CLIENTS, kills: KILLS, seed: SEED }));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  it("PostgreSQL: no acknowledged enqueue is lost, and no job has two verdicts", {
+    timeout: LIMIT,
+  }, async () => {
+    await using database = await createDatabase(inject("postgresUrl"));
+    const store = database.url;
+    expectTrue("PostgreSQL", await serverCrash({ store, clients: CLIENTS, kills: KILLS, seed: SEED }));
+  });
+});

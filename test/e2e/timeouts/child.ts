@@ -1,0 +1,49 @@
+import { once } from "node:events";
+import { realSystem } from "../../../src/engine/system.ts";
+import { openEngine, silentLogger } from "../../../src/index.ts";
+import { openTimeouts } from "../../../src/timeouts.ts";
+
+/** One process of the tests in timeouts.test.ts: what it does, on which store, and how far its clock is off. */
+const [deed = "", store = "", skew = "0"] = process.argv.slice(2);
+
+function tell(message: unknown): Promise<void> {
+  return new Promise((resolve) => process.send?.(message, () => resolve()));
+}
+
+const DEEDS: Record<string, () => Promise<void>> = {
+  /** Claims until nothing is due, and tells what it got. */
+  async claim() {
+    const system = { ...realSystem, wall: () => realSystem.wall() + Number(skew) };
+    const timeouts = await openTimeouts({ store, system });
+    const go = once(process, "message");
+    await tell("ready");
+    await go;
+    const ids: string[] = [];
+    for (let idle = 0; idle < 3; ) {
+      const claimed = await timeouts.claimDue({ limit: 7 });
+      idle = claimed.length === 0 ? idle + 1 : 0;
+      ids.push(...claimed.map(({ id }) => id));
+    }
+    await timeouts.close();
+    await tell(ids);
+    process.disconnect();
+  },
+  /** Claims once, tells what it holds, and waits to be killed. */
+  async hold() {
+    const timeouts = await openTimeouts({ store, lease: "1500ms" });
+    const claimed = await timeouts.claimDue();
+    await tell(claimed.map(({ id, owner, leaseUntil }) => ({ id, owner, leaseUntil })));
+    realSystem.after(60_000, () => {}, { keepAlive: true });
+  },
+  /** Delivers what is due, and tells of each with the store's time, until it is killed. */
+  async serve() {
+    const engine = await openEngine({ store, timeoutLease: "1s", logger: silentLogger });
+    engine.timeouts.serve("mail", async ({ id, dueAt }) => {
+      await tell({ id, early: dueAt - engine.now() });
+      await new Promise<void>((resolve) => realSystem.after(5, resolve));
+    });
+    await tell("ready");
+  },
+};
+
+await DEEDS[deed]?.();

@@ -1,0 +1,134 @@
+import { describe, expect, it } from "vitest";
+import { openStage, type Stage } from "./stage.ts";
+
+/** What happened, read by cursor. */
+
+type Event = { type: string; subject: string; time: string; data: Record<string, unknown> };
+
+/** Runs one job through a failure, a retry and its completion. */
+async function oneLife(stage: Stage, queue: string): Promise<string> {
+  const { id } = await stage.enqueue({ queue, retry: { initial_interval: "PT1S", jitter: false } });
+  await stage.fetch({ queues: [queue] });
+  await stage.post("/workers/nack", { job_id: id, error: { code: "oops", message: "no" } });
+  await stage.advance("1s");
+  await stage.fetch({ queues: [queue] });
+  await stage.advance("250ms");
+  await stage.post("/workers/ack", { job_id: id });
+  await stage.advance("200ms");
+  return id;
+}
+
+const LIFE = ["job.enqueued", "job.started", "job.failed", "job.retrying", "job.started", "job.completed"];
+
+describe("events", () => {
+  it("tell the life of a job in its order, each after its commit", async () => {
+    await using stage = await openStage();
+    const id = await oneLife(stage, "a");
+    const { body } = await stage.get("/events");
+    expect(body.events.map(({ type }: Event) => type)).toEqual(LIFE);
+    expect(body.events.every(({ subject }: Event) => subject === id)).toBe(true);
+    expect(body.events.at(-1).data).toMatchObject({
+      job_type: "test.job",
+      queue: "a",
+      attempt: 2,
+      duration_ms: 250,
+    });
+    expect(body.events[3].data).toMatchObject({ error: { code: "oops" }, next_retry_at: expect.any(String) });
+  });
+
+  it("carry what the specification asks of each", async () => {
+    await using stage = await openStage();
+    const { id } = await stage.enqueue({ queue: "a", retry: { max_attempts: 2, jitter: false } });
+    await stage.fetch({ queues: ["a"], worker_id: "w" });
+    await stage.call("PUT", `/jobs/${id}/progress`, { progress: 0.5, message: "half", data: [1] });
+    await stage.post("/workers/nack", { job_id: id, error: { message: "no" } });
+    await stage.enqueue({ queue: "a", enqueue_ttl: 1 });
+    await stage.advance("1s");
+    await stage.advance("200ms");
+    const { body } = await stage.get("/events");
+    const dataOf = (type: string) => body.events.find((event: Event) => event.type === type)?.data;
+    expect(dataOf("job.started")).toMatchObject({ worker_id: "w", attempt: 1 });
+    expect(dataOf("job.progress")).toMatchObject({ progress: 0.5, message: "half", data: [1] });
+    expect(dataOf("job.retrying")).toMatchObject({ max_attempts: 2, next_retry_at: expect.any(String) });
+    const { created_at, expired_at, ttl_ms } = dataOf("job.expired");
+    expect(ttl_ms).toBe(1_000);
+    expect(Date.parse(expired_at) - Date.parse(created_at)).toBeGreaterThanOrEqual(1_000);
+  });
+
+  it("are read page by page, and none is missed or told twice", async () => {
+    await using stage = await openStage();
+    for (const queue of ["a", "b", "a"]) await oneLife(stage, queue);
+    const read: string[] = [];
+    let after = "~0";
+    for (;;) {
+      const { body } = await stage.get(`/events?after=${encodeURIComponent(after)}&limit=4`);
+      read.push(...body.events.map(({ type }: Event) => type));
+      after = body.cursor;
+      if (!body.has_more) break;
+    }
+    expect(read).toEqual([...LIFE, ...LIFE, ...LIFE]);
+    expect((await stage.get(`/events?after=${encodeURIComponent(after)}`)).body.events).toEqual([]);
+    await oneLife(stage, "c");
+    const { body } = await stage.get(`/events?after=${encodeURIComponent(after)}&limit=100`);
+    expect(body.events.map(({ type }: Event) => type)).toEqual(LIFE);
+  });
+
+  it("without a cursor the newest come, and theirs leads on from there", async () => {
+    await using stage = await openStage();
+    await oneLife(stage, "a");
+    const first = await stage.get("/events?limit=2");
+    expect(first.body.events.map(({ type }: Event) => type)).toEqual(LIFE.slice(-2));
+    const id = await oneLife(stage, "b");
+    const next = await stage.get(`/events?after=${encodeURIComponent(first.body.cursor)}`);
+    expect(next.body.events.map(({ subject }: Event) => subject)).toEqual(LIFE.map(() => id));
+  });
+
+  it("are chosen by type, queue and job", async () => {
+    await using stage = await openStage();
+    const id = await oneLife(stage, "a");
+    await oneLife(stage, "b");
+    const types = async (query: string) =>
+      (await stage.get(`/events?${query}`)).body.events.map(({ type }: Event) => type);
+    expect(await types("types=job.failed,job.completed&queues=a")).toEqual(["job.failed", "job.completed"]);
+    expect(await types(`job_id=${id}&types=job.started`)).toEqual(["job.started", "job.started"]);
+    expect(await types("queues=nobody")).toEqual([]);
+  });
+
+  it("tell the five timeouts apart", async () => {
+    await using stage = await openStage();
+    const cases = {
+      "job.timeout": { timeout_ms: 1_000 },
+      "job.total_timeout": { total_timeout_ms: 1_000 },
+      "job.stalled": { heartbeat_timeout_ms: 1_000 },
+      "job.visibility_timeout": { visibility_timeout_ms: 1_000 },
+    };
+    for (const options of Object.values(cases)) await stage.enqueue(options);
+    await stage.post("/workers/fetch", { queues: ["default"], count: 10 });
+    await stage.enqueue({ enqueue_ttl: 1 });
+    await stage.advance("1100ms");
+    const { body } = await stage.get("/events");
+    const told = body.events.map(({ type }: Event) => type);
+    for (const type of [...Object.keys(cases), "job.ttl_expired", "job.expired"])
+      expect(told).toContain(type);
+    const kinds = body.events.flatMap(({ type, data }: Event) =>
+      data.timeout_kind && type !== "job.failed" && type !== "job.retrying" && type !== "job.discarded"
+        ? [[type, data.timeout_kind, data.limit_seconds]]
+        : [],
+    );
+    expect(kinds.sort()).toEqual([
+      ["job.expired", "enqueue_ttl", 1],
+      ["job.stalled", "stalled", 1],
+      ["job.timeout", "execution", 1],
+      ["job.total_timeout", "total", 1],
+      ["job.ttl_expired", "enqueue_ttl", 1],
+    ]);
+  });
+
+  it("a cursor that is none is refused", async () => {
+    await using stage = await openStage();
+    for (const after of ["x", "1;drop", "~", "1.2.3~0", "-1~0"]) {
+      const { status, body } = await stage.get(`/events?after=${encodeURIComponent(after)}`);
+      expect([status, body.error.code]).toEqual([400, "invalid_request"]);
+    }
+  });
+});

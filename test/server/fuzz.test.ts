@@ -1,0 +1,111 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createServer } from "../../src/server/app.ts";
+import { openTestEngine } from "../../src/testing/index.ts";
+import { createDatabase } from "../postgres.ts";
+import { fuzz, fuzzStore } from "./fuzz/run.ts";
+import { fuzzSocket } from "./fuzz/socket.ts";
+
+/** `npm run fuzz` sends a million. */
+const IN_PROCESS = 43_000;
+const ON_A_DATABASE = 2_000;
+const OVER_SOCKET = 3_000;
+const GROWTH = 8_000_000;
+
+it("answers 43,000 strange requests without a failure of its own, and keeps nothing of them", async () => {
+  const { sent, statuses, heaps, findings } = await fuzz({ seed: 8, requests: IN_PROCESS });
+  expect(findings).toEqual([]);
+  expect(sent).toBe(IN_PROCESS);
+  // What only meets a closed door tests nothing: every kind of answer must have been reached.
+  for (const status of [200, 201, 400, 404, 405, 409, 413, 422])
+    expect(statuses.get(status), String(status)).toBeGreaterThan(20);
+  const settled = heaps.slice(2);
+  expect(Math.max(...settled.slice(-2)) - Math.min(...settled.slice(0, 2))).toBeLessThan(GROWTH);
+}, 300_000);
+
+it("answers 3,000 requests of strange bytes over a socket, and is well afterwards", async () => {
+  const { sent, statuses, findings } = await fuzzSocket({ seed: 8, requests: OVER_SOCKET });
+  expect(findings).toEqual([]);
+  expect(sent).toBe(OVER_SOCKET);
+  for (const status of [200, 201, 400, 404]) expect(statuses.get(status), String(status)).toBeGreaterThan(20);
+}, 120_000);
+
+describe("what the fuzzer found once", () => {
+  const odd = { length: { toString: true } };
+
+  it.each([
+    ["/ojs/v1/workers/heartbeat", { worker_id: "w", active_jobs: [odd] }],
+    ["/ojs/v1/workers/nack", { job_id: "x", error: { message: odd } }],
+    ["/ojs/v1/jobs", { type: odd, args: [] }],
+    ["/ojs/v1/jobs", { type: "a", args: [], options: { tags: [odd] } }],
+  ])("%s: an object with a length that is no number is refused", async (path, body) => {
+    await using test = await openTestEngine();
+    const request = new Request(`http://localhost${path}`, { method: "POST", body: JSON.stringify(body) });
+    request.headers.set("Content-Type", "application/json");
+    const reply = await createServer(test.engine).fetch(request);
+    expect(reply.status).toBe(400);
+    expect(await reply.json()).toMatchObject({ error: { code: "invalid_request" } });
+  });
+});
+
+describe("strange requests on a database", () => {
+  // What PostgreSQL cannot store (a zero byte, half a character) must be refused before it gets there.
+  const check = async (store: string) => {
+    const { sent, statuses, findings } = await fuzzStore({ seed: 8, requests: ON_A_DATABASE, store });
+    expect(findings).toEqual([]);
+    expect(sent).toBe(ON_A_DATABASE);
+    for (const status of [200, 201, 400, 404, 409])
+      expect(statuses.get(status), String(status)).toBeGreaterThan(5);
+  };
+
+  it("SQLite", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "curfew-fuzz-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await check(`sqlite:${join(folder, "fuzz.db")}`);
+  }, 120_000);
+
+  it("PostgreSQL", async () => {
+    await using database = await createDatabase(inject("postgresUrl"));
+    await check(database.url);
+  }, 120_000);
+});
+
+describe("the fuzzer finds what is wrong", () => {
+  /** Every so many requests the server misbehaves. */
+  const faulty = (fault: (request: Request) => Response | Promise<Response>) => {
+    let count = 0;
+    return (engine: Parameters<typeof createServer>[0]) => {
+      const server = createServer(engine);
+      return {
+        fetch: (request: Request) => (++count % 97 === 0 ? fault(request) : server.fetch(request)),
+        close: () => server.close(),
+      };
+    };
+  };
+  const headers = { "x-request-id": "x", "content-type": "application/openjobspec+json" };
+
+  it.each([
+    ["a failure", () => new Response("{}", { status: 500, headers }), /500/],
+    ["a throw", () => Promise.reject(new Error("planted")), /planted/],
+    ["a hang", () => new Promise<Response>(() => {}), /was not answered/],
+    ["a stack", () => new Response(String(new Error("x").stack), { headers }), /our insides/],
+    ["a reply that is not JSON", () => new Response("oops", { headers }), /not JSON/],
+    ["a reply without an id", () => new Response("{}", { status: 400 }), /without a request id/],
+  ] as const)("%s", async (_what, fault, message) => {
+    const { findings } = await fuzz({ seed: 1, requests: 100, make: faulty(fault) });
+    expect(findings.join("\n")).toMatch(message);
+  });
+
+  it("a leak", async () => {
+    const kept: string[][] = [];
+    const leak = (request: Request) => {
+      kept.push(Array.from({ length: 5_000 }, (_, index) => request.url + index));
+      return new Response("{}", { headers });
+    };
+    const { heaps } = await fuzz({ seed: 1, requests: 10_000, make: faulty(leak) });
+    expect((heaps[1] as number) - (heaps[0] as number)).toBeGreaterThan(GROWTH);
+    expect(kept.length).toBeGreaterThan(0);
+  }, 60_000);
+});

@@ -1,0 +1,156 @@
+import { type Random, randomInt } from "../../../src/core/random.ts";
+import { ROUTES } from "../../../src/server/routes/all.ts";
+import {
+  brokenText,
+  mutated,
+  pick,
+  strangeHeaders,
+  strangeId,
+  strangePath,
+  strangeQuery,
+  strangeValue,
+} from "./strange.ts";
+
+/** Jobs that really exist, so that strange reports meet real ones. */
+export class Known {
+  readonly ids: string[] = [];
+  readonly fences = new Map<string, number>();
+
+  add(id: string, fence?: number): void {
+    if (this.ids.length < 200) this.ids.push(id);
+    else this.ids[this.fences.size % 200] = id;
+    if (this.fences.size > 1_000) this.fences.clear();
+    if (fence !== undefined) this.fences.set(id, fence);
+  }
+
+  clear(): void {
+    this.ids.length = 0;
+    this.fences.clear();
+  }
+}
+
+export interface StrangeRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body: string | Uint8Array | null;
+}
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+const PATHS = [
+  "/",
+  "//",
+  "/ojs",
+  "/ojs/v1",
+  "/ojs/v1/",
+  "/ojs/v1/jobs/",
+  "/ojs/v1/jobs/batch/x",
+  "/.env",
+  "/ojs/v1/../metrics",
+  "/%",
+];
+
+type Sound = (random: Random, id: string, fence: number) => object;
+
+const job: Sound = (random) => ({
+  type: "fuzz.timed",
+  args: [1, { a: [true] }],
+  meta: { traceparent: "00-1" },
+  options: {
+    queue: pick(random, ["default", "fuzz", "fuzz-2"]),
+    priority: 5,
+    timeout_ms: 500,
+    total_timeout: 60,
+    enqueue_ttl: 30,
+    grace_period: 0,
+    heartbeat_timeout_ms: 900,
+    visibility_timeout_ms: 700,
+    ...(random() < 0.2 && { scheduled_at: "+PT1S" }),
+    expires_at: "2099-12-31T23:59:59Z",
+    retry: {
+      max_attempts: 2,
+      initial_interval: "PT1S",
+      backoff_coefficient: 2,
+      on_exhaustion: "dead_letter",
+    },
+    tags: ["a"],
+  },
+});
+const worker = (random: Random) => `w${randomInt(random, 10_000)}`;
+
+/** A sound body by the end of the path it belongs to. */
+const SOUNDS: readonly (readonly [RegExp, Sound])[] = [
+  [/\/jobs$/, job],
+  [/\/batch$/, (random, id, fence) => ({ jobs: [job(random, id, fence), { type: "fuzz.batch", args: [] }] })],
+  [
+    /\/fetch$/,
+    (random) => ({
+      queues: ["default", "fuzz"],
+      count: 1 + randomInt(random, 3),
+      worker_id: worker(random),
+      soft_timeout: random() < 0.5,
+    }),
+  ],
+  [/\/ack$/, (_random, id, fence) => ({ job_id: id, fence, result: { ok: true } })],
+  [
+    /\/nack$/,
+    (random, id, fence) => ({
+      job_id: id,
+      fence,
+      error: { code: "x", type: "X", message: "no", retryable: true, details: { a: 1 } },
+      requeue: random() < 0.2,
+    }),
+  ],
+  [
+    /\/(heartbeat|beat)$/,
+    (random, id, fence) => ({
+      worker_id: worker(random),
+      active_jobs: [id, { id, fence }],
+      state: pick(random, ["running", "quiet", "drain", "terminate"]),
+      visibility_timeout_ms: 1_000,
+    }),
+  ],
+  [
+    /\/(progress|checkpoint)$/,
+    (_random, id, fence) => ({
+      job_id: id,
+      fence,
+      progress: 0.5,
+      percentage: 50,
+      data: { a: 1 },
+      state: { step: 1 },
+    }),
+  ],
+  [/\/logs$/, (_random, _id, fence) => ({ lines: [{ message: "line", fields: { a: 1 } }], fence })],
+  [/\/:id$/, () => ({ timeout_ms: 1_000, total_timeout_ms: 2_000, heartbeat_timeout_ms: 500 })],
+];
+
+function bodyOf(random: Random, path: string, id: string, fence: number): string | Uint8Array {
+  const own = SOUNDS.find(([pattern]) => pattern.test(path));
+  const [, make] = own && random() < 0.9 ? own : pick(random, SOUNDS);
+  const sound = make(random, id, fence);
+  const kind = random();
+  const value = kind < 0.5 ? mutated(random, sound) : kind < 0.95 ? sound : strangeValue(random);
+  const text = JSON.stringify(value) ?? "";
+  const roll = random();
+  if (roll < 0.12) return brokenText(random, text);
+  if (roll < 0.15) return Uint8Array.from({ length: randomInt(random, 300) }, () => randomInt(random, 256));
+  return text;
+}
+
+/** One request, more or less like a sound one of a route. */
+export function strangeRequest(random: Random, known: Known): StrangeRequest {
+  const route = pick(random, ROUTES);
+  const id = strangeId(random, known.ids);
+  const fence = known.fences.get(id) ?? pick(random, [0, 1, 2 ** 21, 2 ** 53]);
+  const path =
+    random() < 0.04 ? pick(random, PATHS) : route.path.replace(/:\w+/g, () => strangePath(random, id));
+  const method = random() < 0.05 ? pick(random, METHODS) : route.method;
+  const hasBody = method !== "GET" && method !== "HEAD" && random() < 0.95;
+  return {
+    method,
+    path: path + strangeQuery(random),
+    headers: strangeHeaders(random),
+    body: hasBody ? bodyOf(random, route.path, id, fence) : null,
+  };
+}

@@ -1,0 +1,198 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { type Random, seededRandom } from "../../../src/core/random.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
+import { openEngine } from "../../../src/open.ts";
+import { createServer } from "../../../src/server/app.ts";
+import { openTestEngine, type TestEngine } from "../../../src/testing/index.ts";
+import { Known, type StrangeRequest, strangeRequest } from "./requests.ts";
+
+/** What is put to the test. */
+export interface Target {
+  fetch(request: Request): Response | Promise<Response>;
+  close(): Promise<void>;
+}
+
+export interface FuzzOptions {
+  readonly seed: number;
+  readonly requests: number;
+  /** Makes the server; another one shows that its faults are found. */
+  readonly make?: (engine: Engine) => Target;
+  readonly onEpoch?: (sent: number, heap: number) => void;
+}
+
+export interface FuzzReport {
+  readonly sent: number;
+  /** How many got which status. */
+  readonly statuses: ReadonlyMap<number, number>;
+  /** Bytes of live heap after each epoch, with the store emptied. */
+  readonly heaps: readonly number[];
+  readonly findings: readonly string[];
+}
+
+const BATCH = 50;
+const EPOCH = 5_000;
+const MOST_FINDINGS = 20;
+/** A request that is not answered after so many turns of virtual time hangs. */
+const PATIENCE = 2_000;
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/**
+ * Sends strange requests to a server on virtual time, many at once, and lets time pass, so that deadlines fire in
+ * between. Every request must be answered, in JSON, and never with a failure of ours; and when the store is emptied,
+ * nothing of all that may be left.
+ */
+export async function fuzz({
+  seed,
+  requests,
+  onEpoch,
+  make = createServer,
+}: FuzzOptions): Promise<FuzzReport> {
+  const random = seededRandom(seed);
+  await using test = await openTestEngine({
+    seed,
+    retention: { completed: "60s", discarded: "60s", cancelled: "60s" },
+  });
+  const server = make(test.engine);
+  const run = new Run(server, random, () => test.system.advance(5));
+  const heaps: number[] = [];
+  while (run.sent < requests && run.findings.length < MOST_FINDINGS) {
+    await run.batch(Math.min(BATCH, requests - run.sent));
+    if (run.sent % EPOCH !== 0 && run.sent < requests) continue;
+    await empty(test, server, run);
+    collect();
+    heaps.push(process.memoryUsage().heapUsed);
+    onEpoch?.(run.sent, heaps.at(-1) as number);
+  }
+  await server.close();
+  return { sent: run.sent, statuses: run.statuses, heaps, findings: run.findings };
+}
+
+/** The same on a store of its own and in real time: what a database refuses, the server must have refused before. */
+export async function fuzzStore(
+  options: Pick<FuzzOptions, "seed" | "requests"> & { readonly store: string },
+): Promise<Omit<FuzzReport, "heaps">> {
+  await using engine = await openEngine({ store: options.store });
+  const server = createServer(engine);
+  // A real pause: a database answers in its own time.
+  const run = new Run(server, seededRandom(options.seed), () => wait(5));
+  while (run.sent < options.requests && run.findings.length < MOST_FINDINGS) {
+    await run.batch(Math.min(BATCH, options.requests - run.sent));
+  }
+  await server.close();
+  return { sent: run.sent, statuses: run.statuses, findings: run.findings };
+}
+
+/** Ends every job and lets the time of its keeping pass. */
+async function empty({ engine, system }: TestEngine, server: Target, run: Run): Promise<void> {
+  for (;;) {
+    const rows = await engine.jobs({}, { limit: 1_000 });
+    if (rows.length === 0) break;
+    const live = rows.filter(({ state }) => !["completed", "cancelled", "discarded"].includes(state));
+    await Promise.all(live.map(({ id }) => engine.cancel(id).catch(() => {})));
+    for (const { id, deadLetter } of rows) {
+      if (!deadLetter) continue;
+      const url = `http://localhost/ojs/v1/dead-letter/${id}`;
+      await run.within(server.fetch(new Request(url, { method: "DELETE" })));
+    }
+    await system.advance(400_000);
+    await run.within(engine.pruneOnce());
+  }
+  // Events are kept for days, on purpose; here they would only look like a leak.
+  const now = engine.now();
+  while ((await engine.store.jobs.prune({ now, eventsBefore: now, limit: 1_000 })) > 0);
+  run.forget();
+}
+
+class Run {
+  sent = 0;
+  readonly statuses = new Map<number, number>();
+  readonly findings: string[] = [];
+  readonly #server: Target;
+  readonly #random: Random;
+  /** Lets a little time pass. */
+  readonly #turn: () => Promise<unknown>;
+  readonly #known = new Known();
+
+  constructor(server: Target, random: Random, turn: () => Promise<unknown>) {
+    this.#server = server;
+    this.#random = random;
+    this.#turn = turn;
+  }
+
+  forget(): void {
+    this.#known.clear();
+  }
+
+  async batch(size: number): Promise<void> {
+    const open = new Set<StrangeRequest>();
+    for (let index = 0; index < size; index++) {
+      const made = strangeRequest(this.#random, this.#known);
+      this.sent += 1;
+      open.add(made);
+      void this.#send(made).finally(() => open.delete(made));
+    }
+    for (let turn = 0; open.size > 0 && turn < PATIENCE; turn++) await this.#turn();
+    for (const made of open) this.#find(made, "was not answered");
+  }
+
+  async #send(made: StrangeRequest): Promise<void> {
+    let request: Request;
+    try {
+      request = new Request(`http://localhost${made.path}`, {
+        method: made.method,
+        headers: made.headers,
+        body: made.body as string | null,
+      });
+    } catch {
+      // What the web's own Request refuses is sent over a socket elsewhere.
+      return;
+    }
+    try {
+      const response = await this.#server.fetch(request);
+      this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
+      this.#look(made, response, await response.text());
+    } catch (error) {
+      this.#find(made, `threw ${String((error as Error).stack)}`);
+    }
+  }
+
+  #look(made: StrangeRequest, response: Response, text: string): void {
+    const { status, headers } = response;
+    const maySayUnready = /\/(ready|health)/.test(made.path);
+    if (status >= 500 && !(status === 503 && maySayUnready)) this.#find(made, `${status} ${text}`);
+    if (headers.get("x-request-id") === null) this.#find(made, "a reply without a request id");
+    if (/\n\s+at |node:internal|\/src\//.test(text)) this.#find(made, `tells of our insides: ${text}`);
+    if (text === "" || headers.get("content-type") !== "application/openjobspec+json") return;
+    try {
+      this.#learn(JSON.parse(text));
+    } catch {
+      this.#find(made, `not JSON: ${text.slice(0, 200)}`);
+    }
+  }
+
+  /** Real jobs make the next requests more interesting. */
+  #learn(reply: { job?: { id?: string }; jobs?: { id?: string; fence?: number }[] }): void {
+    for (const job of [reply?.job, ...(Array.isArray(reply?.jobs) ? reply.jobs : [])]) {
+      if (typeof job?.id === "string") this.#known.add(job.id, (job as { fence?: number }).fence);
+    }
+  }
+
+  async within<Value>(work: Value | Promise<Value>): Promise<Value> {
+    let isDone = false;
+    const done = Promise.resolve(work).finally(() => (isDone = true));
+    while (!isDone) await this.#turn();
+    return done;
+  }
+
+  #find(made: StrangeRequest, what: string): void {
+    const body =
+      typeof made.body === "string"
+        ? made.body.slice(0, 1_000)
+        : made.body && Buffer.from(made.body).toString("hex");
+    this.findings.push(`${made.method} ${made.path} ${JSON.stringify(made.headers)} ${body}\n  -> ${what}`);
+  }
+}

@@ -1,0 +1,181 @@
+import { expect, it } from "vitest";
+import { CurfewError } from "../../src/core/errors.ts";
+import { openStage } from "./stage.ts";
+
+const job = { type: "test.job", args: [] };
+
+it.each([
+  ["nothing at all", "/jobs", "", "body: it is missing; send an object"],
+  ["a list", "/jobs", [], "body: [] cannot be taken; send an object"],
+  ["no type", "/jobs", { args: [] }, "type: it is missing; send a text"],
+  [
+    "args that are no list",
+    "/jobs",
+    { ...job, args: { a: 1 } },
+    'args: {"a":1} cannot be taken; send a list',
+  ],
+  [
+    "a priority out of range",
+    "/jobs",
+    { ...job, priority: 101 },
+    "priority: 101 cannot be taken; send 100 at most",
+  ],
+  [
+    "half a priority",
+    "/jobs",
+    { ...job, priority: 1.5 },
+    "priority: 1.5 cannot be taken; send a whole number",
+  ],
+  ["no timeout", "/jobs", { ...job, timeout: 0 }, "timeout: 0 cannot be taken; send 1 at least"],
+  [
+    "a text for a timeout",
+    "/jobs",
+    { ...job, timeout: "30" },
+    'timeout: "30" cannot be taken; send a number or "none"',
+  ],
+  [
+    "an unknown mode",
+    "/jobs",
+    { ...job, timeout_mode: "kill" },
+    'timeout_mode: "kill" cannot be taken; send "fail" or "discard"',
+  ],
+  [
+    "a bad type in a batch",
+    "/jobs/batch",
+    { jobs: [job, { ...job, type: "A" }] },
+    'jobs.1.type: "A" cannot be taken; use lower-case words joined by dots, such as "card.charge"',
+  ],
+  ["no queues", "/workers/fetch", { queues: [] }, "queues: [] cannot be taken; send 1 entries at least"],
+  [
+    "no visibility",
+    "/jobs",
+    { ...job, visibility_timeout: "PT0S" },
+    'visibility_timeout: "PT0S" cannot be taken; use a duration of one millisecond at least',
+  ],
+  [
+    "two visibilities",
+    "/jobs",
+    { ...job, visibility_timeout: 9, visibility_timeout_ms: 1 },
+    "visibility_timeout_ms: 1 contradicts visibility_timeout: 9; send one of them",
+  ],
+  [
+    "a job that has expired",
+    "/jobs",
+    { ...job, expires_at: "2020-01-01T00:00:00Z" },
+    /^expires_at: "2020-01-01T00:00:00\.000Z" ends at or before/,
+  ],
+  [
+    "a limit that is no number",
+    "/jobs?limit=none",
+    undefined,
+    'limit: "none" cannot be taken; send a number',
+  ],
+  [
+    "a name that not every store can keep",
+    "/workers/fetch",
+    { queues: ["q"], worker_id: "a\0" },
+    'worker_id: "a\\u0000" cannot be taken; use a name without control characters',
+  ],
+  [
+    "a cursor beyond what every store counts to",
+    "/events?after=9999999999999999999~0",
+    undefined,
+    "after: it is no cursor of ours; leave it out to begin anew",
+  ],
+])("%s is refused with the field, the value and the fix", async (_what, path, body, message) => {
+  await using stage = await openStage();
+  const { status, body: reply } = await stage.call(body === undefined ? "GET" : "POST", path, body);
+  expect(status).toBe(400);
+  expect(reply.error.message).toEqual(typeof message === "string" ? message : expect.stringMatching(message));
+});
+
+it("a retry policy that cannot be kept is 422", async () => {
+  await using stage = await openStage();
+  const { status, body } = await stage.post("/jobs", { ...job, options: { retry: { max_attempts: -1 } } });
+  expect(status).toBe(422);
+  expect(body.error).toMatchObject({
+    type: "validation_error",
+    message: "options.retry.max_attempts: -1 cannot be taken; send 0 at least",
+  });
+});
+
+it("a method that a path does not serve is 405, and the answer says which it does", async () => {
+  await using stage = await openStage();
+  const wrong = await stage.call("PUT", "/jobs");
+  expect(wrong.status).toBe(405);
+  expect(wrong.headers.get("allow")).toBe("OPTIONS, POST, GET, HEAD");
+  const asked = await stage.call("OPTIONS", "/workers/fetch");
+  expect(asked.status).toBe(204);
+  expect(asked.headers.get("allow")).toBe("OPTIONS, POST");
+  const nowhere = await stage.call("OPTIONS", "/nowhere");
+  expect(nowhere.status).toBe(404);
+});
+
+it("fields that nobody knows are kept, whatever their name or value", async () => {
+  await using stage = await openStage();
+  const odd = { constructor: 1, toString: "x", hasOwnProperty: [null], x_null: null, "": { a: "b" } };
+  const { body } = await stage.post("/jobs", { ...job, ...odd, options: { valueOf: true } });
+  const found = await stage.job(body.job.id);
+  for (const [name, value] of Object.entries({ ...odd, valueOf: true })) expect(found[name]).toEqual(value);
+});
+
+it("a start from now counts from the creation of the job, to the millisecond", async () => {
+  await using stage = await openStage();
+  const { job: made } = (await stage.post("/jobs", { ...job, scheduled_at: "+PT1H" })).body;
+  expect(Date.parse(made.scheduled_at) - Date.parse(made.created_at)).toBe(3_600_000);
+  const { status } = await stage.post("/jobs", { ...job, scheduled_at: "+PT1H", total_timeout: 3_600 });
+  expect(status).toBe(400);
+});
+
+it("what is not there is named, with a hint that fits it", async () => {
+  await using stage = await openStage();
+  const id = (await stage.enqueue()).id;
+  const asked = [
+    [`/dead-letter/${id}`, "dead letter"],
+    ["/dead-letter/nothing", "dead letter"],
+    ["/workers/nobody/health", "worker"],
+    [`/jobs/${id}/checkpoint`, "checkpoint of job"],
+    ["/jobs/nothing", "job"],
+  ] as const;
+  const hints = new Set<string>();
+  for (const [path, kind] of asked) {
+    const { status, body } = await stage.get(path);
+    expect(status).toBe(404);
+    expect(body.error.details.resource_type).toBe(kind);
+    hints.add(body.error.hint);
+  }
+  expect(hints.size).toBe(4);
+});
+
+it("a checkpoint cannot be null, and asking so does not forget the one that was saved", async () => {
+  await using stage = await openStage();
+  const { id } = await stage.enqueue();
+  await stage.call("PUT", `/jobs/${id}/checkpoint`, { state: { page: 1 } });
+  const { status, body } = await stage.call("PUT", `/jobs/${id}/checkpoint`, { state: null });
+  expect(status).toBe(400);
+  expect(body.error.message).toBe("state: null cannot be taken; send a value; DELETE forgets the saved one");
+  expect((await stage.get(`/jobs/${id}/checkpoint`)).body.state).toEqual({ page: 1 });
+});
+
+it("a beat answers with the silence that is allowed after it", async () => {
+  await using stage = await openStage();
+  const { id } = await stage.enqueue({ heartbeat_timeout: 60 });
+  await stage.fetch({ worker_id: "w" });
+  await stage.advance("20s");
+  const { body } = await stage.post("/workers/heartbeat", { worker_id: "w", active_jobs: [id] });
+  const { stall_at, server_time } = body.jobs[0].deadlines;
+  expect(Date.parse(stall_at) - Date.parse(server_time)).toBe(60_000);
+});
+
+it("a store that fails is 503 with a time to come back, and without a word of the store's own", async () => {
+  await using stage = await openStage();
+  const { load } = stage.engine;
+  stage.engine.load = () =>
+    Promise.reject(new CurfewError("store_failed", "PostgreSQL: no route to db-7.internal:5432"));
+  const { status, headers, body } = await stage.get("/jobs/01a1e230-7865-7003-8005-c45d5220a9ee");
+  stage.engine.load = load;
+  expect(status).toBe(503);
+  expect(headers.get("retry-after")).toBe("1");
+  expect(body.error).toMatchObject({ code: "backend_error", retryable: true });
+  expect(JSON.stringify(body)).not.toMatch(/PostgreSQL|internal:/);
+});

@@ -1,0 +1,76 @@
+import type { Effect, Store, Unit } from "../../../src/ports/store.ts";
+import type { Dice } from "../dice.ts";
+
+/** Defects planted on purpose: each must be caught, and by the rule that is meant for it. */
+export interface SagaMutant {
+  readonly name: string;
+  readonly caughtBy: RegExp;
+  readonly mutate: (store: Store, dice: Dice) => Store;
+}
+
+function withUnits(store: Store, change: (unit: Unit) => Unit): Store {
+  return { ...store, commit: (units, options) => store.commit(units.map(change), options) };
+}
+
+function withoutEffects(store: Store, isDropped: (effect: Effect) => boolean): Store {
+  return withUnits(store, (unit) =>
+    unit.effects ? { ...unit, effects: unit.effects.filter((effect) => !isDropped(effect)) } : unit,
+  );
+}
+
+function withTimeouts(store: Store, timeouts: Partial<Store["timeouts"]>): Store {
+  return { ...store, timeouts: { ...store.timeouts, ...timeouts } };
+}
+
+const isTimeout = (effect: Effect) => "request" in effect && effect.request.saga?.[0] === "saga";
+
+export const SAGA_MUTANTS: readonly SagaMutant[] = [
+  {
+    name: "a store that does not compare the version of a saga",
+    caughtBy: /no step is lost|nothing is handled twice|record names/,
+    mutate: (store) => withUnits(store, ({ when: _when, ...unit }) => unit),
+  },
+  {
+    name: "a store that hands out what is not due yet",
+    caughtBy: /before it is due/,
+    mutate: (store) =>
+      withTimeouts(store, {
+        claimDue: (request) => store.timeouts.claimDue({ ...request, now: request.now + 400 }),
+        nextDueAt: async (names) => {
+          const at = await store.timeouts.nextDueAt(names);
+          return at === null ? null : at - 400;
+        },
+      }),
+  },
+  {
+    name: "a mailbox that does not know its first message",
+    caughtBy: /order of arrival/,
+    mutate: (store) =>
+      withTimeouts(store, {
+        list: async (filter, after, limit) =>
+          filter.saga?.[0] === "mail" ? [] : store.timeouts.list(filter, after, limit),
+      }),
+  },
+  {
+    name: "a store that forgets some timeouts",
+    caughtBy: /record names what is pending|everything settles/,
+    mutate: (store, dice) => withoutEffects(store, (effect) => isTimeout(effect) && dice.chance(0.05)),
+  },
+  {
+    name: "a store that forgets to take back",
+    caughtBy: /record names what is pending/,
+    mutate: (store) => withoutEffects(store, (effect) => "revoke" in effect),
+  },
+  {
+    name: "a store that loses acknowledged messages",
+    caughtBy: /everything settles/,
+    mutate: (store, dice) =>
+      withTimeouts(store, {
+        insert: async (rows, options) => {
+          const kept = rows.filter(() => !dice.chance(0.05));
+          await store.timeouts.insert(kept, options);
+          return rows.map(() => "created" as const);
+        },
+      }),
+  },
+];

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { defineSaga } from "../../../src/core/saga/definition.ts";
+import type { SagaContext } from "../../../src/core/saga/saga.ts";
+import type { Duration } from "../../../src/core/time.ts";
+import type { Dice } from "../dice.ts";
+import type { Machine } from "../machine.ts";
+
+/** What the handler of one event shall do. Each event has a number of its own, by which the checker knows it. */
+export interface Script {
+  readonly n: number;
+  readonly requests: readonly {
+    readonly key: string | null;
+    readonly after: number;
+    readonly script: Script;
+  }[];
+  readonly revokes: readonly string[];
+  readonly completes: boolean;
+  /** How many of its first tries fail, and how many take too long. */
+  readonly fails: number;
+  readonly hangs: number;
+}
+
+export interface SimState {
+  readonly id: string;
+  /** The numbers of all events that were handled, in their order. */
+  readonly history: readonly number[];
+}
+
+/** Who watches handlers. */
+export interface HandlerWatch {
+  /** Tells of an entry, and answers how many there were for this event before. */
+  entered(by: Machine, n: number, eventId: string): number;
+}
+
+export const KEYS = ["a", "b"] as const;
+const ATTEMPT = 2_000;
+
+const Scripted = z.custom<Script>();
+
+/** The saga of one process: its handlers do what the script of their event says. */
+export function simSaga(machine: Machine, watch: HandlerWatch, retention: Duration) {
+  const run = async (state: SimState, script: Script, saga: SagaContext): Promise<SimState> => {
+    const before = watch.entered(machine, script.n, saga.eventId);
+    for (const { key, after, script: next } of script.requests)
+      saga.request("rung", `${after}ms`, { script: next }, key === null ? {} : { key });
+    for (const key of script.revokes) saga.revoke(key);
+    await machine.sleep(1 + (script.n % 7) * 3);
+    if (before < script.hangs) await machine.sleep(ATTEMPT * 2);
+    if (before < script.hangs + script.fails) throw new Error(`fails as told: ${script.n}`);
+    const next = { ...state, history: [...state.history, script.n] };
+    return script.completes ? saga.complete(next) : next;
+  };
+  return defineSaga({
+    type: "sim",
+    state: z.custom<SimState>(),
+    messages: { act: z.object({ id: z.string(), script: Scripted }) },
+    timeouts: { rung: z.object({ script: Scripted }) },
+    correlate: { act: ({ id }) => id },
+    startedBy: "act",
+    start: ({ id, script }, saga) => run({ id, history: [] }, script, saga as unknown as SagaContext),
+    on: { act: (state, { script }, saga) => run(state, script, saga as unknown as SagaContext) },
+    onTimeout: { rung: (state, { script }, saga) => run(state, script, saga as unknown as SagaContext) },
+    identify: ({ id }) => id,
+    attempt: `${ATTEMPT}ms`,
+    retention,
+  });
+}
+
+export type SimSaga = ReturnType<typeof simSaga>;
+
+/** Draws scripts; numbers are never used twice. */
+export class Scripts {
+  readonly #dice: Dice;
+  #next = 0;
+
+  constructor(dice: Dice) {
+    this.#dice = dice;
+  }
+
+  draw(depth = 0): Script {
+    const dice = this.#dice;
+    const requests = depth > 2 ? 0 : dice.pick([0, 0, 1, 1, 2, 3]);
+    return {
+      n: this.#next++,
+      requests: Array.from({ length: requests }, () => ({
+        key: dice.chance(0.6) ? dice.pick(KEYS) : null,
+        after: dice.chance(0.1) ? 0 : dice.between(5, 20_000),
+        script: this.draw(depth + 1),
+      })),
+      revokes: KEYS.filter(() => dice.chance(0.3)),
+      completes: dice.chance(0.1),
+      fails: dice.chance(0.1) ? dice.pick([1, 1, 2, 12]) : 0,
+      hangs: dice.chance(0.03) ? 1 : 0,
+    };
+  }
+}

@@ -1,0 +1,215 @@
+import { CurfewError } from "../../../src/core/errors.ts";
+import { Engine } from "../../../src/engine/engine.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
+import type { Store } from "../../../src/ports/store.ts";
+import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import type { Violation } from "../checker.ts";
+import { Dice, subSeed } from "../dice.ts";
+import { Machine } from "../machine.ts";
+import { Network } from "../network.ts";
+import { NO_FAULTS } from "../plan.ts";
+import { EPOCH, Scheduler } from "../scheduler.ts";
+import { Trace } from "../trace.ts";
+import { SagaChecker } from "./saga-checker.ts";
+import { KEYS, Scripts, type SimSaga, simSaga } from "./sim-saga.ts";
+
+export interface SagaSimOptions {
+  readonly seed: number;
+  /** A defect planted on purpose, to prove that the checker can see one. */
+  readonly mutate?: (store: Store, dice: Dice) => Store;
+  readonly isTraced?: boolean;
+}
+
+export interface SagaSimReport {
+  readonly violations: readonly Violation[];
+  readonly trace: Trace;
+  readonly steps: number;
+  readonly timeouts: number;
+  readonly events: number;
+}
+
+const SAGAS = ["s0", "s1", "s2"];
+const LEASE = "10s";
+/** Ten tries of a message take nine minutes, and a timeout that it requested at last comes after them. */
+const SETTLES_WITHIN = 40 * 60_000;
+const SETTLE_STEP = 5_000;
+
+/** One world of processes that host the same sagas, from its seed to its end. */
+export async function simulateSagas(options: SagaSimOptions): Promise<SagaSimReport> {
+  return new SagaWorld(options).run();
+}
+
+/** A place in which a process runs; whenever it dies, it is started again as a new process. */
+interface Place {
+  readonly name: string;
+  starts: number;
+  machine: Machine;
+  engine: Engine | undefined;
+  saga: SimSaga | undefined;
+}
+
+class SagaWorld {
+  readonly #scheduler = new Scheduler();
+  readonly #seed: number;
+  readonly #dice: Dice;
+  readonly #trace: Trace;
+  readonly #checker: SagaChecker;
+  readonly #memory: Store;
+  readonly #store: Store;
+  readonly #network: Network;
+  readonly #scripts: Scripts;
+  readonly #places: Place[];
+  readonly #retention: "0s" | "3s" | "1d";
+  #orders = 0;
+
+  constructor({ seed, mutate, isTraced = false }: SagaSimOptions) {
+    const scheduler = this.#scheduler;
+    this.#seed = seed;
+    this.#dice = new Dice(subSeed(seed, "sagas"));
+    this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
+    this.#checker = new SagaChecker(() => scheduler.now, this.#trace);
+    this.#memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    const watched = this.#checker.watch(this.#memory);
+    this.#store = mutate?.(watched, new Dice(subSeed(seed, "mutation"))) ?? watched;
+    const trouble = this.#dice.chance(0.2) ? 0 : this.#dice.pick([0.5, 1, 3]);
+    const rate = (most: number) => most * trouble * this.#dice.random();
+    this.#network = new Network({
+      rates: {
+        drop: rate(0.01),
+        loseReply: rate(0.01),
+        slow: rate(0.01),
+        crash: rate(0.002),
+        loseHint: rate(0.1),
+      },
+      scheduler,
+      dice: new Dice(subSeed(seed, "network")),
+      trace: this.#trace,
+      observer: { heard: () => {} },
+    });
+    this.#scripts = new Scripts(new Dice(subSeed(seed, "scripts")));
+    this.#retention = this.#dice.pick(["0s", "3s", "1d"] as const);
+    this.#places = Array.from({ length: 1 + this.#dice.int(3) }, (_, nth) => this.#place(`p${nth}`));
+    if (trouble > 0) this.#scheduleFaults();
+  }
+
+  #place(name: string): Place {
+    const place = { name, starts: 0, engine: undefined, saga: undefined } as unknown as Place;
+    this.#boot(place);
+    return place;
+  }
+
+  #boot(place: Place): void {
+    const scheduler = this.#scheduler;
+    const name = place.starts === 0 ? place.name : `${place.name}.${place.starts}`;
+    const machine = new Machine({
+      name,
+      seed: subSeed(this.#seed, name),
+      scheduler,
+      trace: this.#trace,
+      rate: 1,
+    });
+    place.starts += 1;
+    place.machine = machine;
+    place.engine = undefined;
+    machine.onDeath = () => {
+      place.engine = undefined;
+      scheduler.after(this.#dice.between(50, 4_000), null, () => this.#boot(place));
+    };
+    scheduler.after(1, machine, () => void this.#open(place, machine));
+  }
+
+  async #open(place: Place, machine: Machine): Promise<void> {
+    const store = this.#network.connect(machine, this.#store);
+    try {
+      const engine = await Engine.open({ store, system: machine, logger: silentLogger, timeoutLease: LEASE });
+      if (machine.isDead) return;
+      place.saga = simSaga(machine, this.#checker, this.#retention);
+      engine.host([place.saga]);
+      place.engine = engine;
+      this.#trace.add(machine.name, "is up");
+    } catch (error) {
+      if (!machine.isDead) machine.crash(`cannot start: ${(error as Error).message}`);
+    }
+  }
+
+  #scheduleFaults(): void {
+    const dice = this.#dice;
+    const repeat = (times: number, run: (place: Place) => void) => {
+      for (let nth = 0; nth < times; nth++) {
+        const place = dice.pick(this.#places);
+        this.#scheduler.after(dice.random() * 30_000, null, () => run(place));
+      }
+    };
+    repeat(dice.int(4), ({ machine }) => machine.crash("kill -9"));
+    repeat(dice.int(4), ({ machine }) => machine.pause(dice.between(200, 25_000), "SIGSTOP"));
+    repeat(dice.int(2), ({ machine }) => machine.suspend(dice.between(300, 25_000)));
+    repeat(dice.int(2), (place) => void this.#redeploy(place));
+  }
+
+  async #redeploy({ engine, machine }: Place): Promise<void> {
+    if (!engine || machine.isDead) return;
+    await engine.close({ drain: `${this.#dice.int(4) * 500}ms` });
+    if (!machine.isDead) machine.crash("is replaced");
+  }
+
+  #schedule(): void {
+    const dice = this.#dice;
+    const operations = 30 + dice.int(40);
+    for (let nth = 0; nth < operations; nth++) {
+      const place = dice.pick(this.#places);
+      this.#scheduler.after(dice.random() * 30_000, null, () => {
+        const { engine, machine, saga } = place;
+        if (!engine || !saga || machine.isDead) return;
+        this.#scheduler.after(0, machine, () => void this.#operate(engine, machine, saga));
+      });
+    }
+  }
+
+  async #operate(engine: Engine, machine: Machine, saga: SimSaga): Promise<void> {
+    const dice = this.#dice;
+    const id = dice.pick(SAGAS);
+    try {
+      if (dice.chance(0.07)) await engine.saga(saga, id).revoke(dice.pick(KEYS));
+      else if (dice.chance(0.04)) await engine.saga(saga, id).end();
+      else await this.#send(engine, machine, saga, id);
+    } catch (error) {
+      const isExpected = error instanceof CurfewError && ["store_failed", "closed"].includes(error.code);
+      if (!isExpected && !machine.isDead)
+        this.#checker.report("calls fail only as documented", String((error as Error)?.stack ?? error));
+    }
+  }
+
+  async #send(engine: Engine, machine: Machine, saga: SimSaga, id: string): Promise<void> {
+    const script = this.#scripts.draw();
+    const key = JSON.stringify(["sim", id]);
+    const message = { saga: key, by: machine, order: this.#orders++, isAcknowledged: false };
+    this.#checker.sent.set(script.n, message);
+    await engine.send(saga, "act", { id, script });
+    if (!machine.isDead) message.isAcknowledged = true;
+  }
+
+  async run(): Promise<SagaSimReport> {
+    const scheduler = this.#scheduler;
+    const isOver = () => this.#checker.violations.length > 0;
+    this.#schedule();
+    await scheduler.runUntil(isOver, EPOCH + 31_000);
+    this.#network.rates = NO_FAULTS;
+    const limit = scheduler.now + SETTLES_WITHIN;
+    let left = ["the beginning"];
+    while (left.length > 0 && scheduler.now < limit && !isOver()) {
+      await scheduler.runUntil(isOver, scheduler.now + SETTLE_STEP);
+      left = await this.#left();
+    }
+    if (!isOver()) for (const what of left) this.#checker.report("everything settles", what);
+    const { violations, steps, requested } = this.#checker;
+    return { violations, steps, trace: this.#trace, timeouts: requested.size, events: scheduler.happened };
+  }
+
+  async #left(): Promise<string[]> {
+    const rows = await this.#memory.timeouts.list({ isDead: true }, null, 1_000);
+    const dead = new Set(
+      rows.map(({ payload }) => (JSON.parse(payload as string) as { script: { n: number } }).script.n),
+    );
+    return this.#checker.unsettled(dead);
+  }
+}

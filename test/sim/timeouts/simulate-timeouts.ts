@@ -1,0 +1,222 @@
+import { Engine } from "../../../src/engine/engine.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
+import type { Store } from "../../../src/ports/store.ts";
+import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import type { Violation } from "../checker.ts";
+import { Dice, subSeed } from "../dice.ts";
+import { Machine } from "../machine.ts";
+import { Network } from "../network.ts";
+import { NO_FAULTS } from "../plan.ts";
+import { EPOCH, Scheduler } from "../scheduler.ts";
+import { Trace } from "../trace.ts";
+import { TimeoutChecker } from "./timeout-checker.ts";
+
+export interface TimeoutSimOptions {
+  readonly seed: number;
+  /** A defect planted on purpose, to prove that the checker can see one. */
+  readonly mutate?: (store: Store, dice: Dice) => Store;
+  readonly isTraced?: boolean;
+}
+
+export interface TimeoutSimReport {
+  readonly violations: readonly Violation[];
+  readonly trace: Trace;
+  readonly handled: number;
+  readonly events: number;
+}
+
+const LEASE = 8_000;
+/** Ten tries take nine minutes. */
+const SETTLES_WITHIN = 30 * 60_000;
+const SETTLE_STEP = 5_000;
+
+/** One world of processes that dispatch from the same store, from its seed to its end. */
+export function simulateTimeouts(options: TimeoutSimOptions): Promise<TimeoutSimReport> {
+  return new TimeoutWorld(options).run();
+}
+
+/** A place in which a process runs; whenever it dies, it is started again as a new process. */
+interface Place {
+  readonly name: string;
+  starts: number;
+  machine: Machine;
+  engine: Engine | undefined;
+}
+
+class TimeoutWorld {
+  readonly #scheduler = new Scheduler();
+  readonly #seed: number;
+  readonly #dice: Dice;
+  readonly #trace: Trace;
+  readonly #checker: TimeoutChecker;
+  readonly #memory: Store;
+  readonly #store: Store;
+  readonly #network: Network;
+  readonly #places: Place[];
+  readonly #calmAt: number;
+  #made = 0;
+  readonly #keys = new Map<string, string>();
+
+  constructor({ seed, mutate, isTraced = false }: TimeoutSimOptions) {
+    const scheduler = this.#scheduler;
+    this.#seed = seed;
+    this.#dice = new Dice(subSeed(seed, "timeouts"));
+    this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
+    this.#checker = new TimeoutChecker(() => scheduler.now, this.#trace);
+    this.#memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    const mutated = mutate?.(this.#memory, new Dice(subSeed(seed, "mutation"))) ?? this.#memory;
+    this.#store = this.#checker.watch(mutated);
+    const trouble = this.#dice.chance(0.2) ? 0 : this.#dice.pick([0.5, 1, 3]);
+    const rate = (most: number) => most * trouble * this.#dice.random();
+    this.#network = new Network({
+      rates: {
+        drop: rate(0.02),
+        loseReply: rate(0.02),
+        slow: rate(0.02),
+        crash: rate(0.003),
+        loseHint: rate(0.2),
+      },
+      scheduler,
+      dice: new Dice(subSeed(seed, "network")),
+      trace: this.#trace,
+      observer: { heard: () => {} },
+    });
+    this.#calmAt = this.#dice.between(5_000, 60_000);
+    this.#places = Array.from({ length: 1 + this.#dice.int(3) }, (_, nth) => {
+      const place = { name: `p${nth}`, starts: 0 } as Place;
+      this.#boot(place);
+      return place;
+    });
+    this.#scheduleChaos(trouble > 0);
+  }
+
+  #boot(place: Place): void {
+    const scheduler = this.#scheduler;
+    const name = `${place.name}.${place.starts}`;
+    const seed = subSeed(this.#seed, name);
+    const machine = new Machine({ name, seed, scheduler, trace: this.#trace, rate: 1 });
+    place.starts += 1;
+    place.machine = machine;
+    place.engine = undefined;
+    machine.onDeath = () => {
+      if (place.machine !== machine) return;
+      place.engine = undefined;
+      scheduler.after(this.#dice.between(20, 3_000), null, () => this.#boot(place));
+    };
+    scheduler.after(1, machine, () => void this.#open(place, machine));
+  }
+
+  async #open(place: Place, machine: Machine): Promise<void> {
+    const store = this.#network.connect(machine, this.#store);
+    try {
+      const timeoutLease = `${LEASE}ms` as const;
+      const engine = await Engine.open({ store, system: machine, timeoutLease, logger: silentLogger });
+      if (machine.isDead) return;
+      const concurrency = 1 + this.#dice.int(8);
+      for (const destination of ["mail", "bell"]) {
+        engine.timeouts.serve(
+          destination,
+          ({ id, dueAt }, { signal }) => this.#handle(machine, id, dueAt, signal),
+          { concurrency },
+        );
+      }
+      place.engine = engine;
+    } catch (error) {
+      // As a supervisor does: a process that cannot start is started again.
+      if (!machine.isDead) machine.crash(`cannot start: ${(error as Error).message}`);
+    }
+  }
+
+  /** Takes some time, at times longer than its lease, and fails now and then, or for ever. */
+  async #handle(machine: Machine, id: string, dueAt: number, signal: AbortSignal): Promise<void> {
+    this.#checker.entered(id, dueAt);
+    const dice = this.#dice;
+    const takes = dice.chance(0.05) ? dice.between(1_000, 3 * LEASE) : dice.between(1, 300);
+    await new Promise<void>((resolve) => this.#scheduler.after(takes, machine, resolve));
+    const isFailed = id.endsWith("bad") || dice.chance(0.1) || (signal.aborted && dice.chance(0.5));
+    this.#checker.ended(id, isFailed);
+    if (isFailed) throw new Error(`cannot handle ${id}`);
+  }
+
+  #scheduleChaos(isTroubled: boolean): void {
+    const repeat = (times: number, run: (place: Place) => void) => {
+      for (let nth = 0; nth < times; nth++) {
+        const place = this.#dice.pick(this.#places);
+        this.#scheduler.after(this.#dice.random() * this.#calmAt, null, () => run(place));
+      }
+    };
+    repeat(40 + this.#dice.int(80), ({ engine, machine }) => {
+      if (engine && !machine.isDead)
+        this.#scheduler.after(0, machine, () => void this.#operate(engine, machine));
+    });
+    if (!isTroubled) return;
+    repeat(this.#dice.int(6), ({ machine }) => machine.crash("kill -9"));
+    repeat(this.#dice.int(4), ({ machine }) => machine.pause(this.#dice.between(200, 3 * LEASE), "SIGSTOP"));
+    repeat(this.#dice.int(3), ({ machine }) => machine.stepWall((this.#dice.random() - 0.5) * 7_200_000));
+    repeat(this.#dice.int(3), (place) => {
+      this.#scheduler.after(0, place.machine, () => void this.#redeploy(place));
+    });
+  }
+
+  async #redeploy(place: Place): Promise<void> {
+    const { engine, machine } = place;
+    place.engine = undefined;
+    await engine?.close({ drain: `${this.#dice.int(4) * 500}ms` });
+    if (!machine.isDead && place.machine === machine) machine.crash("is replaced");
+  }
+
+  async #operate(engine: Engine, machine: Machine): Promise<void> {
+    try {
+      if (this.#made > 0 && this.#dice.chance(0.25)) await this.#cancel(engine, machine);
+      else await this.#insert(engine, machine);
+    } catch (error) {
+      this.#trace.add(machine.name, `hears ${(error as Error).message}`);
+    }
+  }
+
+  async #insert(engine: Engine, machine: Machine): Promise<void> {
+    const dice = this.#dice;
+    const id = `t${this.#made++}${dice.chance(0.03) ? "bad" : ""}`;
+    const destination = dice.pick(["mail", "bell"]);
+    const key = dice.chance(0.2) ? dice.pick(["x", "y"]) : undefined;
+    const scoped = `${destination} ${key}`;
+    if (key !== undefined) {
+      const replaced = this.#keys.get(scoped);
+      if (replaced !== undefined) this.#checker.takesBack(replaced);
+      this.#keys.set(scoped, id);
+      // Two inserts under way may arrive in any order, so whichever of them is replaced is not missed.
+      this.#checker.takesBack(id);
+    }
+    const dueAt = { after: `${dice.chance(0.3) ? 0 : dice.between(1, 40_000)}ms` } as const;
+    this.#trace.add(machine.name, `inserts ${id} for ${destination}, ${dueAt.after}, key ${key}`);
+    await engine.timeouts.insert({ id, destination, dueAt, ...(key !== undefined && { key }) });
+    if (!machine.isDead) this.#checker.inserted(id);
+  }
+
+  async #cancel(engine: Engine, machine: Machine): Promise<void> {
+    const number = this.#dice.int(this.#made);
+    for (const id of [`t${number}`, `t${number}bad`]) {
+      this.#checker.takesBack(id);
+      const revoked = await engine.timeouts.cancel({ id });
+      this.#trace.add(machine.name, `cancelled ${id}: ${JSON.stringify(revoked)}`);
+      if (!machine.isDead) this.#checker.cancelled(id, revoked);
+    }
+  }
+
+  async run(): Promise<TimeoutSimReport> {
+    const isBroken = () => this.#checker.violations.length > 0;
+    await this.#scheduler.runUntil(isBroken, EPOCH + this.#calmAt);
+    this.#network.rates = NO_FAULTS;
+    const limit = this.#scheduler.now + SETTLES_WITHIN;
+    const pending = async () => (await this.#memory.timeouts.list({ isDead: false }, null, 1_000)).length;
+    while (!isBroken() && this.#scheduler.now < limit && (await pending()) > 0)
+      await this.#scheduler.runUntil(isBroken, this.#scheduler.now + SETTLE_STEP);
+    if (!isBroken()) this.#checker.checkEnd(await this.#memory.timeouts.list({}, null, 1_000));
+    return {
+      violations: this.#checker.violations,
+      trace: this.#trace,
+      handled: this.#checker.handled,
+      events: this.#scheduler.happened,
+    };
+  }
+}
