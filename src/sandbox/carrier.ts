@@ -1,3 +1,4 @@
+import type { Silence } from "./proc.ts";
 import type { Order, Report } from "./protocol.ts";
 import type { Look } from "./stack.ts";
 
@@ -28,8 +29,7 @@ export interface Carrier {
   memory(): number | undefined;
   /** Where its JavaScript stands, asked from outside. */
   capture(limit: number): Promise<Look>;
-  /** Why it does not answer, as far as that can be seen from outside. */
-  silence(): string;
+  silence(): Silence;
 }
 
 export interface CarrierOptions {

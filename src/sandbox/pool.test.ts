@@ -23,6 +23,7 @@ class FakeCarrier implements Carrier {
   readonly captures: number[] = [];
   taken = 100 * MEGABYTE;
   isKilled = false;
+  isAsleep = false;
   /** What a look at it finds; nothing for as long as it is unset. */
   look: Look | undefined;
   readonly #after: (delay: number, callback: () => void) => void;
@@ -60,8 +61,8 @@ class FakeCarrier implements Carrier {
     return new Promise((resolve) => this.#after(limit, () => resolve({ because: "it was silent" })));
   }
 
-  silence(): string {
-    return "nothing is seen";
+  silence(): { isAsleep: boolean; says: string } {
+    return { isAsleep: this.isAsleep, says: "nothing is seen" };
   }
 
   get last(): Order | undefined {
@@ -308,8 +309,23 @@ describe("8.4 where it hangs", () => {
     expect(isKnown).toBe(true);
     expect(child.captures).toEqual([1_000]);
     expect(run.where()).toBe(
-      "(no stack: nothing was learned within 100 ms after the verdict; nothing is seen)",
+      "(no stack: it has not answered the debugger; nothing is seen)",
     );
+  });
+
+  it("one that has slept through a look in grace is not waited for", async () => {
+    const { run, child, system } = openRun();
+    child.isAsleep = true;
+    await system.advance(500);
+    run.abort(REASON);
+    await system.advance(300);
+    let isKnown = false;
+    void run.condemn().then(() => {
+      isKnown = true;
+    });
+    await system.settle();
+    expect(isKnown).toBe(true);
+    expect(run.where()).toBe("(no stack: it has not answered the debugger; nothing is seen)");
   });
 
   it("an answer of one that runs again is no news", async () => {

@@ -17,14 +17,29 @@ export function memoryOf(pid: number): number | undefined {
   return match ? Number(match[1]) * 1_024 : undefined;
 }
 
-/** Why a process does not answer, as far as that can be seen from outside. */
-export function silenceOf(pid: number | undefined): string {
+/** Why a sandbox does not answer, as far as that can be seen from outside. */
+export interface Silence {
+  /** It does not even compute, so it will not answer. */
+  readonly isAsleep: boolean;
+  readonly says: string;
+}
+
+export const UNSEEN: Silence = {
+  isAsleep: false,
+  says: "it is inside a native call, or the machine is too busy",
+};
+
+export function silenceOf(pid: number | undefined): Silence {
   // The name stands in parentheses and may hold any character, so the state follows the last one.
   const state = pid && read(pid, "stat")?.split(") ").at(-1)?.[0];
-  if (!state) return "it is inside a native call, or the machine is too busy";
-  if (state === "R") return "it computes, in native code or on a machine that is too busy to let it answer";
+  if (!state) return UNSEEN;
+  if (state === "R")
+    return {
+      isAsleep: false,
+      says: "it computes, in native code or on a machine that is too busy to let it answer",
+    };
   const [child] = (read(pid, `task/${pid}/children`) ?? "").split(" ");
   const name = child ? read(Number(child), "comm")?.trim() : undefined;
   const what = name ? `, with the process "${name}" under it` : "";
-  return `it sleeps inside a native call, as execFileSync does${what}`;
+  return { isAsleep: true, says: `it sleeps inside a native call, as execFileSync does${what}` };
 }

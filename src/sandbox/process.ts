@@ -10,7 +10,7 @@ import {
   environmentOf,
 } from "./carrier.ts";
 import { LineReader } from "./lines.ts";
-import { memoryOf, silenceOf } from "./proc.ts";
+import { memoryOf, type Silence, silenceOf } from "./proc.ts";
 import { decodeError, FrameReader, type Order, parseReport } from "./protocol.ts";
 import { besides, reaper } from "./reaper.ts";
 import { captureStack, type Look } from "./stack.ts";
@@ -162,10 +162,10 @@ export class ProcessCarrier implements Carrier {
       return this.#debugger;
     };
     const look = await captureStack({ system: this.#system, limit, open });
-    return "stack" in look ? look : { because: `${look.because}; ${this.silence()}` };
+    return "stack" in look ? look : { because: `${look.because}; ${this.silence().says}` };
   }
 
-  silence(): string {
+  silence(): Silence {
     return silenceOf(this.#child.pid);
   }
 

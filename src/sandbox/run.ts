@@ -14,6 +14,7 @@ import {
   type Report,
 } from "./protocol.ts";
 import { type Look, lookText } from "./stack.ts";
+import type { Silence } from "./proc.ts";
 import { within } from "./within.ts";
 
 /** A child of ours waits with the next one; see `child-questions.ts`. */
@@ -23,8 +24,7 @@ const MOST_QUESTIONS = 1_000;
 export interface RunHost {
   send(order: Order): void;
   capture(limit: number): Promise<Look>;
-  /** Why it does not answer, as far as that can be seen from outside. */
-  silence(): string;
+  silence(): Silence;
   /** It gets no other attempt, and is ended in a moment. */
   condemn(): void;
   kill(): Promise<boolean>;
@@ -37,7 +37,7 @@ const READ_FIRST = 5;
 const CAPTURE_IN_GRACE = 1_000;
 /** The most by SEMANTICS 8.4, counted from the hard deadline. */
 const LAST_LOOK = 100;
-const TOO_LATE = `nothing was learned within ${LAST_LOOK} ms after the verdict`;
+const NO_ANSWER = "it has not answered the debugger";
 /** How long before a stall its stack is looked at. */
 const LOOK_AHEAD = 700;
 
@@ -62,6 +62,8 @@ export class Run implements SandboxRun {
   /** A look that is under way; another one may follow a vain one. */
   #looking: Promise<void> | undefined;
   #seen: Look | undefined;
+  /** When it was first asked since it last spoke; never yet, at first. */
+  #lookedAt = Number.POSITIVE_INFINITY;
   #lastLook: Promise<void> | undefined;
   #lastProgress: number | undefined;
   #lastLog: string | undefined;
@@ -126,6 +128,7 @@ export class Run implements SandboxRun {
     this.#aliveAt = this.#system.monotonic();
     // It runs again, so where it once hung is no news any more.
     this.#seen = undefined;
+    this.#lookedAt = Number.POSITIVE_INFINITY;
     call.alive();
     if (report.say === "progress") {
       this.#lastProgress = report.fraction;
@@ -218,6 +221,7 @@ export class Run implements SandboxRun {
 
   #look(limit: number): Promise<void> {
     const aliveAt = this.#aliveAt;
+    this.#lookedAt = Math.min(this.#lookedAt, this.#system.monotonic());
     this.#looking ??= (this.#host as RunHost).capture(limit).then((look) => {
       this.#looking = undefined;
       // What has spoken meanwhile was not hanging, and the end of a process is no news about where it hung.
@@ -265,7 +269,10 @@ export class Run implements SandboxRun {
   async #lookForTheLastTime(): Promise<void> {
     const isBlocked = this.#silentFor >= SILENT_FOR || !this.#resources;
     if (!isBlocked || (this.#seen && "stack" in this.#seen)) return;
-    await within(this.#system, LAST_LOOK, this.#look(LAST_LOOK));
-    this.#seen ??= { because: `${TOO_LATE}; ${(this.#host as RunHost).silence()}` };
+    const host = this.#host as RunHost;
+    // What has slept through a look in grace would sleep through this one, too.
+    const isVain = this.#system.monotonic() - this.#lookedAt >= LAST_LOOK && host.silence().isAsleep;
+    if (!isVain) await within(this.#system, LAST_LOOK, this.#look(LAST_LOOK));
+    this.#seen ??= { because: `${NO_ANSWER}; ${host.silence().says}` };
   }
 }

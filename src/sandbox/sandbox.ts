@@ -3,6 +3,7 @@ import { formatDuration } from "../core/time.ts";
 import { SandboxKilled } from "../ports/sandbox.ts";
 import type { System, Timer } from "../ports/system.ts";
 import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
+import type { Silence } from "./proc.ts";
 import { decodeError, type Order, PROTOCOL, type Report } from "./protocol.ts";
 import type { Run, RunHost } from "./run.ts";
 import { type Look, lookText } from "./stack.ts";
@@ -184,7 +185,7 @@ export class Sandbox implements CarrierEvents, RunHost {
     return this.#carrier.capture(limit);
   }
 
-  silence(): string {
+  silence(): Silence {
     return this.#carrier.silence();
   }
 

@@ -3,6 +3,7 @@ import { Worker } from "node:worker_threads";
 import type { System } from "../ports/system.ts";
 import { type Carrier, type CarrierEvents, type CarrierOptions, environmentOf } from "./carrier.ts";
 import { LineReader } from "./lines.ts";
+import { type Silence, UNSEEN } from "./proc.ts";
 import { MESSAGE_LIMIT, type Order, ProtocolFlaw, parseReport } from "./protocol.ts";
 import { besides } from "./reaper.ts";
 import type { Look } from "./stack.ts";
@@ -60,14 +61,14 @@ export class ThreadCarrier implements Carrier {
     return undefined;
   }
 
-  silence(): string {
-    return "it is inside a native call, or the machine is too busy";
+  silence(): Silence {
+    return UNSEEN;
   }
 
   async capture(limit: number): Promise<Look> {
     if (!this.#captures) return { because: "its capture is switched off" };
     const look = await captureThreadStack(this.#system, this.#worker.threadId, limit);
-    return "stack" in look ? look : { because: `${look.because}; ${this.silence()}` };
+    return "stack" in look ? look : { because: `${look.because}; ${UNSEEN.says}` };
   }
 }
 
