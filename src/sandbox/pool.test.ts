@@ -308,9 +308,7 @@ describe("8.4 where it hangs", () => {
     await system.advance(1);
     expect(isKnown).toBe(true);
     expect(child.captures).toEqual([1_000]);
-    expect(run.where()).toBe(
-      "(no stack: it has not answered the debugger; nothing is seen)",
-    );
+    expect(run.where()).toBe("(no stack: it has not answered the debugger; nothing is seen)");
   });
 
   it("one that has slept through a look in grace is not waited for", async () => {

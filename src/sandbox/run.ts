@@ -3,6 +3,7 @@ import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxEnd, SandboxRun } from "../ports/sandbox.ts";
 import type { System, Timer } from "../ports/system.ts";
+import type { Silence } from "./proc.ts";
 import {
   decodeError,
   decodeSnooze,
@@ -14,7 +15,6 @@ import {
   type Report,
 } from "./protocol.ts";
 import { type Look, lookText } from "./stack.ts";
-import type { Silence } from "./proc.ts";
 import { within } from "./within.ts";
 
 /** A child of ours waits with the next one; see `child-questions.ts`. */
