@@ -13,6 +13,7 @@ import { type SandboxRunner, SandboxUnavailable } from "../ports/sandbox.ts";
 import type { Refused } from "../ports/store.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup.ts";
+import type { Decided } from "./decision-unit.ts";
 import { Journal } from "./journal.ts";
 import { classified, judgeReturned, judgeThrown } from "./judge.ts";
 import type { Parts } from "./parts.ts";
@@ -20,7 +21,7 @@ import { isThenable, runPipeline } from "./pipeline.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
 import { SandboxedRun } from "./sandboxed-run.ts";
 import { type MarkedAttempt, STARTED, StartMark } from "./start-mark.ts";
-import { type Decided, VerdictWrite } from "./verdict-write.ts";
+import { VerdictWrite } from "./verdict-write.ts";
 import type { Writer } from "./writer.ts";
 
 /** What an attempt needs of the worker that runs it. */

@@ -1,37 +1,24 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
-import {
-  type EnqueueContext,
-  type EnqueueOptions,
-  type NewJob,
-  preparePayload,
-  prepareStencil,
-  stamp,
-} from "../core/job/envelope.ts";
+import type { EnqueueOptions } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import {
-  BATCH_LIMIT,
-  type Enqueued,
-  type Hint,
-  type JobFilter,
-  pauseKey,
-  type Store,
-} from "../ports/store.ts";
+import { type Hint, type JobFilter, pauseKey, type Store } from "../ports/store.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
 import { EngineClock } from "./clock.ts";
 import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
 import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
+import { Enqueuer } from "./enqueuer.ts";
 import { JobHandle } from "./handle.ts";
-import { foundOr, Intake } from "./intake.ts";
+import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
@@ -64,6 +51,7 @@ export class Engine implements AsyncDisposable {
   readonly timeouts: EngineTimeouts;
   readonly #parts: Parts;
   readonly #intake: Intake;
+  readonly #enqueuer: Enqueuer;
   readonly #sweep: SweepLoop;
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
@@ -78,7 +66,7 @@ export class Engine implements AsyncDisposable {
     this.#parts = {
       ...parts,
       enqueueFrom: (parent, definition, payload, options) =>
-        this.#enqueue(definition, payload, options, parent),
+        this.#enqueuer.enqueue(definition, payload, options, parent),
       wakeSweepAt: (at) => this.#sweep.wakeAt(at),
       changed: (id) => {
         for (const worker of this.#workers) worker.suspect(id);
@@ -86,6 +74,7 @@ export class Engine implements AsyncDisposable {
     };
     const { system, logger, storeFailed } = this.#parts;
     this.#intake = new Intake(this.#parts);
+    this.#enqueuer = new Enqueuer(this.#parts, this.#intake, () => this.#assertOpen());
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
@@ -160,22 +149,9 @@ export class Engine implements AsyncDisposable {
       ? [payload?: NoInfer<Input>, options?: EnqueueOptions]
       : [payload: NoInfer<Input>, options?: EnqueueOptions]
   ): Promise<JobHandle<Result>> {
-    return this.#enqueue(definition, payload as Input, options, undefined) as Promise<JobHandle<Result>>;
-  }
-
-  async #enqueue<Input>(
-    definition: JobDefinition<Input, unknown, unknown>,
-    payload: Input,
-    options: EnqueueOptions | undefined,
-    parent: JobRow | undefined,
-  ): Promise<JobHandle<unknown>> {
-    // A handler that is let finish while the engine drains may still enqueue what belongs to its work.
-    if (!parent) this.#assertOpen();
-    const stencil = prepareStencil(definition, options, this.#context(parent));
-    const text = await preparePayload(definition, payload, this.#parts.documentLimit);
-    const job = stamp(stencil, text, this.#parts.nextId);
-    const [answer] = await this.#store([job], options?.tx);
-    return this.#handle(job.id, answer as Enqueued);
+    return this.#enqueuer.enqueue(definition, payload as Input, options, undefined) as Promise<
+      JobHandle<Result>
+    >;
   }
 
   /**
@@ -187,68 +163,7 @@ export class Engine implements AsyncDisposable {
     payloads: readonly NoInfer<Input>[],
     options?: Omit<EnqueueOptions, "id">,
   ): Promise<JobHandle<Result>[]> {
-    this.#assertOpen();
-    if (options && "id" in options)
-      throw refuse(
-        "unknown_option",
-        "options.id",
-        options.id,
-        "many jobs cannot share one id: use enqueue()",
-      );
-    if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
-    const stencil = prepareStencil(definition, options, this.#context(undefined));
-    const { documentLimit, nextId } = this.#parts;
-    const texts: string[] = [];
-    for (const payload of payloads) {
-      const text = preparePayload(definition, payload, documentLimit);
-      texts.push(typeof text === "string" ? text : await text);
-    }
-    const jobs = texts.map((text) => stamp(stencil, text, nextId));
-    const answers = await this.#store(jobs, options?.tx);
-    return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued) as JobHandle<Result>);
-  }
-
-  /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
-  #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, clock, random } = this.#parts;
-    const jobs = stamped.every(({ fresh }) => fresh)
-      ? stamped
-      : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
-    if (tx === undefined) return this.#intake.enqueue(jobs);
-    if (!store.capabilities.tx) {
-      throw refuse(
-        "invalid_option",
-        "options.tx",
-        typeof tx,
-        `the ${store.capabilities.name} store has no transactions to join: leave it out`,
-      );
-    }
-    if (jobs.length > BATCH_LIMIT) {
-      throw refuse(
-        "invalid_limit",
-        "payloads",
-        jobs.length,
-        `enqueue at most ${BATCH_LIMIT} jobs in one call with tx`,
-      );
-    }
-    return store.jobs.enqueue(jobs, { now: clock.now(), tx });
-  }
-
-  #handle(id: JobId, answer: Enqueued): JobHandle<unknown> {
-    if (typeof answer === "object") return new JobHandle(this.#parts, answer.duplicate, true);
-    return new JobHandle(this.#parts, id, answer === "exists");
-  }
-
-  #context(parent: JobRow | undefined): EnqueueContext {
-    const { clock, nextId, queues, rung, documentLimit } = this.#parts;
-    return {
-      now: clock.now(),
-      nextId,
-      queueRung: (queue) => queues.rungOf(queue),
-      engineRung: rung,
-      documentLimit,
-      ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
-    };
+    return (await this.#enqueuer.enqueueMany(definition, payloads, options)) as JobHandle<Result>[];
   }
 
   /** Sends a message to a saga; resolves when it is durable. It is handled where the saga is hosted. */
@@ -332,7 +247,7 @@ export class Engine implements AsyncDisposable {
         this.#assertOpen();
         return this.#intake.enqueue(jobs);
       },
-      context: () => this.#context(undefined),
+      context: () => this.#enqueuer.context(undefined),
     });
     return this.#service;
   }

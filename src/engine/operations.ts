@@ -7,6 +7,7 @@ import { parseTimeouts, type TimeoutOptions } from "../core/job/policy.ts";
 import type { Rejection } from "../core/job/verdict.ts";
 import type { Json } from "../core/schema.ts";
 import { formatDuration, type Instant } from "../core/time.ts";
+import { outsidersUnit } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 
 const TRIES = 20;
@@ -44,20 +45,13 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     const now = clock.now();
     const decision = decide(row, event, now, random);
     if (!decision.ok) throw refusal(row, event, decision.because);
-    const { image, documents, fence, drop } = decision;
-    const job = {
-      id,
-      fence: row.fence,
-      rev: row.rev,
-      image,
-      ...(documents && { documents }),
-      ...(fence !== undefined && { nextFence: fence }),
-      ...(drop && { drop }),
+    const { image, fence } = decision;
+    const unit = outsidersUnit(row, decision, {
       // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
-      ...(row.state === "active" && fence === undefined && { tell: true as const }),
-    };
-    const effects = event.type === "extend" ? [{ log: extensionLine(row, event, now), job: id }] : [];
-    const [outcome] = await store.commit([{ job, effects }], { now });
+      tell: row.state === "active" && fence === undefined,
+      effects: event.type === "extend" ? [{ log: extensionLine(row, event, now), job: id }] : undefined,
+    });
+    const [outcome] = await store.commit([unit], { now });
     if (!outcome?.ok) continue;
     counters.record(row, decision.events, now);
     bus.announce(row, decision.events, now);

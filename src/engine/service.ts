@@ -17,6 +17,7 @@ import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
 import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import type { Decided } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote/beats.ts";
 import { Claims } from "./remote/claims.ts";
@@ -28,7 +29,6 @@ import { ReadyWaits } from "./remote/ready-waits.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote/remote-workers.ts";
 import { Repeats } from "./remote/repeats.ts";
 import type { Reported } from "./remote/reported.ts";
-import type { Decided } from "./verdict-write.ts";
 import { within } from "./within.ts";
 
 /** A job from a producer that has no definition: its payload is JSON text already. */

@@ -2,14 +2,13 @@ import { applied, decide } from "../core/job/decide.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
-import type { Decision, LifecycleEvent } from "../core/job/verdict.ts";
+import type { LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Unit } from "../ports/store.ts";
+import { type Decided, holdersUnit } from "./decision-unit.ts";
 import type { DraftContent } from "./draft.ts";
 import type { Parts } from "./parts.ts";
 import type { Write, Writer } from "./writer.ts";
-
-export type Decided = Extract<Decision, { ok: true }>;
 
 const MOST_REDECISIONS = 10;
 const LOAD_AGAIN = 100;
@@ -45,21 +44,7 @@ export class VerdictWrite implements Write {
   }
 
   unit(): Unit {
-    const { image, documents, fence, drop } = this.#decision;
-    const { draft } = this.#options;
-    // A success that is kept needs no revision: nothing an outsider may change about a running job would spoil it.
-    const isPlain = image.state === "completed" && drop === undefined;
-    const merged = draft?.documents ? { ...draft.documents, ...documents } : documents;
-    const job = {
-      id: this.id,
-      fence: this.#row.fence,
-      ...(!isPlain && { rev: this.#row.rev }),
-      image,
-      ...(merged && { documents: merged }),
-      ...(fence !== undefined && { nextFence: fence }),
-      ...(drop && { drop }),
-    };
-    return draft?.effects?.length ? { job, effects: draft.effects } : { job };
+    return holdersUnit(this.#row, this.#decision, this.#options.draft);
   }
 
   done(outcome: Outcome): void {

@@ -9,6 +9,7 @@ import type { SandboxRunner } from "../ports/sandbox.ts";
 import type { BeatAnswer } from "../ports/store.ts";
 import type { Timer } from "../ports/system.ts";
 import { Attempt, type AttemptHost } from "./attempt.ts";
+import { type Decided, holdersUnit } from "./decision-unit.ts";
 import { type Held, Lane, type LaneHost } from "./lane.ts";
 import { BeatLoop } from "./loops/beat.ts";
 import type { Parts } from "./parts.ts";
@@ -16,7 +17,7 @@ import type { Middleware, Processor } from "./processor.ts";
 import { Pulse } from "./pulse.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StuckHandlers } from "./stuck-handlers.ts";
-import { type Decided, VerdictWrite } from "./verdict-write.ts";
+import { VerdictWrite } from "./verdict-write.ts";
 import { Watch } from "./watch.ts";
 import { within } from "./within.ts";
 import {
@@ -236,15 +237,12 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   /** A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3). */
   #enterMarked(lane: Lane, processor: Processor, row: JobRow, decision: Decided): void {
-    const { image, documents } = decision;
     let sentAt = 0;
     this.writer.push({
       id: row.id,
       unit: () => {
         sentAt = this.parts.clock.elapsed();
-        return {
-          job: { id: row.id, fence: row.fence, rev: row.rev, image, ...(documents && { documents }) },
-        };
+        return holdersUnit(row, decision);
       },
       done: (outcome) => {
         if (!outcome.ok) {

@@ -3,9 +3,9 @@ import { decide } from "../../core/job/decide.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
+import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
-import type { Decided } from "../verdict-write.ts";
 
 const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
@@ -95,18 +95,7 @@ export class SweepLoop {
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
       judged.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
-      const { image, documents, fence, drop } = decision;
-      units.push({
-        job: {
-          id: row.id,
-          fence: row.fence,
-          rev: row.rev,
-          image,
-          ...(documents && { documents }),
-          ...(fence !== undefined && { nextFence: fence }),
-          ...(drop && { drop }),
-        },
-      });
+      units.push(outsidersUnit(row, decision));
     }
     if (units.length === 0) return null;
     const outcomes = await store.commit(units, { now });

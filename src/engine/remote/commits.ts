@@ -3,9 +3,9 @@ import { applied } from "../../core/job/decide.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
-import type { CommitOptions, Effect, JobWrite, Outcome, Store, Unit } from "../../ports/store.ts";
+import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";
+import { type Decided, holdersUnit } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
-import type { Decided } from "../verdict-write.ts";
 import { Writer } from "../writer.ts";
 
 const ANSWER_WITHIN = 10_000;
@@ -40,19 +40,7 @@ export class Commits {
 
   /** Commits a decision under the fence it was made on; what follows from it is told only then. */
   async decision(row: JobRow, decision: Decided, at: Instant): Promise<Outcome> {
-    const { image, documents, fence, drop } = decision;
-    // A success that is kept needs no revision: nothing an outsider may change about a running job would spoil it.
-    const isPlain = image.state === "completed" && drop === undefined;
-    const job: { -readonly [name in keyof JobWrite]: JobWrite[name] } = {
-      id: row.id,
-      fence: row.fence,
-      image,
-    };
-    if (!isPlain) job.rev = row.rev;
-    if (documents) job.documents = documents;
-    if (fence !== undefined) job.nextFence = fence;
-    if (drop) job.drop = drop;
-    const outcome = await this.#commit({ job });
+    const outcome = await this.#commit(holdersUnit(row, decision));
     if (outcome.ok) this.#announce(row, decision, at);
     return outcome;
   }

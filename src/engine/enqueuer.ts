@@ -1,0 +1,113 @@
+import { refuse } from "../core/errors.ts";
+import type { JobDefinition } from "../core/job/definition.ts";
+import {
+  type EnqueueContext,
+  type EnqueueOptions,
+  type NewJob,
+  preparePayload,
+  prepareStencil,
+  stamp,
+} from "../core/job/envelope.ts";
+import type { JobId, JobRow } from "../core/job/job.ts";
+import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
+import { JobHandle } from "./handle.ts";
+import { foundOr, type Intake } from "./intake.ts";
+import type { Parts } from "./parts.ts";
+
+/** The way of an `enqueue`: all of it is checked, and then the intake takes it, or the caller's own transaction. */
+export class Enqueuer {
+  readonly #parts: Parts;
+  readonly #intake: Intake;
+
+  readonly #assertOpen: () => void;
+
+  constructor(parts: Parts, intake: Intake, assertOpen: () => void) {
+    this.#parts = parts;
+    this.#intake = intake;
+    this.#assertOpen = assertOpen;
+  }
+
+  async enqueue<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: Input,
+    options: EnqueueOptions | undefined,
+    parent: JobRow | undefined,
+  ): Promise<JobHandle<unknown>> {
+    // A handler that is let finish while the engine drains may still enqueue what belongs to its work.
+    if (!parent) this.#assertOpen();
+    const stencil = prepareStencil(definition, options, this.context(parent));
+    const text = await preparePayload(definition, payload, this.#parts.documentLimit);
+    const job = stamp(stencil, text, this.#parts.nextId);
+    const [answer] = await this.#store([job], options?.tx);
+    return this.#handle(job.id, answer as Enqueued);
+  }
+
+  async enqueueMany<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payloads: readonly Input[],
+    options: Omit<EnqueueOptions, "id"> | undefined,
+  ): Promise<JobHandle<unknown>[]> {
+    this.#assertOpen();
+    if (options && "id" in options)
+      throw refuse(
+        "unknown_option",
+        "options.id",
+        options.id,
+        "many jobs cannot share one id: use enqueue()",
+      );
+    if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
+    const stencil = prepareStencil(definition, options, this.context(undefined));
+    const { documentLimit, nextId } = this.#parts;
+    const texts: string[] = [];
+    for (const payload of payloads) {
+      const text = preparePayload(definition, payload, documentLimit);
+      texts.push(typeof text === "string" ? text : await text);
+    }
+    const jobs = texts.map((text) => stamp(stencil, text, nextId));
+    const answers = await this.#store(jobs, options?.tx);
+    return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued));
+  }
+
+  /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
+  #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock, random } = this.#parts;
+    const jobs = stamped.every(({ fresh }) => fresh)
+      ? stamped
+      : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
+    if (tx === undefined) return this.#intake.enqueue(jobs);
+    if (!store.capabilities.tx) {
+      throw refuse(
+        "invalid_option",
+        "options.tx",
+        typeof tx,
+        `the ${store.capabilities.name} store has no transactions to join: leave it out`,
+      );
+    }
+    if (jobs.length > BATCH_LIMIT) {
+      throw refuse(
+        "invalid_limit",
+        "payloads",
+        jobs.length,
+        `enqueue at most ${BATCH_LIMIT} jobs in one call with tx`,
+      );
+    }
+    return store.jobs.enqueue(jobs, { now: clock.now(), tx });
+  }
+
+  #handle(id: JobId, answer: Enqueued): JobHandle<unknown> {
+    if (typeof answer === "object") return new JobHandle(this.#parts, answer.duplicate, true);
+    return new JobHandle(this.#parts, id, answer === "exists");
+  }
+
+  context(parent: JobRow | undefined): EnqueueContext {
+    const { clock, nextId, queues, rung, documentLimit } = this.#parts;
+    return {
+      now: clock.now(),
+      nextId,
+      queueRung: (queue) => queues.rungOf(queue),
+      engineRung: rung,
+      documentLimit,
+      ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
+    };
+  }
+}
