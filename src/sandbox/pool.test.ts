@@ -91,6 +91,7 @@ function openPool(options: Partial<PoolOptions> = {}) {
     size: undefined,
     spare: 0,
     load: 30_000,
+    loading: 10,
     jobs: Number.POSITIVE_INFINITY,
     age: Number.POSITIVE_INFINITY,
     memory: 512 * MEGABYTE,
@@ -178,6 +179,7 @@ describe("a run", () => {
     done.child.say({ say: "returned", key: "a 1", result: 2 });
     done.child.exit({ code: 0, signal: null });
     expect(await done.run.result).toBe(2);
+    await done.system.advance(100);
     expect(done.carriers).toHaveLength(2);
   });
 
@@ -341,12 +343,15 @@ describe("8.4 where it hangs", () => {
 });
 
 describe("the gate", () => {
-  it("lets a job in when its sandbox is ready, in the order in which they came", () => {
-    const { pool, carriers, ready } = openPool();
+  it("lets a job in when its sandbox is ready, in the order in which they came", async () => {
+    const { pool, carriers, ready, system } = openPool({ size: 3, loading: 2 });
     const again: string[] = [];
     for (const key of ["a 1", "b 1", "c 1"]) expect(pool.admits(key, () => again.push(key))).toBe(false);
+    expect(carriers).toHaveLength(1);
+    await system.advance(100);
     expect(carriers).toHaveLength(2);
     ready(1);
+    expect(carriers).toHaveLength(3);
     expect(again).toEqual(["a 1"]);
     expect(pool.admits("d 1", () => again.push("d 1"))).toBe(false);
     expect(pool.admits("a 1", () => {})).toBe(true);
@@ -402,6 +407,7 @@ describe("8.5 a module that does not load", () => {
     const { pool, carriers, carrier, changes, system, ready } = openPool({ size: 10 });
     const again: string[] = [];
     for (let nth = 0; nth < 10; nth++) pool.admits(`${nth} 1`, () => again.push(`${nth} 1`));
+    await system.advance(100);
     expect(carriers).toHaveLength(10);
     carrier(0).say(unloadable);
     expect(again).toEqual(["0 1"]);

@@ -24,6 +24,8 @@ export interface PoolOptions {
   readonly spare: number;
   /** How long loading the module may take. */
   readonly load: number;
+  /** How many load at once: each takes a core for itself, which is missed by those that run. */
+  readonly loading: number;
   readonly jobs: number;
   readonly age: number;
   /** Bytes. */
@@ -33,6 +35,8 @@ export interface PoolOptions {
 }
 
 const MEMORY_EVERY = 250;
+/** Starting a process holds the event loop up for 10 to 40 ms on a busy machine: between two starts others get a turn. */
+const STARTS_APART = 10;
 const CLOSE_WITHIN = 5_000;
 
 /** The sandboxes of one processor: warm ones wait for attempts, worn ones are replaced, broken ones are not tried for ever. */
@@ -48,6 +52,8 @@ export class Pool implements SandboxRunner, SandboxOwner {
   readonly #waiting: Run[] = [];
   readonly #breaker: Breaker;
   #watching: Timer | undefined;
+  /** Another sandbox was started a moment ago. */
+  #resting: Timer | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(host: SandboxHost, options: PoolOptions) {
@@ -116,14 +122,19 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#fill();
   }
 
-  /** Starts what is missing: one for every run or job that waits, and the spare. */
+  /** Starts what is missing, one after the other: one for every run or job that waits, and the spare. */
   #fill(): void {
-    if (this.#closing || this.#breaker.isOpen) return;
+    if (this.#resting || this.#closing || this.#breaker.isOpen) return;
     const waiting = this.#waiting.length + this.#gate.size;
     const wanted = waiting + this.#options.spare - this.#free - this.#loading.size;
     let living = 0;
     for (const sandbox of this.#all) if (sandbox.isLiving) living += 1;
-    for (let count = Math.min(wanted, this.#size - living); count > 0; count--) this.#start();
+    if (Math.min(wanted, this.#size - living, this.#options.loading - this.#loading.size) <= 0) return;
+    this.#start();
+    this.#resting = this.#host.system.after(STARTS_APART, () => {
+      this.#resting = undefined;
+      this.#fill();
+    });
   }
 
   #start(): void {
@@ -216,6 +227,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
   async #close(): Promise<void> {
     this.#breaker.stop();
     this.#watching?.cancel();
+    this.#resting?.cancel();
     this.#gate.close();
     const gone = [...this.#all].map((sandbox) => sandbox.gone());
     for (const sandbox of this.#all) sandbox.end("its worker closed");
