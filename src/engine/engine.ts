@@ -115,6 +115,7 @@ export class Engine implements AsyncDisposable {
         counters: new Counters(),
         waiters: new Waiters(),
         committer: new Committer({ store, clock }),
+        tracing: options.tracing,
         random: system.random,
         nextId: createIdSource(() => clock.now(), system.fill),
         documentLimit,

@@ -1,5 +1,5 @@
 import { refuse } from "../core/errors.ts";
-import type { JobDefinition } from "../core/job/definition.ts";
+import { assertDefinition, type JobDefinition } from "../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
@@ -13,6 +13,7 @@ import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import { JobHandle } from "./handle.ts";
 import { foundOr, type Intake } from "./intake.ts";
 import type { Parts } from "./parts.ts";
+import { traced } from "./traced.ts";
 
 /** The way of an `enqueue`: all of it is checked, and then the intake takes it, or the caller's own transaction. */
 export class Enqueuer {
@@ -35,6 +36,20 @@ export class Enqueuer {
   ): Promise<JobHandle<unknown>> {
     // A handler that is let finish while the engine drains may still enqueue what belongs to its work.
     if (!parent) this.#assertOpen();
+    const { tracing } = this.#parts;
+    if (!tracing) return this.#enqueueOne(definition, payload, options, parent);
+    assertDefinition(definition, "definition");
+    return traced(tracing, definition, options, 1, (more) =>
+      this.#enqueueOne(definition, payload, more, parent),
+    );
+  }
+
+  async #enqueueOne<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: Input,
+    options: EnqueueOptions | undefined,
+    parent: JobRow | undefined,
+  ): Promise<JobHandle<unknown>> {
     const stencil = prepareStencil(definition, options, this.context(parent));
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
     const job = stamp(stencil, text, this.#parts.nextId);
@@ -56,6 +71,19 @@ export class Enqueuer {
         "many jobs cannot share one id: use enqueue()",
       );
     if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
+    const { tracing } = this.#parts;
+    if (!tracing) return this.#enqueueAll(definition, payloads, options);
+    assertDefinition(definition, "definition");
+    return traced(tracing, definition, options, payloads.length, (more) =>
+      this.#enqueueAll(definition, payloads, more),
+    );
+  }
+
+  async #enqueueAll<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payloads: readonly Input[],
+    options: Omit<EnqueueOptions, "id"> | undefined,
+  ): Promise<JobHandle<unknown>[]> {
     const stencil = prepareStencil(definition, options, this.context(undefined));
     const { documentLimit, nextId } = this.#parts;
     const texts: string[] = [];

@@ -5,6 +5,7 @@ import type { Random } from "../core/random.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import type { Tracing } from "../ports/trace.ts";
 import type { EventBus } from "./bus.ts";
 import type { EngineClock } from "./clock.ts";
 import type { Committer } from "./committer.ts";
@@ -37,6 +38,7 @@ export interface Parts extends AttemptParts {
   readonly counters: Counters;
   readonly queues: QueueSettings;
   readonly waiters: Waiters;
+  readonly tracing: Tracing | undefined;
   /** Commits what deliveries of timeouts write, many at once. */
   readonly committer: Committer;
   /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */

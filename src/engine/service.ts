@@ -29,6 +29,7 @@ import { ReadyWaits } from "./remote/ready-waits.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote/remote-workers.ts";
 import { Repeats } from "./remote/repeats.ts";
 import type { Reported } from "./remote/reported.ts";
+import { tracedEach } from "./traced.ts";
 import { within } from "./within.ts";
 
 /** A job from a producer that has no definition: its payload is JSON text already. */
@@ -118,7 +119,12 @@ export class Service {
    * Adds jobs; all are checked before any is stored. `now` is the instant from which their relative times were counted.
    * The answers are the rows, with the word whether the id was known.
    */
-  async enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<{ row: JobRow; duplicate: boolean }[]> {
+  enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<{ row: JobRow; duplicate: boolean }[]> {
+    const { tracing } = this.#parts;
+    return tracing ? tracedEach(tracing, jobs, (more) => this.#enqueue(more, now)) : this.#enqueue(jobs, now);
+  }
+
+  async #enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<{ row: JobRow; duplicate: boolean }[]> {
     const base = { ...this.#host.context(), now };
     const parents = await this.#parentsOf(jobs);
     const made = jobs.map(({ definition, payload, options, isPending, visibility, wire, parent }) => {

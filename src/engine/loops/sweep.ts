@@ -111,7 +111,10 @@ export class SweepLoop {
   }
 
   #announce({ row, decision, deadline }: Judged, now: Instant): void {
-    const { counters, bus, waiters } = this.#parts;
+    const { counters, bus, waiters, tracing } = this.#parts;
+    const { image, events } = decision;
+    if (tracing && events.length > 0)
+      tracing.judged(row, { state: image.state, events, at: now, committedAt: now });
     // The row's own wakeAt says nothing here: while a row is judged, it is when the next sweep may have it.
     if (deadline !== null) counters.fired(Math.max(0, now - deadline));
     counters.record(row, decision.events, now);

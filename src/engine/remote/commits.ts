@@ -64,8 +64,10 @@ export class Commits {
   }
 
   #announce(row: JobRow, decision: Decided, at: Instant): void {
-    const { counters, bus, waiters, wakeSweepAt } = this.#parts;
+    const { clock, counters, bus, waiters, wakeSweepAt, tracing } = this.#parts;
     const { image, events } = decision;
+    if (tracing && image.state !== "active")
+      tracing.judged(row, { state: image.state, events, at, committedAt: clock.now() });
     // A start is told of the attempt that began, everything else of the one that it ended.
     const told = image.state === "active" ? applied(row, decision) : row;
     counters.record(told, events, at);
