@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import {
@@ -82,6 +83,8 @@ export interface NewJob {
   readonly gate?: string;
   /** Refuses a second live job with the same key. */
   readonly uniqueKey?: string;
+  /** Written with the job, if it was created. */
+  readonly tells?: NewEvent;
 }
 
 /** What the engine adds to a call: time, an id, the less specific rungs, and the job that is enqueueing. */
