@@ -15,8 +15,11 @@ import { EngineClock } from "./clock.ts";
 import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
-import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
+import { checkDocumentLimit, checkEvents, type EngineOptions } from "./engine-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
+import { EventJournal, type EventsOption } from "./events/event-journal.ts";
+import { EventRecorder } from "./events/recorder.ts";
+import { recordWorkerEvents } from "./events/worker-events.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
@@ -49,6 +52,8 @@ type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, i
 export class Engine implements AsyncDisposable {
   /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
+  /** The stream of everything that happened to jobs, where `events` is on. */
+  readonly journal: EventJournal;
   readonly #parts: Parts;
   readonly #intake: Intake;
   readonly #enqueuer: Enqueuer;
@@ -62,7 +67,11 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">, lease: number) {
+  private constructor(
+    parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">,
+    lease: number,
+    events: EventsOption | undefined,
+  ) {
     this.#parts = {
       ...parts,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -73,6 +82,8 @@ export class Engine implements AsyncDisposable {
       },
     };
     const { system, logger, storeFailed } = this.#parts;
+    this.journal = new EventJournal(this.#parts, events);
+    recordWorkerEvents(this.#parts);
     this.#intake = new Intake(this.#parts);
     this.#enqueuer = new Enqueuer(this.#parts, this.#intake, () => this.#assertOpen());
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
@@ -87,6 +98,7 @@ export class Engine implements AsyncDisposable {
       logger,
       round: async () => {
         await this.#parts.queues.refresh();
+        await this.journal.refresh();
         return SETTINGS_EVERY * this.#parts.patience;
       },
       onError: (error) => storeFailed(error, "settings"),
@@ -103,6 +115,11 @@ export class Engine implements AsyncDisposable {
     const bus = new EventBus(logger);
     const queues = new QueueSettings(store);
     await queues.refresh();
+    const events = checkEvents(options.events);
+    const storeFailed = (error: unknown, during: string) => {
+      logger.error({ error, during }, "the store failed");
+      bus.emit({ name: "store.error", at: clock.now(), during, error });
+    };
     const engine = new Engine(
       {
         system,
@@ -120,13 +137,13 @@ export class Engine implements AsyncDisposable {
         documentLimit,
         eventsKept: parseDuration(options.keepEvents ?? "1d", "keepEvents"),
         patience: options.patience ?? 1,
-        storeFailed: (error, during) => {
-          logger.error({ error, during }, "the store failed");
-          bus.emit({ name: "store.error", at: clock.now(), during, error });
-        },
+        recorder: new EventRecorder({ store, clock, system, storeFailed }),
+        storeFailed,
       },
       lease,
+      events,
     );
+    await engine.journal.open();
     if (store.capabilities.durable === "none") {
       logger.warn(
         { store: store.capabilities.name },
@@ -358,6 +375,7 @@ export class Engine implements AsyncDisposable {
   }
 
   #hear(hint: Hint): void {
+    this.journal.wake();
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
     else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
@@ -391,9 +409,11 @@ export class Engine implements AsyncDisposable {
       this.#sweep.loop.stop(),
       this.#prune.loop.stop(),
       this.#settings.stop(),
+      this.#parts.recorder.flush(),
       this.#listening?.[Symbol.asyncDispose](),
     ]);
     clock.close();
+    this.journal.close();
     await within(system, CLOSE_LIMIT, stopped);
     this.#parts.waiters.close();
     await within(system, CLOSE_LIMIT, store.close());

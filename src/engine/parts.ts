@@ -9,6 +9,7 @@ import type { EventBus } from "./bus.ts";
 import type { EngineClock } from "./clock.ts";
 import type { Committer } from "./committer.ts";
 import type { Counters } from "./counters.ts";
+import type { EventRecorder } from "./events/recorder.ts";
 import type { QueueSettings } from "./queue-settings.ts";
 import type { Waiters } from "./waiters.ts";
 
@@ -36,6 +37,8 @@ export interface Parts extends AttemptParts {
   readonly clock: EngineClock;
   readonly counters: Counters;
   readonly queues: QueueSettings;
+  /** Makes the events that are committed with what they tell of. */
+  readonly recorder: EventRecorder;
   readonly waiters: Waiters;
   /** Commits what deliveries of timeouts write, many at once. */
   readonly committer: Committer;

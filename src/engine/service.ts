@@ -22,7 +22,6 @@ import type { Parts } from "./parts.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote/beats.ts";
 import { Claims } from "./remote/claims.ts";
 import { Commits } from "./remote/commits.ts";
-import { EventJournal } from "./remote/event-journal.ts";
 import { HeldRows } from "./remote/held-rows.ts";
 import { RemoteNotes } from "./remote/notes.ts";
 import { ReadyWaits } from "./remote/ready-waits.ts";
@@ -96,7 +95,6 @@ export class Service {
   readonly #policies = new Map<string, Policy>();
   #policyEpoch = -1;
   #isClosing = false;
-  #journal: EventJournal | undefined;
   #underWay = 0;
   #onIdle: (() => void)[] = [];
 
@@ -319,12 +317,6 @@ export class Service {
     return outcome?.ok ?? false;
   }
 
-  /** Keeps the events of this engine in its store from the first call on, and reads them. */
-  get events(): EventJournal {
-    this.#journal ??= new EventJournal(this.#parts);
-    return this.#journal;
-  }
-
   get system(): System {
     return this.#parts.system;
   }
@@ -372,7 +364,6 @@ export class Service {
           });
     await within(system, CLOSE_LIMIT, idle);
     await within(system, CLOSE_LIMIT, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
-    await within(system, CLOSE_LIMIT, this.#journal?.close() ?? Promise.resolve());
     this.#starts.abandon();
     this.#commits.abandon();
   }

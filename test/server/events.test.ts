@@ -59,7 +59,7 @@ describe("events", () => {
     await using stage = await openStage();
     for (const queue of ["a", "b", "a"]) await oneLife(stage, queue);
     const read: string[] = [];
-    let after = "~0";
+    let after = "0";
     for (;;) {
       const { body } = await stage.get(`/events?after=${encodeURIComponent(after)}&limit=4`);
       read.push(...body.events.map(({ type }: Event) => type));
@@ -126,7 +126,7 @@ describe("events", () => {
 
   it("a cursor that is none is refused", async () => {
     await using stage = await openStage();
-    for (const after of ["x", "1;drop", "~", "1.2.3~0", "-1~0"]) {
+    for (const after of ["x", "1;drop", "-", "1.2.3", "-1", "~0"]) {
       const { status, body } = await stage.get(`/events?after=${encodeURIComponent(after)}`);
       expect([status, body.error.code]).toEqual([400, "invalid_request"]);
     }

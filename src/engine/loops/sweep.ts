@@ -85,7 +85,7 @@ export class SweepLoop {
 
   /** Answers when the first of the judged rows wants to be looked at again. */
   async #judge(rows: readonly JobRow[]): Promise<Instant | null> {
-    const { clock, store, random } = this.#parts;
+    const { clock, store, random, recorder } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
     const judged: Judged[] = [];
@@ -95,7 +95,7 @@ export class SweepLoop {
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
       judged.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
-      units.push(outsidersUnit(row, decision));
+      units.push(outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)));
     }
     if (units.length === 0) return null;
     const outcomes = await store.commit(units, { now });
