@@ -31,6 +31,8 @@ export interface OpenOptions extends RungOptions {
   readonly events?: "durable" | "off";
   /** How long recorded events are kept. Default 1 day. */
   readonly keepEvents?: Duration;
+  /** How long is kept what operators did. Default 90 days. */
+  readonly keepAudit?: Duration;
   /**
    * How long a due timeout or message for a saga is held by a process that may have died, before another takes it; slow
    * handlers renew it. Default 5 min.
@@ -46,6 +48,7 @@ const KEYS = [
   "documentLimit",
   "events",
   "keepEvents",
+  "keepAudit",
   "timeoutLease",
   "timeouts",
   "retry",

@@ -16,6 +16,8 @@ export interface EngineOptions extends RungOptions {
   readonly events?: EventsOption;
   /** How long events are kept. Default 1 day. */
   readonly keepEvents?: Duration;
+  /** How long entries of the audit are kept. Default 90 days. */
+  readonly keepAudit?: Duration;
   /** How long a due timeout or message is held by a process that may have died before another takes it. Default 5 min. */
   readonly timeoutLease?: Duration;
   /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */

@@ -33,6 +33,8 @@ export interface AttemptParts {
 export interface Parts extends AttemptParts {
   /** How many milliseconds events are kept in the store. */
   readonly eventsKept: number;
+  /** How many milliseconds entries of the audit are kept. */
+  readonly auditKept: number;
   readonly store: Store;
   readonly clock: EngineClock;
   readonly counters: Counters;

@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import { applied, decide } from "../core/job/decide.ts";
 import type { JobDefinition } from "../core/job/definition.ts";
@@ -17,6 +18,7 @@ import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
 import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import { auditEffects } from "./audit/audit-log.ts";
 import type { Decided } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote/beats.ts";
@@ -311,9 +313,11 @@ export class Service {
   }
 
   /** Deletes a finished job; false if it has changed meanwhile. */
-  async remove({ id, fence, rev }: JobRow): Promise<boolean> {
+  async remove({ id, queue, fence, rev }: JobRow, by?: By): Promise<boolean> {
     const { store, clock } = this.#parts;
-    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true } }], { now: clock.now() });
+    const now = clock.now();
+    const effects = auditEffects(this.#parts, by && parseBy(by), "job.delete", { job: id, queue }, now);
+    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true }, effects }], { now });
     return outcome?.ok ?? false;
   }
 
