@@ -40,6 +40,16 @@ export class EventRecorder {
   readonly #parts: RecorderParts;
   /** Heads by what they say: stores write one once for all events of a commit that have the same object. */
   readonly #heads = new Map<string, Json>();
+  /** The last head of each name. */
+  readonly #lastHeads = new Map<
+    string,
+    {
+      readonly type: string;
+      readonly queue: string;
+      readonly worker: string | undefined;
+      readonly head: Json;
+    }
+  >();
   #noted: NewEvent[] = [];
   #timer: Timer | undefined;
   #writing: Promise<void> | undefined;
@@ -92,7 +102,16 @@ export class EventRecorder {
     return { event, of: { job: row.id, at, attempt: row.attempt, progress: JSON.parse(text) as Json } };
   }
 
+  /** Mostly it is the head of the event before: comparing is cheaper than putting a key together. */
   #head(name: string, type: string, queue: string, worker?: string): Json {
+    const last = this.#lastHeads.get(name);
+    if (last && last.type === type && last.queue === queue && last.worker === worker) return last.head;
+    const head = this.#knownHead(name, type, queue, worker);
+    this.#lastHeads.set(name, { type, queue, worker, head });
+    return head;
+  }
+
+  #knownHead(name: string, type: string, queue: string, worker: string | undefined): Json {
     const key = worker === undefined ? `${name} ${queue} ${type}` : `${name} ${queue} ${type} ${worker}`;
     const known = this.#heads.get(key);
     if (known) return known;
