@@ -435,7 +435,7 @@ export class Engine implements AsyncDisposable {
       this.#sweep.loop.stop(),
       this.#prune.loop.stop(),
       this.#settings.stop(),
-      this.#parts.recorder.flush(),
+      this.#parts.recorder.close(),
       this.#listening?.[Symbol.asyncDispose](),
     ]);
     clock.close();

@@ -52,6 +52,7 @@ export class EventRecorder {
   >();
   #noted: NewEvent[] = [];
   #timer: Timer | undefined;
+  #isClosed = false;
   #writing: Promise<void> | undefined;
 
   constructor(parts: RecorderParts) {
@@ -128,17 +129,24 @@ export class EventRecorder {
 
   /** What no commit brings about, such as a handler that is stuck: written within a tenth of a second, as far as it goes. */
   note(event: KeptEvent): void {
-    if (!this.isOn) return;
+    if (!this.isOn || this.#isClosed) return;
     this.#noted.push({ event: event as unknown as Json });
     if (this.#noted.length > MOST_NOTED) this.#noted.splice(0, NOTED_AT_ONCE);
     this.#timer ??= this.#parts.system.after(NOTED_WITHIN, () => {
       this.#timer = undefined;
-      void this.flush();
+      void this.#flush();
     });
   }
 
+  /** Writes what is left, and takes no more notes; what is still committed goes on to be told. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    return this.#flush();
+  }
+
   /** Writes what was noted; a store that fails is asked again with the next note. */
-  flush(): Promise<void> {
+  #flush(): Promise<void> {
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });
