@@ -1,4 +1,7 @@
+export type { AuditEntry, By } from "./core/audit/audit-entry.ts";
 export { CurfewError, ERRORS, type ErrorCode } from "./core/errors.ts";
+export { type CloudEvent, toCloudEvent } from "./core/event/cloud-event.ts";
+export type { EventFilter, JournalEvent } from "./core/event/journal-event.ts";
 export { type DefinitionOptions, defineJob, type JobDefinition, unchecked } from "./core/job/definition.ts";
 export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { ExplainedField, Explanation } from "./core/job/explain.ts";
@@ -20,11 +23,14 @@ export type { Json, Schema } from "./core/schema.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export type { WallClockInput } from "./core/timeout/wall-clock.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
+export type { AuditLog, AuditOptions, AuditPage } from "./engine/audit/audit-log.ts";
+export type { Operator } from "./engine/audit/operator.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
 export type { CounterSnapshot } from "./engine/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/counters.ts";
 export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
+export type { EventJournal, FollowOptions, JournalPage, ReadOptions } from "./engine/events/event-journal.ts";
 export { JobFailedError, type JobHandle } from "./engine/handle.ts";
 export { EnqueueFailedError } from "./engine/intake.ts";
 export {

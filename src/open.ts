@@ -26,8 +26,16 @@ export interface OpenOptions extends RungOptions {
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
-  /** How long the events that a server writes are kept. Default 1 day. */
+  /**
+   * Whether everything that happens to jobs is recorded in the store, to be read by `engine.journal`: "durable" turns it
+   * on, here and in every engine on the same store that does not say "off". Left out, an engine does what the others on
+   * its store do, and a store begins without. A server turns it on.
+   */
+  readonly events?: "durable" | "off";
+  /** How long recorded events are kept. Default 1 day. */
   readonly keepEvents?: Duration;
+  /** How long is kept what operators did. Default 90 days. */
+  readonly keepAudit?: Duration;
   /**
    * How long a due timeout or message for a saga is held by a process that may have died, before another takes it; slow
    * handlers renew it. Default 5 min.
@@ -42,7 +50,9 @@ const KEYS = [
   "system",
   "tracing",
   "documentLimit",
+  "events",
   "keepEvents",
+  "keepAudit",
   "timeoutLease",
   "timeouts",
   "retry",

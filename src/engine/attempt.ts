@@ -474,7 +474,8 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
     // What was signalled stays signalled (SEMANTICS 3.3): only the revision is news then.
     if (this.#reason) this.row = { ...this.row, rev: row.rev };
     else this.row = extendedAttempt(this.row, row, this.parts.clock.now());
-    if (!isMarked) this.mark.redo();
+    if (isMarked) this.mark.found();
+    else this.mark.redo();
     this.#sandbox?.refreshed();
     this.#schedule();
   }

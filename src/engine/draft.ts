@@ -1,3 +1,4 @@
+import type { NewEvent } from "../core/event/new-event.ts";
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText } from "../core/schema.ts";
@@ -41,6 +42,7 @@ export class Draft {
   readonly #attempt: DraftedAttempt;
   #documents: JobDocuments | undefined;
   #effects: Effect[] | undefined;
+  #told: NewEvent | undefined;
   #waiting: Waiting[] | undefined;
   #isQueued = false;
   #logLines = 0;
@@ -50,8 +52,10 @@ export class Draft {
     this.#attempt = attempt;
   }
 
-  write(documents: JobDocuments): void {
+  /** What is told of it replaces what was to be told before: of progress only the last is kept, too. */
+  write(documents: JobDocuments, told?: NewEvent): void {
     this.#documents = { ...this.#documents, ...documents };
+    if (told) this.#told = told;
     this.#queue();
   }
 
@@ -110,8 +114,9 @@ export class Draft {
   /** Hands over what is not on its way yet. */
   take(): DraftContent | undefined {
     const documents = this.#documents;
-    const effects = this.#effects;
+    const effects = this.#told ? [...(this.#effects ?? []), this.#told] : this.#effects;
     const waiting = this.#waiting;
+    this.#told = undefined;
     this.#documents = undefined;
     this.#effects = undefined;
     this.#waiting = undefined;

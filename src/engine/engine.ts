@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
@@ -9,14 +10,19 @@ import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { type Hint, type JobFilter, pauseKey, type Store } from "../ports/store.ts";
+import { type Effect, type Hint, type JobFilter, pauseKey, type Store } from "../ports/store.ts";
+import { AuditLog, auditEffects } from "./audit/audit-log.ts";
+import { Operator } from "./audit/operator.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
 import { EngineClock } from "./clock.ts";
 import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
 import type { LogLine } from "./draft.ts";
-import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
+import { checkDocumentLimit, checkEvents, type EngineOptions } from "./engine-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
+import { EventJournal, type EventsOption } from "./events/event-journal.ts";
+import { EventRecorder } from "./events/recorder.ts";
+import { recordWorkerEvents } from "./events/worker-events.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
@@ -41,6 +47,11 @@ import { Worker } from "./worker.ts";
 const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
 const DRAIN = 25_000;
+const QUEUE_EVENTS = {
+  pause: "queue.paused",
+  resume: "queue.resumed",
+  configure: "queue.configured",
+} as const;
 
 /** Definitions by what `enqueue` returns for them. */
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -49,6 +60,10 @@ type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, i
 export class Engine implements AsyncDisposable {
   /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
+  /** The stream of everything that happened to jobs, where `events` is on. */
+  readonly journal: EventJournal;
+  /** What operators did who named themselves: see `as`. */
+  readonly audit: AuditLog;
   readonly #parts: Parts;
   readonly #intake: Intake;
   readonly #enqueuer: Enqueuer;
@@ -62,7 +77,11 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">, lease: number) {
+  private constructor(
+    parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">,
+    lease: number,
+    events: EventsOption | undefined,
+  ) {
     this.#parts = {
       ...parts,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -73,6 +92,9 @@ export class Engine implements AsyncDisposable {
       },
     };
     const { system, logger, storeFailed } = this.#parts;
+    this.journal = new EventJournal(this.#parts, events);
+    this.audit = new AuditLog(this.#parts);
+    recordWorkerEvents(this.#parts);
     this.#intake = new Intake(this.#parts);
     this.#enqueuer = new Enqueuer(this.#parts, this.#intake, () => this.#assertOpen());
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
@@ -87,6 +109,7 @@ export class Engine implements AsyncDisposable {
       logger,
       round: async () => {
         await this.#parts.queues.refresh();
+        await this.journal.refresh();
         return SETTINGS_EVERY * this.#parts.patience;
       },
       onError: (error) => storeFailed(error, "settings"),
@@ -103,6 +126,11 @@ export class Engine implements AsyncDisposable {
     const bus = new EventBus(logger);
     const queues = new QueueSettings(store);
     await queues.refresh();
+    const events = checkEvents(options.events);
+    const storeFailed = (error: unknown, during: string) => {
+      logger.error({ error, during }, "the store failed");
+      bus.emit({ name: "store.error", at: clock.now(), during, error });
+    };
     const engine = new Engine(
       {
         system,
@@ -120,14 +148,15 @@ export class Engine implements AsyncDisposable {
         nextId: createIdSource(() => clock.now(), system.fill),
         documentLimit,
         eventsKept: parseDuration(options.keepEvents ?? "1d", "keepEvents"),
+        auditKept: parseDuration(options.keepAudit ?? "90d", "keepAudit"),
         patience: options.patience ?? 1,
-        storeFailed: (error, during) => {
-          logger.error({ error, during }, "the store failed");
-          bus.emit({ name: "store.error", at: clock.now(), during, error });
-        },
+        recorder: new EventRecorder({ store, clock, system, storeFailed }),
+        storeFailed,
       },
       lease,
+      events,
     );
+    await engine.journal.open();
     if (store.capabilities.durable === "none") {
       logger.warn(
         { store: store.capabilities.name },
@@ -254,23 +283,28 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
-  cancel(id: JobId): Promise<JobRow> {
-    return this.job(id).cancel();
+  cancel(id: JobId, by?: By): Promise<JobRow> {
+    return this.job(id).cancel(by);
   }
 
   /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
-  extend(id: JobId, options: ExtendOptions): Promise<JobRow> {
-    return this.job(id).extend(options);
+  extend(id: JobId, options: ExtendOptions, by?: By): Promise<JobRow> {
+    return this.job(id).extend(options, by);
   }
 
   /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  retry(id: JobId, options: RetryByHandOptions = {}): Promise<JobRow> {
-    return this.job(id).retry(options);
+  retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
+    return this.job(id).retry(options, by);
   }
 
   /** Makes a pending job available. */
-  activate(id: JobId): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "activate" });
+  activate(id: JobId, by?: By): Promise<JobRow> {
+    return operate(this.#parts, id, { type: "activate" }, by);
+  }
+
+  /** The operator's commands with a name on them: each leaves an entry in `audit`, in the same commit. */
+  as(by: By): Operator {
+    return new Operator(this, parseBy(by));
   }
 
   /** Says for every limit of a job which rung won and what lost, the resulting instants, and what looks wrong. */
@@ -287,34 +321,43 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Settings of a queue that all processes see: the third rung of SEMANTICS 2. */
-  async configureQueue(queue: string, options: RungOptions): Promise<void> {
+  async configureQueue(queue: string, options: RungOptions, by?: By): Promise<void> {
     refuseUnknownKeys(options, "queue", ["timeouts", "retry", "retention"]);
-    const body = parseRung(options, "queue") as unknown as Json;
-    await this.#put({ put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null });
+    const body = parseRung(options, "queue") as unknown as { readonly [key: string]: Json };
+    const effect: Effect = { put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null };
+    await this.#put(queue, "configure", effect, by, body);
     await this.#parts.queues.refresh();
   }
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. */
-  async pause(queue: string): Promise<void> {
-    await this.#put({
-      put: pauseKey(checkQueue(queue, "queue")),
-      body: { at: this.#parts.clock.now() },
-      wakeAt: null,
-    });
+  async pause(queue: string, by?: By): Promise<void> {
+    const body = { at: this.#parts.clock.now() };
+    await this.#put(queue, "pause", { put: pauseKey(checkQueue(queue, "queue")), body, wakeAt: null }, by);
   }
 
-  async resume(queue: string): Promise<void> {
-    await this.#put({ delete: pauseKey(checkQueue(queue, "queue")) });
+  async resume(queue: string, by?: By): Promise<void> {
+    await this.#put(queue, "resume", { delete: pauseKey(checkQueue(queue, "queue")) }, by);
     this.#ready(queue);
   }
 
+  /** What is done to a queue, in one commit with its event and its entry in the audit. */
   async #put(
-    effect:
-      | { put: readonly [string, string]; body: Json; wakeAt: null }
-      | { delete: readonly [string, string] },
+    queue: string,
+    action: keyof typeof QUEUE_EVENTS,
+    effect: Effect,
+    by: By | undefined,
+    details?: { readonly [key: string]: Json },
   ): Promise<void> {
     this.#assertOpen();
-    await this.#parts.store.commit([{ effects: [effect] }], { now: this.#parts.clock.now() });
+    const { store, clock, recorder } = this.#parts;
+    const now = clock.now();
+    const about = { queue, ...(details && { details }) };
+    const effects = [
+      effect,
+      ...recorder.effects(QUEUE_EVENTS[action], { at: now, subject: queue, queue }),
+      ...auditEffects(this.#parts, by && parseBy(by), `queue.${action}`, about, now),
+    ];
+    await store.commit([{ effects }], { now });
   }
 
   /** Calls back for each event of this process; returns the function that stops it. */
@@ -359,6 +402,7 @@ export class Engine implements AsyncDisposable {
   }
 
   #hear(hint: Hint): void {
+    this.journal.wake();
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
     else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
@@ -392,9 +436,11 @@ export class Engine implements AsyncDisposable {
       this.#sweep.loop.stop(),
       this.#prune.loop.stop(),
       this.#settings.stop(),
+      this.#parts.recorder.close(),
       this.#listening?.[Symbol.asyncDispose](),
     ]);
     clock.close();
+    this.journal.close();
     await within(system, CLOSE_LIMIT, stopped);
     this.#parts.waiters.close();
     await within(system, CLOSE_LIMIT, store.close());

@@ -128,13 +128,14 @@ export class Enqueuer {
   }
 
   context(parent: JobRow | undefined): EnqueueContext {
-    const { clock, nextId, queues, rung, documentLimit } = this.#parts;
+    const { clock, nextId, queues, rung, documentLimit, recorder } = this.#parts;
     return {
       now: clock.now(),
       nextId,
       queueRung: (queue) => queues.rungOf(queue),
       engineRung: rung,
       documentLimit,
+      headOf: recorder.headOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
   }

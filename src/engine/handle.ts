@@ -1,3 +1,4 @@
+import type { By } from "../core/audit/audit-entry.ts";
 import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
 import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
@@ -37,19 +38,19 @@ export class JobHandle<Result = unknown> {
   }
 
   /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
-  cancel(): Promise<JobRow> {
-    return operate(this.#parts, this.id, { type: "cancel" });
+  cancel(by?: By): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "cancel" }, by);
   }
 
   /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
-  async extend(options: ExtendOptions): Promise<JobRow> {
-    return operate(this.#parts, this.id, { type: "extend", ...parseExtension(options) });
+  async extend(options: ExtendOptions, by?: By): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "extend", ...parseExtension(options) }, by);
   }
 
   /** Runs the job again if it was discarded (SEMANTICS 4.6). */
-  async retry(options: RetryByHandOptions = {}): Promise<JobRow> {
+  async retry(options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
     refuseUnknownKeys(options, "retry", ["keepDeadline"]);
-    return operate(this.#parts, this.id, { type: "retry", ...options });
+    return operate(this.#parts, this.id, { type: "retry", ...options }, by);
   }
 
   /**

@@ -46,7 +46,11 @@ export class VerdictWrite implements Write {
   }
 
   unit(): Unit {
-    return holdersUnit(this.#row, this.#decision, this.#options.draft);
+    const { parts, draft, at, before } = this.#options;
+    const told = parts.recorder.isOn
+      ? parts.recorder.told(this.#row, this.#decision, at, before?.())
+      : undefined;
+    return holdersUnit(this.#row, this.#decision, draft, told);
   }
 
   done(outcome: Outcome): void {

@@ -1,3 +1,4 @@
+import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
 import type { Json } from "../core/schema.ts";
@@ -235,7 +236,7 @@ export type Effect =
   | { readonly revoke: Which }
   /** Removes the one timeout, whoever holds it: its guard says who that must be. */
   | { readonly remove: TimeoutId }
-  | { readonly event: Json }
+  | NewEvent
   /** A line of a job's log, which goes when the job does; of a log the last 1,000 lines are shown. */
   | { readonly log: Json; readonly job: JobId };
 
@@ -274,17 +275,25 @@ export interface JobFilter {
   readonly deadLetter?: boolean;
 }
 
+export interface EventPage {
+  readonly events: readonly Json[];
+  /** For each event the cursor that continues after it: the same whenever it is read. */
+  readonly cursors: readonly string[];
+  /** Continues where this page ended. */
+  readonly cursor: string | null;
+}
+
 /** For people and tools: not every answer is the state of one moment, and none is for deciding anything by it. */
 export interface Inspector {
   /** Jobs in the order of their ids, after a cursor. */
   jobs(filter: JobFilter, after: JobId | null, limit: number): Promise<JobRow[]>;
   depth(queue?: string): Promise<Record<JobState, number>>;
-  /** Events in the order of their commits; `cursor` continues where this page ended. */
-  events(
-    after: string | null,
-    limit: number,
-  ): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
-  /** The newest events, in the order of their commits; `cursor` continues after the last of them. */
-  latestEvents(limit: number): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
+  /**
+   * Events in the order of their commits, and those of one call in the order of its units; none that is committed later
+   * has its place before one that was read. Fewer than `limit` only at the end.
+   */
+  events(after: string | null, limit: number): Promise<EventPage>;
+  /** The newest events, in the same order. */
+  latestEvents(limit: number): Promise<EventPage>;
   logs(id: JobId): Promise<Json[]>;
 }

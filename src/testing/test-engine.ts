@@ -14,6 +14,8 @@ export interface TestEngineOptions extends RungOptions {
   readonly startAt?: string | Date;
   /** A store of one's own, or a function that opens one on the virtual clock; a memory store otherwise. */
   readonly store?: Store | ((clock: () => Instant) => Store | Promise<Store>);
+  /** Whether events are recorded, as in `openEngine`. */
+  readonly events?: "durable" | "off";
   /** Silent if left out: a test says for itself what it wants to see. */
   readonly logger?: Logger;
   /** Where spans go, as with `openEngine`. */

@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import {
@@ -82,6 +83,8 @@ export interface NewJob {
   readonly gate?: string;
   /** Refuses a second live job with the same key. */
   readonly uniqueKey?: string;
+  /** Written with the job, if it was created. */
+  readonly tells?: NewEvent;
 }
 
 /** What the engine adds to a call: time, an id, the less specific rungs, and the job that is enqueueing. */
@@ -96,6 +99,8 @@ export interface EnqueueContext {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: JobOptions["wire"] | undefined;
+  /** What jobs of this kind share in what they tell of themselves; left out while events are off. */
+  readonly headOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
 
 export const ENQUEUE_KEYS = [
@@ -122,12 +127,19 @@ export interface Stencil {
   readonly createdAt: Instant;
   readonly image: JobImage;
   readonly options: JobOptions | null;
+  /** What its jobs share in what they tell; undefined while events are off. */
+  readonly head: Json | undefined;
 }
 
 /** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
 const lastStencils = new WeakMap<
   object,
-  { readonly queueRung: Rung | undefined; readonly engineRung: Rung | undefined; readonly stencil: Stencil }
+  {
+    readonly queueRung: Rung | undefined;
+    readonly engineRung: Rung | undefined;
+    readonly headOf: EnqueueContext["headOf"];
+    readonly stencil: Stencil;
+  }
 >();
 
 /**
@@ -141,16 +153,19 @@ export function prepareStencil<Input>(
   context: EnqueueContext,
 ): Stencil {
   assertDefinition(definition, "definition");
-  const { parent, isPending, visibility, wire, engineRung } = context;
+  const { parent, isPending, visibility, wire, engineRung, headOf } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
     return newStencil(definition, options ?? {}, context);
   const queueRung = context.queueRung?.(definition.queue);
   const last = lastStencils.get(definition);
   const isSame =
-    last?.stencil.createdAt === context.now && last.queueRung === queueRung && last.engineRung === engineRung;
+    last?.stencil.createdAt === context.now &&
+    last.queueRung === queueRung &&
+    last.engineRung === engineRung &&
+    last.headOf === headOf;
   if (isSame) return last.stencil;
   const stencil = newStencil(definition, {}, context);
-  lastStencils.set(definition, { queueRung, engineRung, stencil });
+  lastStencils.set(definition, { queueRung, engineRung, headOf, stencil });
   return stencil;
 }
 
@@ -208,6 +223,7 @@ function newStencil<Input>(
       deadLetter: false,
     },
     options: keptOptions(said, enqueueRung, rungs, budgets.kept, context),
+    head: context.headOf?.(state === "scheduled" ? "job.scheduled" : "job.enqueued", definition.type, queue),
   };
 }
 
@@ -392,7 +408,7 @@ export function newRow(job: NewJob): JobRow {
 
 /** One job off a stencil. */
 export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
-  return {
+  const job: NewJob = {
     id: stencil.id ?? nextId(),
     fresh: stencil.id === undefined,
     queue: stencil.queue,
@@ -403,4 +419,6 @@ export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): N
     payload,
     options: stencil.options,
   };
+  if (stencil.head === undefined) return job;
+  return { ...job, tells: { event: stencil.head, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
 }

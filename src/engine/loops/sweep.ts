@@ -3,6 +3,7 @@ import { decide } from "../../core/job/decide.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
+import { AUDIT } from "../audit/audit-log.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
@@ -85,7 +86,7 @@ export class SweepLoop {
 
   /** Answers when the first of the judged rows wants to be looked at again. */
   async #judge(rows: readonly JobRow[]): Promise<Instant | null> {
-    const { clock, store, random } = this.#parts;
+    const { clock, store, random, recorder } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
     const judged: Judged[] = [];
@@ -95,7 +96,7 @@ export class SweepLoop {
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
       judged.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
-      units.push(outsidersUnit(row, decision));
+      units.push(outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)));
     }
     if (units.length === 0) return null;
     const outcomes = await store.commit(units, { now });
@@ -135,11 +136,11 @@ export class SweepLoop {
     );
   }
 
-  /** Workers that were never heard of again, completed sagas whose time is over, and replies that nobody fetched. */
+  /** Workers that were never heard of again, completed sagas and old entries of the audit whose time is over, and replies that nobody fetched. */
   async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
     const gone = records.filter(({ key, body }) => {
       if (key[0] === "worker") return (body as { seenAt: number }).seenAt + SILENT_FOR < now;
-      return key[0] === "saga" || key[0] === "reply";
+      return key[0] === "saga" || key[0] === "reply" || key[0] === AUDIT;
     });
     if (gone.length === 0) return;
     const units = gone.map(

@@ -4,6 +4,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { progressText } from "../../core/job/progress.ts";
 import { rereadImage } from "../../core/job/verdict.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
+import type { Effect } from "../../ports/store.ts";
 import type { LogLine } from "../draft.ts";
 import type { Parts } from "../parts.ts";
 import type { RemoteBeats } from "./beats.ts";
@@ -53,12 +54,14 @@ export class RemoteNotes {
 
   /** Progress never goes back within an attempt; what is answered is what stands. */
   async progress(id: JobId, sender: Sender, fraction: number, note: Json | undefined): Promise<Reported> {
-    const { bus, clock, documentLimit } = this.#parts;
+    const { bus, clock, documentLimit, recorder } = this.#parts;
     return this.#write(id, sender, (row) => {
       const before = progressOf(row)?.value ?? 0;
       const progress = progressText(Math.min(1, Math.max(before, fraction)), note, documentLimit);
+      const event = recorder.progress(row, progress, clock.now());
       return {
         documents: { progress },
+        ...(event && { effects: [event] }),
         told: () => {
           if (!bus.wants("job.progress")) return;
           bus.emit({ ...bus.detail(row, "job.progress", clock.now()), progress: JSON.parse(progress) });
@@ -82,7 +85,7 @@ export class RemoteNotes {
     sender: Sender,
     make: (row: JobRow) => {
       documents: JobDocuments;
-      effects?: readonly { log: Json; job: JobId }[];
+      effects?: readonly Effect[];
       told?: () => void;
     },
   ): Promise<Reported> {

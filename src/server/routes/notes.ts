@@ -1,10 +1,10 @@
+import { instantText, noteFields } from "../../core/event/wire-fields.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
-import { instantText, readInstant } from "../wire/durations.ts";
-import { noteFields } from "../wire/progress.ts";
+import { readInstant } from "../wire/durations.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";

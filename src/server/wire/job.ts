@@ -1,30 +1,8 @@
-import { dueAtOf, type ErrorRecord, type JobRow } from "../../core/job/job.ts";
+import { errorFields, instantText } from "../../core/event/wire-fields.ts";
+import { dueAtOf, type JobRow } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
-import { instantText } from "./durations.ts";
-
-type Fields = Record<string, unknown>;
-
-/** What a job's error looks like on the wire. */
-export function errorFields(record: ErrorRecord): Fields {
-  const { type, code, message, attempt, at, kind, limit, elapsed, details, stack, cause } = record;
-  return {
-    type,
-    code,
-    message,
-    attempt,
-    occurred_at: instantText(at),
-    ...(kind && { timeout_kind: kind }),
-    ...(limit !== undefined && { limit_seconds: limit / 1_000 }),
-    ...(elapsed !== undefined && { elapsed_seconds: elapsed / 1_000 }),
-    ...(record.predicted && { predicted: true }),
-    ...(record.forced && { forced: true }),
-    ...(details !== undefined && { details }),
-    ...(cause && { cause: { type: cause.type, code: cause.code, message: cause.message } }),
-    ...(stack !== undefined && { backtrace: stack.split("\n") }),
-  };
-}
 
 /** The milliseconds between the last failure and the retry that followed it. */
 function retryDelayOf(row: JobRow): number | undefined {

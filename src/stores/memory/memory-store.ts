@@ -69,11 +69,11 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
 function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): JobStore {
   const { jobs, records, events } = tables;
   return {
-    async enqueue(newJobs, _options) {
+    async enqueue(newJobs, { now }) {
       assertOpen();
       checkJobs(newJobs);
       const hints = new HintBatch();
-      const answers = newJobs.map((job) => enqueueJob(jobs, job, hints));
+      const answers = newJobs.map((job) => enqueueJob(tables, job, now, hints));
       listeners.tell(hints);
       return answers;
     },

@@ -39,6 +39,14 @@ select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_sn
  order by e.xid, e.seq limit $3::bigint`,
 };
 
+/** The newest events before $1 and $2, or of all if they are null, newest first, with what READ_EVENTS gives. $3 how many. */
+export const LATEST_EVENTS: Statement = {
+  text: `
+select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e
+ where $1::xid8 is null or (e.xid, e.seq) < ($1::xid8, $2::bigint)
+ order by e.xid desc, e.seq desc limit $3::bigint`,
+};
+
 /** The last lines of a job's log, oldest first. $1 job, $2 how many. */
 export const READ_LOGS: Statement = {
   text: `

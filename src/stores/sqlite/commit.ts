@@ -9,7 +9,6 @@ import { enqueueJob } from "./enqueue.ts";
 import type { HintBatch } from "./hints.ts";
 import type { Session } from "./session.ts";
 import {
-  ADD_EVENT,
   ADD_LOG,
   ADMIT,
   COUNT_DOWN,
@@ -154,7 +153,7 @@ function applyEffect(
   else if ("remove" in effect) removeTimeout(session, { id: effect.remove }, now);
   else if ("admit" in effect) {
     for (const [queue] of session.all(ADMIT, [effect.admit, effect.count])) hints.ready(queue as string);
-  } else if ("event" in effect) session.run(ADD_EVENT, [now, JSON.stringify(effect.event)]);
+  } else if ("event" in effect) hints.event(effect);
   else addLog(session, effect.job, effect.log);
 }
 

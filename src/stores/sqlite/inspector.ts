@@ -2,7 +2,8 @@ import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/j
 import type { Json } from "../../core/schema.ts";
 import type { Inspector, JobFilter } from "../../ports/store.ts";
 import { checkLimit } from "../limits.ts";
-import { decodeJob, STATE_CODES, stateOf } from "../sql/row-codec.ts";
+import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
+import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
 import type { Session } from "./session.ts";
 import {
@@ -47,25 +48,36 @@ export function createInspector(connection: Connection): Inspector {
     },
     async events(after, limit) {
       checkLimit(limit);
-      const rows = await connection.read((session) => session.all(READ_EVENTS, [Number(after ?? 0), limit]));
-      return {
-        events: rows.map(([, body]) => JSON.parse(body as string) as Json),
-        cursor: rows.length === 0 ? after : String(rows.at(-1)?.[0]),
-      };
+      const builder = new PageBuilder(after, limit);
+      const { place, skip } = splitCursor(after ?? "0");
+      let seq = skip > 0 ? Number(place) - 1 : Number(place);
+      for (let most = FIRST_ROWS; ; most = moreRows(most)) {
+        const rows = await connection.read((session) => session.all(READ_EVENTS, [seq, most]));
+        for (const row of rows) builder.add(eventRowOf(row));
+        if (builder.isFull || rows.length < most) return builder.page();
+        seq = rows.at(-1)?.[0] as number;
+      }
     },
     async latestEvents(limit) {
       checkLimit(limit);
-      const rows = await connection.read((session) => session.all(LATEST_EVENTS, [limit]));
-      return {
-        events: rows.map(([, body]) => JSON.parse(body as string) as Json).reverse(),
-        cursor: rows.length === 0 ? null : String(rows[0]?.[0]),
-      };
+      const builder = new PageBuilder(null, limit);
+      let before = Number.MAX_SAFE_INTEGER;
+      for (let most = FIRST_ROWS; ; most = moreRows(most)) {
+        const rows = await connection.read((session) => session.all(LATEST_EVENTS, [before, most]));
+        for (const row of rows) builder.addBefore(eventRowOf(row));
+        if (builder.isFull || rows.length < most) return builder.reversed();
+        before = rows.at(-1)?.[0] as number;
+      }
     },
     async logs(id) {
       const rows = await connection.read((session) => session.all(READ_LOG, [id]));
       return rows.map(([body]) => JSON.parse(body as string) as Json);
     },
   };
+}
+
+function eventRowOf([seq, body]: SqlRow): EventRow {
+  return { place: String(seq), body: body as string };
 }
 
 /** Walks a table in the order of ids, a stretch at a time, until `look` says that it has seen enough. */

@@ -311,8 +311,8 @@ export const PRUNE_EVENTS = `
 delete from curfew_events
  where seq in (select seq from (select seq, at from curfew_events order by seq limit ?) where at < ?)`;
 
-/** The newest events, newest first. Takes limit. Gives seq and body. */
-export const LATEST_EVENTS = "select seq, body from curfew_events order by seq desc limit ?";
+/** The newest events before a number, newest first. Takes the number and limit. Gives seq and body. */
+export const LATEST_EVENTS = "select seq, body from curfew_events where seq < ? order by seq desc limit ?";
 
 /** Events in the order of their commits. Takes the number they come after, and limit. Gives seq and body. */
 export const READ_EVENTS = "select seq, body from curfew_events where seq > ? order by seq limit ?";

@@ -11,6 +11,7 @@ import { leases } from "./leases.ts";
 import { oddData } from "./odd-data.ts";
 import { recording } from "./recording.ts";
 import { sweeping } from "./sweeping.ts";
+import { telling } from "./telling.ts";
 import type { OpenedStore } from "./test-bed.ts";
 import { TIMEOUT_SECTIONS } from "./timeout-kit.ts";
 import { timeoutUnits } from "./timeout-units.ts";
@@ -25,6 +26,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   leases,
   sweeping,
   recording,
+  telling,
   workflows,
   oddData,
   clock,
