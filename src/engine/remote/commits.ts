@@ -4,6 +4,7 @@ import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";
+import { wakesOthers } from "../consequences.ts";
 import { type Decided, holdersUnit } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { Writer } from "../writer.ts";
@@ -64,13 +65,14 @@ export class Commits {
   }
 
   #announce(row: JobRow, decision: Decided, at: Instant): void {
-    const { counters, bus, waiters, wakeSweepAt } = this.#parts;
+    const { clock, counters, bus, waiters, wakeSweepAt } = this.#parts;
     const { image, events } = decision;
     // A start is told of the attempt that began, everything else of the one that it ended.
     const told = image.state === "active" ? applied(row, decision) : row;
     counters.record(told, events, at);
     bus.announce(told, events, at);
     if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
+    if (wakesOthers(row, decision)) wakeSweepAt(clock.now());
     if (waiters.has(row.id) && isTerminal(image.state)) waiters.settled(applied(row, decision));
   }
 

@@ -160,8 +160,9 @@ async function commitComposed(
       }
       const mustNotExist = await checkGuards(session, unit, now);
       const removed: Revoked[] = [];
-      for (const effect of unit.effects ?? []) {
-        if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
+      for (const effect of runsOf(unit.effects ?? [])) {
+        if (Array.isArray(effect)) await follow(session, effect, now, batch);
+        else if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
         else await apply(session, effect, now, batch, mustNotExist);
       }
       return { told: batch, revoked: removed };
@@ -205,19 +206,36 @@ async function checkGuards(session: Runner, unit: Unit, now: Instant): Promise<R
   return mustNotExist;
 }
 
+/** Effects in their order, where neighbours that add or count down jobs are written together. */
+function runsOf(effects: readonly Effect[]): (Exclude<Effect, Follower> | Follower[])[] {
+  const runs: (Exclude<Effect, Follower> | Follower[])[] = [];
+  let kind: string | undefined;
+  for (const effect of effects) {
+    if (!isFollower(effect)) {
+      runs.push(effect);
+      kind = undefined;
+      continue;
+    }
+    const [name] = Object.keys(effect);
+    if (name === kind) (runs[runs.length - 1] as Follower[]).push(effect);
+    else runs.push([effect]);
+    kind = name;
+  }
+  return runs;
+}
+
 function textOf(key: RecordKey): string {
   return JSON.stringify(key);
 }
 
 async function apply(
   session: Runner,
-  effect: Exclude<Effect, { revoke: unknown }>,
+  effect: Exclude<Effect, { revoke: unknown } | Follower>,
   now: Instant,
   hints: HintBatch,
   mustNotExist: ReadonlySet<string>,
 ): Promise<void> {
-  if (isFollower(effect)) await follow(session, [effect], now, hints);
-  else if ("stop" in effect) await stop(session, effect, hints);
+  if ("stop" in effect) await stop(session, effect, hints);
   else if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
   else if ("request" in effect) await insertTimeouts(session, [effect.request], now, hints);
   else if ("remove" in effect) await removeTimeouts(session, [{ id: effect.remove }], now);
