@@ -90,7 +90,7 @@ function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError 
     too_close: "its deadline is passing right now",
     lease_over: "its claim has run out",
     not_due: "it is not due yet",
-    not_reached: `its turn in workflow ${row.workflow} has not come`,
+    not_reached: `its turn in workflow ${row.workflow} has not come: cancel the workflow, or the step that runs`,
     in_workflow: `workflow ${row.workflow} counts on it and has not ended: cancel that, or wait for its end`,
   };
   return new CurfewError(

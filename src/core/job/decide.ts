@@ -26,7 +26,7 @@ import { ALLOWED, type JobEventName } from "./lifecycle.ts";
 import { extend, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
 import { isExcepted } from "./retry.ts";
-import { isBookkeeping, reach } from "./turn-rules.ts";
+import { reach } from "./turn-rules.ts";
 import {
   type Decision,
   discard,
@@ -87,7 +87,8 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   snooze: (job, event, now, random) => snooze(job, event.dueAt, now, random),
   release: (job, event, now, random) => release(job, event, now, random),
   cancel: (job, event, now, random) => {
-    if (!event.halted && isBookkeeping(job)) return { ok: false, because: "in_workflow" };
+    // What comes after it would be judged while what comes before it still runs.
+    if (!event.halted && job.options?.step?.turn) return { ok: false, because: "not_reached" };
     return finish(job, "cancelled", now, {
       events: [{ name: "job.cancelled" }],
       fence: nextFence(job.fence, fenceSalt(random)),

@@ -129,8 +129,8 @@ export class TurnJudge {
 
   async #decide(row: JobRow, isRunning: boolean): Promise<void> {
     const plan = row.workflow === null ? null : await loadPlan(this.#parts.store, row.workflow);
-    // A workflow that was cancelled, or never came to be, lets nobody in.
-    if (!plan || !isRunning) return halt(this.#parts, [row.id]);
+    // A workflow that was cancelled, or never came to be, lets nobody run.
+    if (!plan || !isRunning) return this.#end(row);
     if (plan.end === row.id) return closeWorkflow(this.#parts, row, plan);
     if (plan.start === row.id) return this.#end(row);
     const place = placeOf(plan.root, row.id);
@@ -149,18 +149,20 @@ export class TurnJudge {
 
   /** A first step of a workflow that was stored in pieces. */
   async #judgeFirst(row: JobRow, plan: Plan): Promise<void> {
-    if (this.#isOver(row)) return halt(this.#parts, [row.id]);
+    if (this.#isOver(row)) return this.#end(row);
     if (plan.start !== undefined) await this.#commit([this.#reach(row, "[]")]);
   }
 
   async #judgeNext(row: JobRow, before: PlanNode, rest: readonly JobId[]): Promise<void> {
     const ends = await this.#ends(finalsOf(before));
-    if (!isCompleted(before, ends) || this.#isOver(row)) return halt(this.#parts, rest);
-    if (row.options?.step?.turn?.role === "turnstile") return this.#end(row);
+    if (!isCompleted(before, ends)) return halt(this.#parts, rest);
+    // One whose time is over ends as the row that was looked at, which another judge may have let run in time; what
+    // comes after it is woken by that, and halted.
+    if (row.options?.step?.turn?.role === "turnstile" || this.#isOver(row)) return this.#end(row);
     await this.#commit([this.#reach(row, JSON.stringify(handedOn(before, ends)))]);
   }
 
-  /** A turnstile that ends lets in whoever waits behind it; a callback that is not called is cancelled. */
+  /** A turnstile that ends lets in whoever waits behind it; a step or callback is cancelled. */
   async #end(row: JobRow): Promise<void> {
     const decision = haltingDecision(this.#parts, row, this.#parts.clock.now());
     const isTold = decision.drop === undefined;
