@@ -17,7 +17,8 @@ engine.work({
   processors: [
     processor(crashStep, async ({ payload, parentResults }) => {
       const entry = randomBytes(8).toString("hex");
-      const after = (parentResults as unknown as StepOutcome[]).flatMap((result) => result.entry);
+      const results = parentResults as unknown as (StepOutcome | null)[];
+      const after = results.flatMap((result) => result?.entry ?? []);
       appendFileSync(entries, `${payload.workflow} ${payload.step} ${entry} ${after.join(",") || "-"}\n`);
       // Work that takes its time: a kill shall find it in the middle.
       await new Promise((resolve) => setTimeout(resolve, payload.takes));

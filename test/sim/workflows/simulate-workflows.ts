@@ -226,11 +226,17 @@ class WorkflowWorld {
     if (failed.length === 0) return;
     const [n] = this.#dice.pick(failed);
     const id = this.#checker.jobs.get(n) as string;
-    const row = await engine.load(id);
-    if (row && row.options?.step === undefined) this.#checker.retried.add(id);
-    await engine.retry(id);
-    if (!this.#checker.retried.has(id))
-      this.#checker.report("a step of a running workflow is not retried", `${n}`);
+    if (this.#checker.retried.has(id)) return;
+    // From before the call on: its reply may be lost.
+    this.#checker.retried.add(id);
+    try {
+      const { workflow } = await engine.retry(id);
+      const state = this.#checker.workflows.get(workflow ?? "")?.record?.state;
+      if (state === "running") this.#checker.report("a step of a running workflow is not retried", `${n}`);
+    } catch (error) {
+      if (error instanceof CurfewError && error.code === "invalid_state") this.#checker.retried.delete(id);
+      throw error;
+    }
   }
 
   async run(): Promise<WorkflowSimReport> {

@@ -58,7 +58,7 @@ export const WORKFLOW_MUTANTS: readonly WorkflowMutant[] = [
   },
   {
     name: "a store that does not compare the versions of workflows",
-    caughtBy: /a state stands|an end is told once|a cancel holds|end state is right/,
+    caughtBy: /a state stands|an end is told once|a cancel holds|end state is right|steps are counted/,
     mutate: (store) => withUnits(store, ({ when: _when, ...unit }) => unit),
   },
   {
