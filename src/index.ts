@@ -23,6 +23,20 @@ export type { Json, Schema } from "./core/schema.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export type { WallClockInput } from "./core/timeout/wall-clock.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
+export {
+  type BatchCallbacks,
+  type BatchNode,
+  batch,
+  type ChainNode,
+  chain,
+  type GroupNode,
+  group,
+  type StepNode,
+  type StepOptions,
+  step,
+  type WorkflowNode,
+} from "./core/workflow/node.ts";
+export type { WorkflowFailure, WorkflowState } from "./core/workflow/record.ts";
 export type { AuditLog, AuditOptions, AuditPage } from "./engine/audit/audit-log.ts";
 export type { Operator } from "./engine/audit/operator.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
@@ -55,6 +69,10 @@ export type {
 export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
+export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
+export { WorkflowFailedError, type WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
+export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";
+export type { Workflows } from "./engine/workflows/workflows.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";

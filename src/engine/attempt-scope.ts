@@ -70,6 +70,11 @@ export class AttemptScope implements AttemptContext {
     return this.#attempt.row.options?.meta ?? {};
   }
 
+  get parentResults(): readonly Json[] {
+    const results = this.#attempt.row.options?.parentResults;
+    return results === undefined ? [] : (JSON.parse(results) as readonly Json[]);
+  }
+
   get signal(): AbortSignal {
     return this.#attempt.signal;
   }

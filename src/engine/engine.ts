@@ -28,6 +28,7 @@ import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
+import { forgettingJudges } from "./loops/record-judges.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
@@ -43,6 +44,9 @@ import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
 import { parseDrain, type WorkOptions } from "./work-options.ts";
 import { Worker } from "./worker.ts";
+import { WorkflowKeeper } from "./workflows/keeper.ts";
+import { TurnJudge } from "./workflows/turn-judge.ts";
+import { Workflows } from "./workflows/workflows.ts";
 
 const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
@@ -64,10 +68,14 @@ export class Engine implements AsyncDisposable {
   readonly journal: EventJournal;
   /** What operators did who named themselves: see `as`. */
   readonly audit: AuditLog;
+  /** Jobs that follow each other or run side by side, started, watched and cancelled as one. */
+  readonly workflows: Workflows;
   readonly #parts: Parts;
   readonly #intake: Intake;
   readonly #enqueuer: Enqueuer;
   readonly #sweep: SweepLoop;
+  readonly #turns: TurnJudge;
+  readonly #keeper: WorkflowKeeper;
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
   readonly #dispatcher: Dispatcher;
@@ -97,7 +105,20 @@ export class Engine implements AsyncDisposable {
     recordWorkerEvents(this.#parts);
     this.#intake = new Intake(this.#parts);
     this.#enqueuer = new Enqueuer(this.#parts, this.#intake, () => this.#assertOpen());
-    this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
+    this.#turns = new TurnJudge(this.#parts, (queue) => this.#ready(queue));
+    this.#keeper = new WorkflowKeeper(this.#parts);
+    this.#sweep = new SweepLoop(
+      this.#parts,
+      (queue) => this.#ready(queue),
+      { ...forgettingJudges(this.#parts), workflow: (records) => this.#keeper.judge(records) },
+      (rows) => this.#turns.judge(rows),
+    );
+    this.workflows = new Workflows(this.#parts, {
+      assertOpen: () => this.#assertOpen(),
+      context: () => this.#enqueuer.context(undefined),
+      notice: (jobs) => this.#intake.notice(jobs),
+      keeper: this.#keeper,
+    });
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
@@ -433,7 +454,7 @@ export class Engine implements AsyncDisposable {
     const stopped = Promise.all([
       this.#intake.flushed(),
       this.#sagas.flushed(),
-      this.#sweep.loop.stop(),
+      this.#sweep.loop.stop().then(() => Promise.all([this.#turns.flushed(), this.#keeper.flushed()])),
       this.#prune.loop.stop(),
       this.#settings.stop(),
       this.#parts.recorder.close(),

@@ -6,6 +6,7 @@ import type { LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Unit } from "../ports/store.ts";
 import type { AttemptTrace } from "../ports/trace.ts";
+import { wakesOthers } from "./consequences.ts";
 import { type Decided, holdersUnit } from "./decision-unit.ts";
 import type { DraftContent } from "./draft.ts";
 import type { Parts } from "./parts.ts";
@@ -89,6 +90,7 @@ export class VerdictWrite implements Write {
     bus.announce(this.#row, this.#decision.events, at);
     const { image } = this.#decision;
     if (image.wakeAt !== null && image.state !== "active") wakeSweepAt(image.wakeAt);
+    if (wakesOthers(this.#row, this.#decision)) wakeSweepAt(parts.clock.now());
     if (waiters.has(this.id) && isTerminal(image.state)) waiters.settled(applied(this.#row, this.#decision));
   }
 

@@ -98,6 +98,8 @@ function eventOf(row: JobRow, said: Said, now: Instant, { nth, isLikely, flag, a
       return { type: name, ...[{ attempt: limit }, { total: limit }, { heartbeat: limit }][nth % 3] };
     case "retry":
       return { type: name, keepDeadline: flag };
+    case "reach":
+      return { type: name, results: "[]" };
     default:
       return { type: name };
   }

@@ -171,6 +171,29 @@ export interface JobOptions {
   readonly meta?: { readonly [key: string]: Json };
   /** Fields of a wire protocol that the core does not know and must give back as they came. */
   readonly wire?: { readonly [key: string]: Json };
+  /** What it is to its workflow, for as long as that needs it. */
+  readonly step?: StepPlace;
+  /** A list with the results of the steps before it, as it was when its turn came. */
+  readonly parentResults?: JsonText;
+}
+
+/** The place of a job in its workflow. */
+export interface StepPlace {
+  /** The jobs that count down when this one has ended. */
+  readonly wakes: readonly JobId[];
+  /** Left out once its turn has come. */
+  readonly turn?: Turn;
+}
+
+/** What a job of a workflow waits with until its turn comes. */
+export interface Turn {
+  readonly role: "step" | "callback" | "turnstile" | "end";
+  /** The steps whose results it gets, in their order; the plan of the workflow says where this does not. */
+  readonly after?: readonly JobId[];
+  /** How long after its turn it starts, in milliseconds. */
+  readonly delay?: number;
+  /** When the workflow's own time is over. */
+  readonly endsAt?: Instant;
 }
 
 /** What `wakeAt` means to the sweep: promote to available in one set, or hand the row to a judge. */

@@ -35,6 +35,7 @@ const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
   cancel: { type: "cancel" },
   extend: { type: "extend", attempt: 5_000 },
   retry: { type: "retry" },
+  reach: { type: "reach", results: "[]" },
 };
 
 const FULL: Said = {
@@ -121,14 +122,31 @@ function outsiders(): Case[] {
   ];
 }
 
-const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders()];
+/** A step whose predecessors have ended. */
+function awaitingTurn(said: Said, changes: Partial<JobRow> = {}): JobRow {
+  const row = pending(said, { needs: 0, workflow: "w", ...changes });
+  return { ...row, options: { ...row.options, step: { wakes: [], turn: { role: "step" } } } };
+}
+
+function turns(): Case[] {
+  const { reach } = EVENTS;
+  const later = { ...FULL, enqueue: { delay: "1m" as const } };
+  return [
+    ["pending", reach, "available", awaitingTurn(FULL), at("1s")],
+    ["pending", reach, "scheduled", awaitingTurn(later), at("1s")],
+    ["pending", reach, "pending", awaitingTurn(FULL, { gate: "slow" }), at("1s")],
+    ["pending", { ...reach, limit: 1 }, "discarded", awaitingTurn(FULL), at("1s")],
+  ];
+}
+
+const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders(), ...turns()];
 
 describe("every state and event", () => {
   const pairs = JOB_STATES.flatMap((state) => JOB_EVENTS.map((event) => [state, event] as const));
 
-  it("is 8 states times 13 events", () => {
+  it("is 8 states times 14 events", () => {
     expect(new Set(JOB_STATES).size).toBe(8);
-    expect(pairs).toHaveLength(8 * 13);
+    expect(pairs).toHaveLength(8 * 14);
   });
 
   it.each(pairs)("%s + %s lands in the table or is rejected", (state, name) => {

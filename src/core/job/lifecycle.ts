@@ -16,6 +16,7 @@ export const JOB_EVENTS = [
   "cancel",
   "extend",
   "retry",
+  "reach",
 ] as const;
 
 export type JobEventName = (typeof JOB_EVENTS)[number];
@@ -102,6 +103,12 @@ export const LIFECYCLE: readonly Transition[] = [
     { from, event: "extend", to: [from], why: "limits changed" },
   ]),
   { from: "discarded", event: "retry", to: ["available"], why: "manual retry" },
+  {
+    from: "pending",
+    event: "reach",
+    to: ["available", "scheduled", "pending", "discarded"],
+    why: "its turn in a workflow has come; not due yet; behind a gate; the results for it are too large",
+  },
 ];
 
 const TERMINAL: ReadonlySet<JobState> = new Set<Terminal>(["completed", "cancelled", "discarded"]);

@@ -4,6 +4,7 @@ import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";
+import { wakesOthers } from "../consequences.ts";
 import { type Decided, holdersUnit } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { Writer } from "../writer.ts";
@@ -79,6 +80,7 @@ export class Commits {
     counters.record(told, events, at);
     bus.announce(told, events, at);
     if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
+    if (wakesOthers(row, decision)) wakeSweepAt(clock.now());
     if (waiters.has(row.id) && isTerminal(image.state)) waiters.settled(applied(row, decision));
   }
 

@@ -126,10 +126,16 @@ export function jobText(row: JobRow, more = ""): string {
     (row.attempt > 0 || row.errors || row.checkpoint !== null ? tracesText(row) : "") +
     (fields ? `,${JSON.stringify(fields).slice(1, -1)}` : "") +
     `,"meta":${options?.meta ? JSON.stringify(options.meta) : "{}"}` +
+    (row.workflow === null ? "" : workflowText(row.workflow, options?.parentResults)) +
     more +
     `,"args":${wire?.spread ? row.payload : `[${row.payload}]`}` +
     `${row.result === null ? "" : `,"result":${row.result}`}}`
   );
+}
+
+/** What a job of a workflow has beyond others; the results of the steps before it are text already. */
+function workflowText(id: string, parentResults: string | undefined): string {
+  return `,"workflow_id":"${id}"${parentResults === undefined ? "" : `,"parent_results":${parentResults}`}`;
 }
 
 const textOrNull = (at: Instant | null) => (at === null ? "null" : `"${instantText(at)}"`);
