@@ -13,6 +13,7 @@ export {
   TimeoutError,
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
+export type { OnConflict, PayloadPath, UniqueOptions } from "./core/job/unique.ts";
 export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/definition.ts";
 export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
@@ -47,6 +48,7 @@ export type {
   TimeoutMetrics,
 } from "./engine/timeouts/engine-timeouts.ts";
 export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
+export { DuplicateJobError } from "./engine/unique-jobs.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";

@@ -45,6 +45,7 @@ export const ERRORS = {
   concurrency: { kind: "operating", says: "The lease on a timeout is not held by whoever names it" },
   known_id: { kind: "operating", says: "A timeout with this id is stored already" },
   not_found: { kind: "operating", says: "There is no such job" },
+  duplicate_job: { kind: "operating", says: "A job with the same unique key exists" },
   invalid_state: { kind: "operating", says: "The job's state does not allow this" },
   unknown_store: { kind: "programmer", says: "is not a store curfew knows" },
   store_failed: { kind: "operating", says: "The store did not answer" },

@@ -22,6 +22,7 @@ import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
+import { forgettingJudges } from "./loops/record-judges.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
@@ -33,6 +34,7 @@ import { resolveZones } from "./sagas/zones.ts";
 import { Service } from "./service.ts";
 import { EngineTimeouts } from "./timeouts/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./timeouts/job-destination.ts";
+import { UniqueJobs } from "./unique-jobs.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
 import { parseDrain, type WorkOptions } from "./work-options.ts";
@@ -51,6 +53,7 @@ export class Engine implements AsyncDisposable {
   readonly timeouts: EngineTimeouts;
   readonly #parts: Parts;
   readonly #intake: Intake;
+  readonly #unique: UniqueJobs;
   readonly #enqueuer: Enqueuer;
   readonly #sweep: SweepLoop;
   readonly #prune: PruneLoop;
@@ -74,8 +77,12 @@ export class Engine implements AsyncDisposable {
     };
     const { system, logger, storeFailed } = this.#parts;
     this.#intake = new Intake(this.#parts);
-    this.#enqueuer = new Enqueuer(this.#parts, this.#intake, () => this.#assertOpen());
-    this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
+    this.#unique = new UniqueJobs(this.#parts, this.#intake);
+    this.#enqueuer = new Enqueuer(this.#parts, this.#intake, this.#unique, () => this.#assertOpen());
+    this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue), {
+      ...forgettingJudges(this.#parts),
+      unique: (records, now) => this.#unique.judge(records, now),
+    });
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
@@ -243,9 +250,9 @@ export class Engine implements AsyncDisposable {
   get service(): Service {
     this.#assertOpen();
     this.#service ??= new Service(this.#parts, {
-      store: (jobs) => {
+      store: (jobs, rules) => {
         this.#assertOpen();
-        return this.#intake.enqueue(jobs);
+        return rules ? this.#unique.enqueueSome(jobs, rules) : this.#intake.enqueue(jobs);
       },
       context: () => this.#enqueuer.context(undefined),
     });
@@ -386,7 +393,7 @@ export class Engine implements AsyncDisposable {
       ...[...this.#workers].map((worker) => worker.close(options)),
     ]);
     const stopped = Promise.all([
-      this.#intake.flushed(),
+      this.#unique.flushed().then(() => this.#intake.flushed()),
       this.#sagas.flushed(),
       this.#sweep.loop.stop(),
       this.#prune.loop.stop(),

@@ -30,6 +30,14 @@ import {
   resolveFields,
   saysAnything,
 } from "./policy.ts";
+import {
+  isWhileAlive,
+  parseUnique,
+  refuseDemanding,
+  type UniqueOptions,
+  type UniqueRule,
+  uniqueKeyOf,
+} from "./unique.ts";
 
 /** What a single enqueue may say on top of the definition. */
 export interface EnqueueOptions extends RungOptions {
@@ -44,6 +52,8 @@ export interface EnqueueOptions extends RungOptions {
   /** The `wait` limit as an instant; the earlier of the two wins. */
   readonly expiresAt?: InstantInput;
   readonly meta?: { readonly [key: string]: Json };
+  /** Which jobs are the same one, in the place of what the definition says; false for none. */
+  readonly unique?: UniqueOptions | false;
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
@@ -106,6 +116,7 @@ export const ENQUEUE_KEYS = [
   "at",
   "expiresAt",
   "meta",
+  "unique",
   "detach",
   "timeouts",
   "retry",
@@ -122,6 +133,7 @@ export interface Stencil {
   readonly createdAt: Instant;
   readonly image: JobImage;
   readonly options: JobOptions | null;
+  readonly unique: UniqueRule | undefined;
 }
 
 /** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
@@ -208,7 +220,18 @@ function newStencil<Input>(
       deadLetter: false,
     },
     options: keptOptions(said, enqueueRung, rungs, budgets.kept, context),
+    unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
   };
+}
+
+/** Jobs whose rules are kept in different ways do not see each other, so one definition must not mix them. */
+function uniqueOf(said: UniqueOptions | false, defined: UniqueRule | undefined): UniqueRule | undefined {
+  if (said === false) return undefined;
+  const rule = parseUnique(said, "options.unique");
+  if (!defined || isWhileAlive(rule) === isWhileAlive(defined)) return rule;
+  const fix =
+    "the definition and the call must both name a period or states, or neither: otherwise their jobs do not see each other";
+  throw refuse("invalid_option", "options.unique", said, fix);
 }
 
 function checkId(id: string): JobId {
@@ -390,9 +413,15 @@ export function newRow(job: NewJob): JobRow {
   };
 }
 
-/** One job off a stencil. */
+/** One job off a stencil. A unique one holds its key while it lives; where more is asked for, it is refused. */
 export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
-  return {
+  if (stencil.unique !== undefined) refuseDemanding(stencil.unique);
+  return stampAny(stencil, payload, nextId);
+}
+
+/** One job off a stencil, for those who keep its rule about uniqueness themselves. */
+export function stampAny(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+  const job: NewJob = {
     id: stencil.id ?? nextId(),
     fresh: stencil.id === undefined,
     queue: stencil.queue,
@@ -403,4 +432,7 @@ export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): N
     payload,
     options: stencil.options,
   };
+  if (stencil.unique === undefined) return job;
+  const { type, queue, options } = job;
+  return { ...job, uniqueKey: uniqueKeyOf(stencil.unique, { type, queue, payload, meta: options?.meta }) };
 }

@@ -6,12 +6,11 @@ import type { RecordRow, Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
+import type { RecordJudges } from "./record-judges.ts";
 
 const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
 const HOLD = 2_000;
-/** A worker that was not heard of for so long when its record is due is gone. */
-const SILENT_FOR = 10_000;
 const POLL = 1_000;
 /** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
 const SHORTEST = 2;
@@ -30,12 +29,14 @@ export class SweepLoop {
   readonly loop: Loop;
   readonly #parts: Parts;
   readonly #onReady: (queue: string) => void;
+  readonly #judges: RecordJudges;
   #nextWakeAt: Instant | null = null;
   /** What came up while a round was under way, whose answer from the store may know nothing of it. */
   #meanwhile: { wakeAt: Instant | null } | undefined;
 
-  constructor(parts: Parts, onReady: (queue: string) => void) {
+  constructor(parts: Parts, onReady: (queue: string) => void, judges: RecordJudges) {
     this.#parts = parts;
+    this.#judges = judges;
     this.#onReady = onReady;
     const { system, logger, storeFailed } = parts;
     this.loop = new Loop({
@@ -75,8 +76,9 @@ export class SweepLoop {
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
     const judgedWakeAt = swept.jobs.length > 0 ? await this.#judge(swept.jobs) : null;
-    if (swept.records.length > 0) await this.#judgeRecords(swept.records, now);
-    this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, judgedWakeAt), meanwhile.wakeAt);
+    const recordsWakeAt = swept.records.length > 0 ? await this.#judgeRecords(swept.records, now) : null;
+    const foundWakeAt = earlier(judgedWakeAt, recordsWakeAt);
+    this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, foundWakeAt), meanwhile.wakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
@@ -132,16 +134,13 @@ export class SweepLoop {
     );
   }
 
-  /** Workers that were never heard of again, completed sagas whose time is over, and replies that nobody fetched. */
-  async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
-    const gone = records.filter(({ key, body }) => {
-      if (key[0] === "worker") return (body as { seenAt: number }).seenAt + SILENT_FOR < now;
-      return key[0] === "saga" || key[0] === "reply";
-    });
-    if (gone.length === 0) return;
-    const units = gone.map(
-      ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),
-    );
-    await this.#parts.store.commit(units, { now });
+  /** Each kind by its own judge; answers when the first of the records wants to be looked at again. */
+  async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<Instant | null> {
+    let wakeAt: Instant | null = null;
+    for (const [kind, ofKind] of Map.groupBy(records, ({ key }) => key[0])) {
+      const judge = this.#judges[kind];
+      if (judge) wakeAt = earlier(wakeAt, await judge(ofKind, now));
+    }
+    return wakeAt;
   }
 }
