@@ -1,3 +1,11 @@
+export type { CronMissed, CronOptions, CronOverlap, CronRun, CronSkip } from "./core/cron/cron.ts";
+export type {
+  ClockChangeOptions,
+  CronGap,
+  CronInstant,
+  CronRepeat,
+  ScheduleOptions,
+} from "./core/cron/expression.ts";
 export { CurfewError, ERRORS, type ErrorCode } from "./core/errors.ts";
 export { type DefinitionOptions, defineJob, type JobDefinition, unchecked } from "./core/job/definition.ts";
 export type { EnqueueOptions } from "./core/job/envelope.ts";
@@ -24,6 +32,7 @@ export { explainWhen, type When, type WhenExplanation } from "./core/timeout/whe
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
 export type { CounterSnapshot } from "./engine/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/counters.ts";
+export type { CronInput, CronJobOptions, Crons, CronView, IfExists } from "./engine/crons/crons.ts";
 export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
 export { JobFailedError, type JobHandle } from "./engine/handle.ts";

@@ -2,7 +2,7 @@
 import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
-import type { EnqueueOptions } from "../core/job/envelope.ts";
+import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
@@ -14,6 +14,8 @@ import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } f
 import { EngineClock } from "./clock.ts";
 import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
+import { CronJudge } from "./crons/cron-judge.ts";
+import { Crons } from "./crons/crons.ts";
 import type { LogLine } from "./draft.ts";
 import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
@@ -51,6 +53,8 @@ type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, i
 export class Engine implements AsyncDisposable {
   /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
+  /** Jobs that are enqueued again and again, at instants that a cron expression names. */
+  readonly crons: Crons;
   readonly #parts: Parts;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
@@ -79,15 +83,20 @@ export class Engine implements AsyncDisposable {
     this.#intake = new Intake(this.#parts);
     this.#unique = new UniqueJobs(this.#parts, this.#intake);
     this.#enqueuer = new Enqueuer(this.#parts, this.#intake, this.#unique, () => this.#assertOpen());
+    const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
+    const context = () => this.#enqueuer.context(undefined);
+    this.crons = new Crons(this.#parts, { context, notice, assertOpen: () => this.#assertOpen() });
+    const cronJudge = new CronJudge(this.#parts, notice);
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue), {
       ...forgettingJudges(this.#parts),
       unique: (records, now) => this.#unique.judge(records, now),
+      cron: (records) => cronJudge.judge(records),
     });
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
-    this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
+    this.#sagas = new Sagas(this.#parts, notice);
     this.#settings = new Loop({
       name: "settings",
       system,
@@ -255,6 +264,7 @@ export class Engine implements AsyncDisposable {
         return rules ? this.#unique.enqueueSome(jobs, rules) : this.#intake.enqueue(jobs);
       },
       context: () => this.#enqueuer.context(undefined),
+      crons: this.crons,
     });
     return this.#service;
   }

@@ -18,6 +18,7 @@ import type { UniqueRule } from "../core/job/unique.ts";
 import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import type { Crons } from "./crons/crons.ts";
 import type { Decided } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote/beats.ts";
@@ -76,6 +77,7 @@ export interface RemoteFetch {
 interface ServiceHost {
   store(jobs: readonly NewJob[], rules: ReadonlyMap<NewJob, UniqueRule> | undefined): Promise<Enqueued[]>;
   context(): EnqueueContext;
+  readonly crons: Crons;
 }
 
 const TRIES = 10;
@@ -362,6 +364,11 @@ export class Service {
     const { store, clock } = this.#parts;
     const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true } }], { now: clock.now() });
     return outcome?.ok ?? false;
+  }
+
+  /** Crons, for producers that have no definitions: see `putRemote`. */
+  get crons(): Crons {
+    return this.#host.crons;
   }
 
   /** Keeps the events of this engine in its store from the first call on, and reads them. */
