@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { Engine } from "../../src/engine/engine.ts";
 import { type CronRun, defineJob, type EngineEvent, processor } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { deaf, openStage, START, type Stage } from "./stage.ts";
 
 const HOUR = 3_600_000;
@@ -364,5 +366,28 @@ describe("remote producers", () => {
       payload: "[1,2]",
       options: { visibility: 5_000, wire: { args: true } },
     });
+  });
+});
+
+describe("newer zone data", () => {
+  it("moves the next instant when an engine is opened with it", async () => {
+    const stage = await openStage();
+    const { store } = stage.engine;
+    const cron = await stage.engine.crons.put("c", { cron: "0 9 * * *", zone: "Asia/Tokyo", job: plain });
+    const [record] = await store.records.load([["cron", "c"]]);
+    const wrong = (cron.nextAt as number) + HOUR;
+    const body = { ...(record?.body as object), nextAt: wrong };
+    await store.commit([{ effects: [{ put: ["cron", "c"], body, wakeAt: wrong }] }], { now: START });
+    const shared = { ...store, close: async () => {} };
+    const other = await Engine.open({
+      store: shared,
+      system: stage.system,
+      logger: silentLogger,
+      zoneData: "2030a",
+    });
+    expect(await other.crons.get("c")).toMatchObject({ nextAt: cron.nextAt });
+    const closed = other.close();
+    await stage.advance("1s");
+    await closed;
   });
 });

@@ -66,6 +66,8 @@ export interface CronBody {
   readonly pausedAt: Instant | null;
   /** The next instant that nobody has acted on; it only grows, so none is acted on twice. */
   readonly nextAt: Instant | null;
+  /** The last instant that somebody has acted on: a pause, or another schedule, does not bring it back. */
+  readonly actedUpTo: Instant | null;
   /** The last job, which `overlap` looks at. */
   readonly lastJob: JobId | null;
   /** The last runs, newest first. */
@@ -134,6 +136,7 @@ export function newCron(rule: CronRule, job: CronJob, now: Instant): CronBody {
     updatedAt: now,
     pausedAt: null,
     nextAt,
+    actedUpTo: null,
     lastJob: null,
     runs: [],
   };
@@ -147,7 +150,7 @@ export function changedCron(body: CronBody, rule: CronRule, job: CronJob, now: I
   const isSame = (a: object, b: object) => canonicalJson(plain(a)) === canonicalJson(plain(b));
   if (isSame(body.rule, rule) && isSame(body.job, job)) return null;
   const keepsTime = isSame(body.rule.schedule, rule.schedule);
-  const nextAt = keepsTime || body.pausedAt !== null ? body.nextAt : new Instants(rule.schedule).after(now);
+  const nextAt = keepsTime || body.pausedAt !== null ? body.nextAt : nextOf(body, rule.schedule, now);
   return { ...body, rule, job, updatedAt: now, nextAt };
 }
 
@@ -157,7 +160,12 @@ function plain(value: object): Json {
 
 /** Instants of the pause are not missed: nobody wanted them. */
 export function resumedCron(body: CronBody, now: Instant): CronBody {
-  return { ...body, pausedAt: null, nextAt: new Instants(body.rule.schedule).after(now) };
+  return { ...body, pausedAt: null, nextAt: nextOf(body, body.rule.schedule, now) };
+}
+
+/** An engine whose time lags a little must not bring back an instant that another one has acted on. */
+function nextOf({ actedUpTo }: CronBody, schedule: Schedule, now: Instant): Instant | null {
+  return new Instants(schedule).after(Math.max(now, actedUpTo ?? 0));
 }
 
 /** What follows from a cron that is due. */
@@ -167,7 +175,10 @@ export interface Firing {
   readonly isPreviousCancelled: boolean;
   readonly skipped: readonly CronRun[];
   readonly nextAt: Instant | null;
+  readonly actedUpTo: Instant | null;
 }
+
+const NOTHING = { instants: [], isPreviousCancelled: false, skipped: [] };
 
 /** Decides what to do about the instants that have come. `isLastLive`: its last job has not ended. */
 export function fire(body: CronBody, isLastLive: boolean, now: Instant): Firing {
@@ -175,19 +186,21 @@ export function fire(body: CronBody, isLastLive: boolean, now: Instant): Firing 
   // By newer zone data the instant may be another one than was stored.
   const first = body.nextAt === null || body.pausedAt !== null ? null : instants.after(body.nextAt - 1);
   const last = first === null || first > now ? null : instants.lastUpTo(now, first - 1);
-  if (first === null || last === null)
-    return { instants: [], isPreviousCancelled: false, skipped: [], nextAt: first };
+  if (first === null || last === null) return { ...NOTHING, nextAt: first, actedUpTo: body.actedUpTo };
   const wanted = wantedOf(body.rule, instants, first, last, now);
-  const nextAt = wanted.rest ?? instants.after(last);
+  const { rest } = wanted;
+  const nextAt = rest ?? instants.after(last);
+  const actedUpTo = rest === undefined ? last : (wanted.instants.at(-1) as Instant);
   const skipped: CronRun[] = [];
   const begin = wanted.instants[0];
   const isAllMissed = begin === undefined;
-  const missed = countedUpTo(instants, first - 1, isAllMissed ? last : begin - 1, MOST_COUNTED);
+  const missed =
+    begin === first ? 0 : countedUpTo(instants, first - 1, isAllMissed ? last : begin - 1, MOST_COUNTED);
   if (missed > 0) {
     const until = isAllMissed ? last : (instants.lastUpTo(begin - 1, first - 1) as Instant);
     skipped.push({ for: until, at: now, skipped: "missed", count: missed });
   }
-  return { ...kept(body.rule.overlap, wanted.instants, isLastLive, now, skipped), nextAt };
+  return { ...kept(body.rule.overlap, wanted.instants, isLastLive, now, skipped), nextAt, actedUpTo };
 }
 
 /** The due instants that the policy on missed ones lets run; `rest` is where the next commit goes on. */
@@ -213,7 +226,7 @@ function kept(
   isLastLive: boolean,
   now: Instant,
   skipped: CronRun[],
-): Omit<Firing, "nextAt"> {
+): Omit<Firing, "nextAt" | "actedUpTo"> {
   const isHeld = overlap === "skip" && isLastLive;
   const run = overlap === "allow" ? wanted : isHeld ? [] : wanted.slice(-1);
   const left = wanted.length - run.length;
@@ -226,4 +239,12 @@ function kept(
 /** The last runs with newer ones in front. */
 export function withRuns(body: CronBody, newer: readonly CronRun[]): readonly CronRun[] {
   return [...newer.toReversed(), ...body.runs].slice(0, MOST_RUNS);
+}
+
+/** A cron under newer zone data; null if its next instant stays. One that is due already stays as it is. */
+export function rezonedCron(body: CronBody, now: Instant): CronBody | null {
+  const { rule, nextAt, pausedAt } = body;
+  if (pausedAt !== null || nextAt === null || nextAt <= now || rule.schedule.zone === "UTC") return null;
+  const resolved = nextOf(body, rule.schedule, now);
+  return resolved === nextAt ? null : { ...body, nextAt: resolved };
 }

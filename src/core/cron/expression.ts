@@ -104,6 +104,7 @@ function checkZone(zone: unknown, field: string): string {
   }
 }
 
+const SECOND = 1_000;
 const DAY = 86_400_000;
 /** No clock change skips or repeats more than a day. */
 const MARGIN = DAY + 3_600_000;
@@ -150,25 +151,25 @@ export class Instants {
     }
   }
 
-  /** The last instant up to this one that comes after another; null if there is none. */
+  /** The last instant up to this one that comes after another; null if there is none. What lies between is not counted. */
   lastUpTo(instant: Instant, after: Instant): Instant | null {
-    const isBefore = (at: Instant) => {
-      const next = this.after(at);
-      return next !== null && next <= instant;
-    };
-    if (!isBefore(after)) return null;
-    let [low, high] = [after, instant];
+    const isBefore = (at: Instant | null) => at !== null && at <= instant;
+    const first = this.after(after);
+    if (first === null || first > instant) return null;
+    if (!isBefore(this.after(first))) return first;
+    let [low, high] = [first, instant];
     // `low` has an instant behind it, `high` has none.
-    for (let step = 1_000; instant - step > low; step *= 4) {
-      if (isBefore(instant - step)) {
+    for (let step = SECOND; instant - step > low; step *= 4) {
+      if (isBefore(this.after(instant - step))) {
         low = instant - step;
         break;
       }
       high = instant - step;
     }
-    while (high - low > 1) {
+    // Instants are whole seconds, so there is one of them at most within a second.
+    while (high - low > SECOND) {
       const middle = Math.floor((low + high) / 2);
-      if (isBefore(middle)) low = middle;
+      if (isBefore(this.after(middle))) low = middle;
       else high = middle;
     }
     return this.after(low);

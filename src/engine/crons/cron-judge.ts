@@ -95,6 +95,7 @@ export class CronJudge {
     const body: CronBody = {
       ...before,
       nextAt: firing.nextAt,
+      actedUpTo: firing.actedUpTo,
       lastJob: jobs.at(-1)?.id ?? before.lastJob,
       runs: withRuns(before, runs),
     };
