@@ -1,4 +1,12 @@
 export type { AuditEntry, By } from "./core/audit/audit-entry.ts";
+export type { CronMissed, CronOptions, CronOverlap, CronRun, CronSkip } from "./core/cron/cron.ts";
+export type {
+  ClockChangeOptions,
+  CronGap,
+  CronInstant,
+  CronRepeat,
+  ScheduleOptions,
+} from "./core/cron/expression.ts";
 export { CurfewError, ERRORS, type ErrorCode } from "./core/errors.ts";
 export { type CloudEvent, toCloudEvent } from "./core/event/cloud-event.ts";
 export type { EventFilter, JournalEvent } from "./core/event/journal-event.ts";
@@ -16,6 +24,7 @@ export {
   TimeoutError,
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
+export type { OnConflict, PayloadPath, UniqueOptions } from "./core/job/unique.ts";
 export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/definition.ts";
 export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
@@ -42,6 +51,7 @@ export type { Operator } from "./engine/audit/operator.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
 export type { CounterSnapshot } from "./engine/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/counters.ts";
+export type { CronInput, CronJobOptions, Crons, CronView, IfExists } from "./engine/crons/crons.ts";
 export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
 export type { EventJournal, FollowOptions, JournalPage, ReadOptions } from "./engine/events/event-journal.ts";
@@ -67,6 +77,7 @@ export type {
   TimeoutMetrics,
 } from "./engine/timeouts/engine-timeouts.ts";
 export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
+export { DuplicateJobError } from "./engine/unique-jobs.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
 export type { WorkflowOptions } from "./engine/workflows/start-options.ts";

@@ -17,6 +17,7 @@ const KEYS = [
   "at",
   "expiresAt",
   "meta",
+  "unique",
   "detach",
   "timeouts",
   "retry",
@@ -45,6 +46,14 @@ export function enqueueFields<Input>(
     );
   if (said.detach !== undefined && typeof said.detach !== "boolean")
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
+  const unique = said.unique ?? definition.unique;
+  if (unique)
+    throw refuse(
+      "not_over_http",
+      "options.unique",
+      unique,
+      "the server does not keep it yet: pass unique: false, or enqueue with openEngine on the same database",
+    );
   const { queue = definition.queue, priority = definition.priority } = said;
   return {
     type: definition.type,

@@ -3,7 +3,7 @@ import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
-import type { EnqueueOptions } from "../core/job/envelope.ts";
+import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
@@ -17,6 +17,8 @@ import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } f
 import { EngineClock } from "./clock.ts";
 import { Committer } from "./committer.ts";
 import { type CounterSnapshot, Counters } from "./counters.ts";
+import { CronJudge } from "./crons/cron-judge.ts";
+import { Crons } from "./crons/crons.ts";
 import type { LogLine } from "./draft.ts";
 import { checkDocumentLimit, checkEvents, type EngineOptions } from "./engine-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
@@ -28,7 +30,7 @@ import { Intake } from "./intake.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
-import { forgettingJudges } from "./loops/record-judges.ts";
+import { forgettingJudges, type RecordJudges } from "./loops/record-judges.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
@@ -40,6 +42,7 @@ import { resolveZones } from "./sagas/zones.ts";
 import { Service } from "./service.ts";
 import { EngineTimeouts } from "./timeouts/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./timeouts/job-destination.ts";
+import { UniqueJobs } from "./unique-jobs.ts";
 import { Waiters } from "./waiters.ts";
 import { within } from "./within.ts";
 import { parseDrain, type WorkOptions } from "./work-options.ts";
@@ -70,8 +73,11 @@ export class Engine implements AsyncDisposable {
   readonly audit: AuditLog;
   /** Jobs that follow each other or run side by side, started, watched and cancelled as one. */
   readonly workflows: Workflows;
+  /** Jobs that are enqueued again and again, at instants that a cron expression names. */
+  readonly crons: Crons;
   readonly #parts: Parts;
   readonly #intake: Intake;
+  readonly #unique: UniqueJobs;
   readonly #enqueuer: Enqueuer;
   readonly #sweep: SweepLoop;
   readonly #turns: TurnJudge;
@@ -104,26 +110,33 @@ export class Engine implements AsyncDisposable {
     this.audit = new AuditLog(this.#parts);
     recordWorkerEvents(this.#parts);
     this.#intake = new Intake(this.#parts);
-    this.#enqueuer = new Enqueuer(this.#parts, this.#intake, () => this.#assertOpen());
+    this.#unique = new UniqueJobs(this.#parts, this.#intake);
+    this.#enqueuer = new Enqueuer(this.#parts, this.#intake, this.#unique, () => this.#assertOpen());
+    const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
+    const context = () => this.#enqueuer.context(undefined);
+    const assertOpen = () => this.#assertOpen();
+    this.crons = new Crons(this.#parts, { context, notice, assertOpen });
+    const cronJudge = new CronJudge(this.#parts, notice);
     this.#turns = new TurnJudge(this.#parts, (queue) => this.#ready(queue));
     this.#keeper = new WorkflowKeeper(this.#parts);
+    this.workflows = new Workflows(this.#parts, { context, notice, assertOpen, keeper: this.#keeper });
+    const judges: RecordJudges = {
+      ...forgettingJudges(this.#parts),
+      unique: (records, now) => this.#unique.judge(records, now),
+      cron: (records) => cronJudge.judge(records),
+      workflow: (records) => this.#keeper.judge(records),
+    };
     this.#sweep = new SweepLoop(
       this.#parts,
       (queue) => this.#ready(queue),
-      { ...forgettingJudges(this.#parts), workflow: (records) => this.#keeper.judge(records) },
+      judges,
       (rows) => this.#turns.judge(rows),
     );
-    this.workflows = new Workflows(this.#parts, {
-      assertOpen: () => this.#assertOpen(),
-      context: () => this.#enqueuer.context(undefined),
-      notice: (jobs) => this.#intake.notice(jobs),
-      keeper: this.#keeper,
-    });
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
-    this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
+    this.#sagas = new Sagas(this.#parts, notice);
     this.#settings = new Loop({
       name: "settings",
       system,
@@ -294,11 +307,12 @@ export class Engine implements AsyncDisposable {
   get service(): Service {
     this.#assertOpen();
     this.#service ??= new Service(this.#parts, {
-      store: (jobs) => {
+      store: (jobs, rules) => {
         this.#assertOpen();
-        return this.#intake.enqueue(jobs);
+        return rules ? this.#unique.enqueueSome(jobs, rules) : this.#intake.enqueue(jobs);
       },
       context: () => this.#enqueuer.context(undefined),
+      crons: this.crons,
     });
     return this.#service;
   }
@@ -452,7 +466,7 @@ export class Engine implements AsyncDisposable {
       ...[...this.#workers].map((worker) => worker.close(options)),
     ]);
     const stopped = Promise.all([
-      this.#intake.flushed(),
+      this.#unique.flushed().then(() => this.#intake.flushed()),
       this.#sagas.flushed(),
       this.#sweep.loop.stop().then(() => Promise.all([this.#turns.flushed(), this.#keeper.flushed()])),
       this.#prune.loop.stop(),

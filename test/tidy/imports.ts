@@ -25,8 +25,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   "index.ts": ["core", "ports", "engine", "stores", "sandbox", "server", "client", "open.ts"],
 };
 
-/** Packages that only compute: the calendar and the zones, built into newer versions of JavaScript itself. */
-const PURE_PACKAGES = new Set(["temporal-polyfill"]);
+/** Packages that only compute: the calendar and the zones, and the instants of a cron expression. */
+const PURE_PACKAGES = new Set(["temporal-polyfill", "croner"]);
 
 interface Import {
   from: string;

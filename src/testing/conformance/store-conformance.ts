@@ -6,6 +6,7 @@ import { fencing } from "./fencing.ts";
 import { growth } from "./growth.ts";
 import { hinting } from "./hinting.ts";
 import { inspecting } from "./inspecting.ts";
+import { keyedUnits } from "./keyed-units.ts";
 import { type ConformanceSection, type Runner, registerSections } from "./kit.ts";
 import { leases } from "./leases.ts";
 import { oddData } from "./odd-data.ts";
@@ -28,6 +29,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   recording,
   telling,
   workflows,
+  keyedUnits,
   oddData,
   clock,
   growth,
