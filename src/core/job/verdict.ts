@@ -131,8 +131,9 @@ interface Finish {
 
 /** Ends a job. `startedAt` stays only if it ended from active: that is what tells `completed_at` apart on the wire. */
 export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish): Decision {
-  const kept = retentionOf(job.policy, job.options?.retention)[state];
+  const retention = retentionOf(job.policy, job.options?.retention);
   const deadLetter = end.deadLetter ?? false;
+  const kept = deadLetter ? (retention.deadLetter ?? undefined) : retention[state];
   const keptFor = kept === 0 && job.options?.awaited ? AWAITED_FOR : kept;
   const image: JobImage = {
     state,
@@ -150,7 +151,7 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     stallAt: null,
     heartbeat: job.heartbeat,
     finishedAt: now,
-    pruneAt: deadLetter ? null : now + keptFor,
+    pruneAt: keptFor === undefined ? null : now + keptFor,
     deadLetter,
   };
   const decision = { ok: true as const, image, events: end.events };
@@ -158,7 +159,7 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     ...decision,
     ...(end.documents && { documents: end.documents }),
     ...(end.fence !== undefined && { fence: end.fence }),
-    ...(keptFor === 0 && !deadLetter && { drop: true as const }),
+    ...(keptFor === 0 && { drop: true as const }),
   };
 }
 

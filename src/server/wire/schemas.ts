@@ -97,7 +97,12 @@ const retrySchema = z
 const kept = z.int().min(0).max(MOST_MS);
 const retention = z.union([
   kept,
-  z.looseObject({ completed: optional(kept), discarded: optional(kept), cancelled: optional(kept) }),
+  z.looseObject({
+    completed: optional(kept),
+    discarded: optional(kept),
+    cancelled: optional(kept),
+    dead_letter: optional(z.union([kept, z.literal("until_removed")])),
+  }),
 ]);
 
 const optionFields = {

@@ -1,7 +1,7 @@
 import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect } from "../../ports/store.ts";
+import { type Effect, LOG_LIMIT } from "../../ports/store.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
@@ -60,6 +60,6 @@ async function addNotes(session: Runner, notes: readonly Note[], now: Instant): 
   }
   if (logs.length > 0) {
     const jobs = idArray(logs.map(({ job }) => job));
-    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log))]);
+    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log)), LOG_LIMIT]);
   }
 }
