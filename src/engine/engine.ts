@@ -8,6 +8,7 @@ import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { parseRung, type RungOptions } from "../core/job/policy.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/schema.ts";
+import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { type Hint, type JobFilter, pauseKey, type Store } from "../ports/store.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
@@ -31,6 +32,8 @@ import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import { resolveZones } from "./sagas/zones.ts";
 import { Service } from "./service.ts";
+import type { AdviseQuery, StatsQuery } from "./statistics/query.ts";
+import { Statistics, type Stats } from "./statistics/statistics.ts";
 import { EngineTimeouts } from "./timeouts/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./timeouts/job-destination.ts";
 import { Waiters } from "./waiters.ts";
@@ -55,6 +58,7 @@ export class Engine implements AsyncDisposable {
   readonly #sweep: SweepLoop;
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
+  readonly #statistics: Statistics;
   readonly #dispatcher: Dispatcher;
   readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
@@ -81,6 +85,7 @@ export class Engine implements AsyncDisposable {
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
     this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
+    this.#statistics = new Statistics(this.#parts);
     this.#settings = new Loop({
       name: "settings",
       system,
@@ -138,6 +143,7 @@ export class Engine implements AsyncDisposable {
     engine.#sweep.loop.start();
     engine.#prune.loop.start();
     engine.#settings.start();
+    engine.#statistics.loop.start();
     engine.#dispatcher.start();
     return engine;
   }
@@ -326,6 +332,19 @@ export class Engine implements AsyncDisposable {
     return this.#parts.bus.stream(signal);
   }
 
+  /** What jobs did in a stretch of time, by all processes that share the store: figures and points for plots. */
+  async stats(query: StatsQuery = {}): Promise<Stats> {
+    this.#assertOpen();
+    return this.#statistics.stats(query);
+  }
+
+  /** What the runs that were seen say about attempt timeouts, and what another timeout would have cut off. */
+  async advise(query: AdviseQuery = {}): Promise<Advice[]> {
+    this.#assertOpen();
+    return this.#statistics.advise(query);
+  }
+
+  /** What this process counted since it was opened. */
   counters(): CounterSnapshot {
     return this.#parts.counters.snapshot();
   }
@@ -391,6 +410,7 @@ export class Engine implements AsyncDisposable {
       this.#sweep.loop.stop(),
       this.#prune.loop.stop(),
       this.#settings.stop(),
+      this.#statistics.stop(),
       this.#listening?.[Symbol.asyncDispose](),
     ]);
     clock.close();
