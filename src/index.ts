@@ -17,9 +17,15 @@ export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/d
 export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
 export type { Json, Schema } from "./core/schema.ts";
+export type { Advice, WhatIf } from "./core/stats/advice.ts";
+export type { Figures, Percentiles } from "./core/stats/figures.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export type { WallClockInput } from "./core/timeout/wall-clock.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
+export type { Bulk, BulkOptions, BulkProgress, BulkResult } from "./engine/bulk/bulk.ts";
+export type { DeadLetterQuery, DeadLetters } from "./engine/bulk/dead-letters.ts";
+export type { JobPage, PageOptions } from "./engine/bulk/finder.ts";
+export type { JobQuery } from "./engine/bulk/job-query.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
 export type { CounterSnapshot } from "./engine/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/counters.ts";
@@ -38,6 +44,8 @@ export {
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
 export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";
+export type { AdviseQuery, StatsQuery } from "./engine/statistics/query.ts";
+export type { Depth, Stats, StatsGroup, StatsPoint } from "./engine/statistics/statistics.ts";
 export type {
   EngineTimeouts,
   EnqueueLaterOptions,

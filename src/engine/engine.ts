@@ -11,6 +11,10 @@ import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/sc
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { type Hint, type JobFilter, pauseKey, type Store } from "../ports/store.ts";
+import { Bulk } from "./bulk/bulk.ts";
+import { DeadLetters } from "./bulk/dead-letters.ts";
+import { findJobs, type JobPage, type PageOptions, parsePage } from "./bulk/finder.ts";
+import { type JobQuery, parseQuery } from "./bulk/job-query.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
 import { EngineClock } from "./clock.ts";
 import { Committer } from "./committer.ts";
@@ -52,6 +56,10 @@ type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, i
 export class Engine implements AsyncDisposable {
   /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
+  /** Actions on many jobs at once: cancel, retry, delete, prioritise. */
+  readonly bulk: Bulk;
+  /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
+  readonly deadLetters: DeadLetters;
   readonly #parts: Parts;
   readonly #intake: Intake;
   readonly #enqueuer: Enqueuer;
@@ -85,6 +93,8 @@ export class Engine implements AsyncDisposable {
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
     this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
+    this.bulk = new Bulk(this.#parts);
+    this.deadLetters = new DeadLetters(this.#parts, this.bulk);
     this.#statistics = new Statistics(this.#parts);
     this.#settings = new Loop({
       name: "settings",
@@ -227,7 +237,12 @@ export class Engine implements AsyncDisposable {
     return this.#parts.store.inspect.jobs(filter, page.after ?? null, page.limit ?? 100);
   }
 
-  /** How many jobs there are by state, in one queue or in all. */
+  /** A page of the jobs that a query means, in the order of their ids or newest first; dead letters as they ended. */
+  async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
+    return findJobs(this.#parts.store, parseQuery(query, "query"), parsePage(page, "page"));
+  }
+
+  /** How many jobs there are by state, in one queue or in all, finished ones included; `stats` costs less. */
   depth(queue?: string): Promise<Record<JobState, number>> {
     return this.#parts.store.inspect.depth(queue);
   }

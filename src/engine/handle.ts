@@ -1,4 +1,5 @@
 import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
+import { checkPriority } from "../core/job/definition.ts";
 import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { rereadImage } from "../core/job/verdict.ts";
@@ -50,6 +51,14 @@ export class JobHandle<Result = unknown> {
   async retry(options: RetryByHandOptions = {}): Promise<JobRow> {
     refuseUnknownKeys(options, "retry", ["keepDeadline"]);
     return operate(this.#parts, this.id, { type: "retry", ...options });
+  }
+
+  /** Gives the job another place in its queue, from -100 to 100, while it waits. */
+  async prioritise(priority: number): Promise<JobRow> {
+    return operate(this.#parts, this.id, {
+      type: "prioritise",
+      priority: checkPriority(priority, "priority"),
+    });
   }
 
   /**

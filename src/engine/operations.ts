@@ -7,7 +7,7 @@ import { parseTimeouts, type TimeoutOptions } from "../core/job/policy.ts";
 import type { Rejection } from "../core/job/verdict.ts";
 import type { Json } from "../core/schema.ts";
 import { formatDuration, type Instant } from "../core/time.ts";
-import { outsidersUnit } from "./decision-unit.ts";
+import { type Decided, outsidersUnit } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 
 const TRIES = 20;
@@ -38,14 +38,14 @@ export function parseExtension(options: ExtendOptions): Extension {
  * revision; if the row has moved on, it is read and decided again.
  */
 export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise<JobRow> {
-  const { store, clock, random, counters, bus, waiters } = parts;
+  const { store, clock, random } = parts;
   for (let tries = 0; tries < TRIES; tries++) {
     const [row] = await store.jobs.load([id]);
     if (!row) throw new CurfewError("not_found", `${event.type}: there is no job ${id}`);
     const now = clock.now();
     const decision = decide(row, event, now, random);
     if (!decision.ok) throw refusal(row, event, decision.because);
-    const { image, fence } = decision;
+    const { fence } = decision;
     const unit = outsidersUnit(row, decision, {
       // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
       tell: row.state === "active" && fence === undefined,
@@ -53,17 +53,23 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     });
     const [outcome] = await store.commit([unit], { now });
     if (!outcome?.ok) continue;
-    counters.record(row, decision.events, now);
-    bus.announce(row, decision.events, now);
-    const result = applied(row, decision);
-    if (isTerminal(result.state)) waiters.settled(result);
-    if (image.wakeAt !== null) parts.wakeSweepAt(image.wakeAt);
-    return result;
+    return announceOutside(parts, row, decision, now);
   }
   throw new CurfewError(
     "invalid_state",
     `${event.type}: job ${id} changed ${TRIES} times while it was being decided; try again`,
   );
+}
+
+/** Tells what an outsider's decision, once it is committed, made of a row. */
+export function announceOutside(parts: Parts, row: JobRow, decision: Decided, now: Instant): JobRow {
+  const { counters, bus, waiters } = parts;
+  counters.record(row, decision.events, now);
+  bus.announce(row, decision.events, now);
+  const result = applied(row, decision);
+  if (isTerminal(result.state)) waiters.settled(result);
+  if (decision.image.wakeAt !== null) parts.wakeSweepAt(decision.image.wakeAt);
+  return result;
 }
 
 /** The job's own log says who moved its limits and when (SEMANTICS 5.3). */

@@ -1,9 +1,12 @@
 import type { NewJob } from "../core/job/envelope.ts";
+import type { JobFilter, WalkFilter } from "../core/job/filter.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
+
+export type { JobFilter, WalkFilter };
 
 /**
  * What storage must offer. Stores claim, commit and list; they contain no rule about jobs beyond comparing fences,
@@ -266,23 +269,6 @@ export type Hint =
   | { readonly lost: JobId }
   /** Timeouts were added of which the first is due then. */
   | { readonly timeouts: Instant };
-
-export interface JobFilter {
-  readonly queue?: string;
-  readonly type?: string;
-  readonly state?: JobState;
-  readonly deadLetter?: boolean;
-}
-
-/** What a walk looks for, beyond what a listing does. Instants: from this one on, and before that one. */
-export interface WalkFilter extends JobFilter {
-  /** Only jobs that have not ended, or only those that have. */
-  readonly isLive?: boolean;
-  readonly createdFrom?: Instant;
-  readonly createdBefore?: Instant;
-  readonly finishedFrom?: Instant;
-  readonly finishedBefore?: Instant;
-}
 
 /**
  * A way through the jobs that match, in bounded steps: each looks at no more than so many rows, whether they match or

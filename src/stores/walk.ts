@@ -1,9 +1,10 @@
 import { refuse } from "../core/errors.ts";
 import { UUID } from "../core/ids.ts";
+import type { WalkFilter } from "../core/job/filter.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import type { Instant } from "../core/time.ts";
-import type { Walk, WalkFilter } from "../ports/store.ts";
+import type { Walk } from "../ports/store.ts";
 
 /** Where a walk stands: after a job, and for dead letters after the instant at which it ended. */
 export interface Place {
@@ -53,24 +54,4 @@ export function cursorOf(place: Place): string {
 
 export function placeOf(row: Pick<JobRow, "id" | "finishedAt">, byEnd: boolean): Place {
   return { id: row.id, at: byEnd ? (row.finishedAt ?? 0) : null };
-}
-
-/** Whether a job is what a walk looks for. */
-export function isWanted(row: JobRow, filter: WalkFilter): boolean {
-  const { queue, type, state, deadLetter, isLive } = filter;
-  if (queue !== undefined && row.queue !== queue) return false;
-  if (type !== undefined && row.type !== type) return false;
-  if (state !== undefined && row.state !== state) return false;
-  if (deadLetter !== undefined && row.deadLetter !== deadLetter) return false;
-  if (isLive !== undefined && isLive === isTerminal(row.state)) return false;
-  return (
-    isWithin(row.createdAt, filter.createdFrom, filter.createdBefore) &&
-    isWithin(row.finishedAt, filter.finishedFrom, filter.finishedBefore)
-  );
-}
-
-function isWithin(at: Instant | null, from: Instant | undefined, before: Instant | undefined): boolean {
-  if (from === undefined && before === undefined) return true;
-  if (at === null) return false;
-  return (from === undefined || at >= from) && (before === undefined || at < before);
 }

@@ -23,7 +23,7 @@ import {
   type Policy,
 } from "./job.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
-import { extend, retryByHand } from "./operator-rules.ts";
+import { extend, prioritise, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
 import { isExcepted } from "./retry.ts";
 import {
@@ -91,6 +91,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
       fence: nextFence(job.fence, fenceSalt(random)),
     }),
   extend: (job, event, now) => extend(job, event, now),
+  prioritise: (job, event) => prioritise(job, event.priority),
   retry: (job, event, now, random) => retryByHand(job, event.keepDeadline ?? false, now, random),
 };
 

@@ -40,7 +40,9 @@ export type JobEvent =
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
   | { readonly type: "cancel" }
   | ({ readonly type: "extend" } & Extension)
-  | { readonly type: "retry"; readonly keepDeadline?: boolean };
+  | { readonly type: "retry"; readonly keepDeadline?: boolean }
+  /** Another place in the queue for a job that waits. */
+  | { readonly type: "prioritise"; readonly priority: number };
 
 /** One event by its name. */
 export type EventOf<Name extends JobEventName> = Extract<JobEvent, { type: Name }>;

@@ -247,6 +247,11 @@ export function rankOf(priority: number, dueAt: Instant): Rank {
   return (HIGHEST_PRIORITY - priority) * RANK_SPAN + dueAt;
 }
 
+/** The priority that a rank was made of: an operator may change it, and the rank is what is written. */
+export function priorityOf(rank: Rank): number {
+  return HIGHEST_PRIORITY - Math.floor(rank / RANK_SPAN);
+}
+
 /** The instant from which a waiting job may start: its rank holds it, so no second column can disagree with it. */
 export function dueAtOf(rank: Rank): Instant {
   return rank % RANK_SPAN;

@@ -16,6 +16,7 @@ export const JOB_EVENTS = [
   "cancel",
   "extend",
   "retry",
+  "prioritise",
 ] as const;
 
 export type JobEventName = (typeof JOB_EVENTS)[number];
@@ -101,6 +102,9 @@ export const LIFECYCLE: readonly Transition[] = [
     { from, event: "cancel", to: ["cancelled"], why: "cancelled" },
     { from, event: "extend", to: [from], why: "limits changed" },
   ]),
+  ...(["scheduled", "available", "pending", "retryable"] as const).map(
+    (from): Transition => ({ from, event: "prioritise", to: [from], why: "another place in its queue" }),
+  ),
   { from: "discarded", event: "retry", to: ["available"], why: "manual retry" },
 ];
 

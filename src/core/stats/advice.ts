@@ -76,7 +76,7 @@ export function advise(type: string, sum: SeriesSum, proposed?: number): Advice 
   };
 }
 
-export function whatIf(runs: LogHistogram, attempt: number, alreadyCut: number): WhatIf {
+function whatIf(runs: LogHistogram, attempt: number, alreadyCut: number): WhatIf {
   const wouldCut = runs.above(attempt);
   const share = runs.total === 0 ? 0 : wouldCut.atMost / runs.total;
   return { attempt, runs: runs.total, wouldCut, share, alreadyCut };

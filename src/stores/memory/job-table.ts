@@ -1,4 +1,5 @@
 import { type NewJob, newRow } from "../../core/job/envelope.ts";
+import { isWanted } from "../../core/job/filter.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
@@ -12,7 +13,7 @@ import {
   type NumberedLine,
   WALK_STRETCH,
 } from "../../ports/store.ts";
-import { cursorOf, isWanted, type Path, type Place, placeOf } from "../walk.ts";
+import { cursorOf, type Path, type Place, placeOf } from "../walk.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
 import { availableRow, claimedRow } from "./row.ts";
 import { SortedList } from "./sorted-list.ts";
