@@ -27,11 +27,12 @@ export type { DeadLetterQuery, DeadLetters } from "./engine/bulk/dead-letters.ts
 export type { JobPage, PageOptions } from "./engine/bulk/finder.ts";
 export type { JobQuery } from "./engine/bulk/job-query.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
+export type { SavedCheckpoint } from "./engine/checkpoints.ts";
 export type { CounterSnapshot } from "./engine/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/counters.ts";
 export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
-export { JobFailedError, type JobHandle } from "./engine/handle.ts";
+export { JobFailedError, type JobHandle, type JobProgress, type LogPage } from "./engine/handle.ts";
 export { EnqueueFailedError } from "./engine/intake.ts";
 export {
   type AttemptContext,

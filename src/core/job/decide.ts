@@ -345,6 +345,8 @@ function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   return {
     ok: true,
     image: waitingImage(job, "available", { strikes }),
+    // A handler may have reported before the word of its start was written; the next attempt begins anew.
+    ...(job.progress !== null && { documents: { progress: null } }),
     fence,
     events: [{ name: "job.struck" }],
   };

@@ -1,6 +1,6 @@
 import type { ErrorRecord } from "../../core/job/job.ts";
+import type { ProgressNote } from "../../core/job/progress.ts";
 import type { KeptEvent } from "../../engine/remote/event-journal.ts";
-import type { ProgressNote } from "../../engine/remote/notes.ts";
 import { instantText } from "./durations.ts";
 import { errorFields } from "./job.ts";
 import { noteFields } from "./progress.ts";

@@ -1,6 +1,17 @@
+import type { ProgressNote } from "../../core/job/progress.ts";
 import type { Json } from "../../core/schema.ts";
-import type { ProgressNote } from "../../engine/remote/notes.ts";
+import type { SavedCheckpoint } from "../../engine/checkpoints.ts";
 import { instantText } from "./durations.ts";
+
+/** A saved state with what was noted beside it. */
+export function checkpointFields({ state, sequence, stepIndex, metadata }: SavedCheckpoint) {
+  return {
+    state,
+    sequence,
+    ...(stepIndex !== undefined && { step_index: stepIndex }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
 
 interface NoteFields {
   readonly message: Json;

@@ -276,6 +276,8 @@ export const workerProgressSchema = z
 export const checkpointSchema = z
   .looseObject({
     state: anyJson.refine((state) => state !== null, { error: "send a value; DELETE forgets the saved one" }),
+    step_index: optional(z.int().min(0)).meta({ description: "Which step the state was saved after." }),
+    metadata: optional(z.looseObject({})),
     ...senderFields,
   })
   .meta({ id: "CheckpointRequest" });
