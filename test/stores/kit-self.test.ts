@@ -10,8 +10,9 @@ import {
 } from "../../src/testing/index.ts";
 import { BROKEN_STORES, breakStore } from "./kit-self-broken.ts";
 import { BROKEN_TIMEOUT_STORES } from "./kit-self-broken-timeouts.ts";
+import { BROKEN_WALKS } from "./kit-self-broken-walks.ts";
 
-const BROKEN = { ...BROKEN_STORES, ...BROKEN_TIMEOUT_STORES };
+const BROKEN = { ...BROKEN_STORES, ...BROKEN_TIMEOUT_STORES, ...BROKEN_WALKS };
 
 const openMemory = async () => createMemoryStore({ clock: () => Date.now() });
 

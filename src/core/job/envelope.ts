@@ -330,9 +330,12 @@ function keptOptions(
     return isEmpty(kept) ? null : kept;
   }
   const { onExhausted, retention } = resolveFields(rungs);
-  const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
-    (field) => field.rung !== "built-in",
-  );
+  const isRetained = [
+    retention.completed,
+    retention.discarded,
+    retention.cancelled,
+    retention.deadLetter,
+  ].some((field) => field.rung !== "built-in");
   const kept: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
@@ -342,6 +345,7 @@ function keptOptions(
         completed: retention.completed.value,
         discarded: retention.discarded.value,
         cancelled: retention.cancelled.value,
+        ...(retention.deadLetter.value !== null && { deadLetter: retention.deadLetter.value }),
       },
     }),
   };

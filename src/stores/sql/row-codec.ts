@@ -1,4 +1,11 @@
-import type { JobDocuments, JobRow, JobState, Policy, Wake } from "../../core/job/job.ts";
+import {
+  type JobDocuments,
+  type JobRow,
+  type JobState,
+  type Policy,
+  priorityOf,
+  type Wake,
+} from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier } from "../../core/time.ts";
 import type { ClaimRequest, RecordRow } from "../../ports/store.ts";
@@ -79,7 +86,7 @@ export function decodeJob(row: SqlRow): JobRow {
     id: row[0] as string,
     queue: row[1] as string,
     type: row[2] as string,
-    priority: row[3] as number,
+    priority: priorityOf(row[22] as number),
     fence: row[4] as number,
     rev: row[5] as number,
     createdAt: row[6] as number,
@@ -154,7 +161,7 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
     id: row[0] as string,
     queue,
     type: row[1] as string,
-    priority: row[2] as number,
+    priority: priorityOf(row[16] as number),
     fence: row[3] as number,
     rev: row[4] as number,
     createdAt: row[5] as number,

@@ -16,6 +16,7 @@ import { telling } from "./telling.ts";
 import type { OpenedStore } from "./test-bed.ts";
 import { TIMEOUT_SECTIONS } from "./timeout-kit.ts";
 import { timeoutUnits } from "./timeout-units.ts";
+import { walking } from "./walking.ts";
 import { workflows } from "./workflows.ts";
 
 /** Everything a store must do, in sections that can be run one by one. */
@@ -34,6 +35,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   clock,
   growth,
   inspecting,
+  walking,
   hinting,
   ...TIMEOUT_SECTIONS,
   timeoutUnits,
