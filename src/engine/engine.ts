@@ -13,7 +13,6 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import { type Effect, type Hint, type JobFilter, pauseKey, type Store } from "../ports/store.ts";
 import { AuditLog, auditEffects } from "./audit/audit-log.ts";
 import { Operator } from "./audit/operator.ts";
-import { type BaseParts, openBaseParts } from "./base-parts.ts";
 import { Bulk } from "./bulk/bulk.ts";
 import { DeadLetters } from "./bulk/dead-letters.ts";
 import { findJobs, type JobPage, type PageOptions, parsePage } from "./bulk/finder.ts";
@@ -42,6 +41,7 @@ import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import { resolveZones } from "./sagas/zones.ts";
 import { Service } from "./service.ts";
+import { openSharedParts, type SharedParts } from "./shared-parts.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/query.ts";
 import { Statistics, type Stats } from "./statistics/statistics.ts";
 import { EngineTimeouts } from "./timeouts/engine-timeouts.ts";
@@ -99,7 +99,7 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(parts: BaseParts, lease: number, events: EventsOption | undefined) {
+  private constructor(parts: SharedParts, lease: number, events: EventsOption | undefined) {
     this.#parts = {
       ...parts,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -161,7 +161,7 @@ export class Engine implements AsyncDisposable {
     const { timeoutLease } = options;
     const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
     const events = checkEvents(options.events);
-    const parts = await openBaseParts(options);
+    const parts = await openSharedParts(options);
     const { store, clock, logger } = parts;
     const engine = new Engine(parts, lease, events);
     await engine.journal.open();

@@ -13,10 +13,10 @@ import { QueueSettings } from "./queue-settings.ts";
 import { Waiters } from "./waiters.ts";
 
 /** What an engine shares out, but for what only the engine itself can do. */
-export type BaseParts = Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">;
+export type SharedParts = Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">;
 
 /** Checks the options and reads what the store says for all: its clock and the settings of its queues. */
-export async function openBaseParts(options: EngineOptions): Promise<BaseParts> {
+export async function openSharedParts(options: EngineOptions): Promise<SharedParts> {
   const { store, system, logger } = options;
   const rung = parseRung(options, "");
   const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
