@@ -1,6 +1,7 @@
 /**
  * `npm run bench:engine`: what the engine itself costs, on the memory store in one process: no-op jobs from enqueue to
- * settled, with and without recorded events and these on SQLite too, an empty sweep beside a million deadlines, and how
+ * settled, with and without recorded events and these on SQLite and PostgreSQL too (whose own CPU is left out: `npm run
+ * bench` has it), an empty sweep beside a million deadlines, and how
  * late deadlines fire in real time. `npm run bench:engine -- events` runs the rows about events alone.
  */
 
@@ -12,6 +13,7 @@ import { preparePayload, prepareStencil, stamp } from "../src/core/job/envelope.
 import { realSystem } from "../src/engine/system.ts";
 import { defineJob, openEngine, processor, silentLogger } from "../src/index.ts";
 import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
+import { createDatabase, startPostgres } from "../test/postgres.ts";
 
 const JOBS = 100_000;
 const ROUNDS = 7;
@@ -34,17 +36,17 @@ interface Figures {
 interface Setting {
   readonly retention: "0s" | "1h";
   readonly events: "off" | "durable";
-  readonly store: "memory:" | "sqlite:";
+  readonly store: "memory:" | "sqlite:" | "postgres:";
+  /** Of a PostgreSQL server. */
+  readonly url?: string;
 }
 
 /** No-op jobs, enqueued and worked on in the same process, until the last verdict is committed. */
-async function round({ retention, events, store }: Setting, { rates, cpu }: Figures): Promise<void> {
+async function round({ retention, events, store, url }: Setting, { rates, cpu }: Figures): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "curfew-bench-"));
-  const engine = await openEngine({
-    store: store === "memory:" ? store : `sqlite:${join(folder, "jobs.db")}`,
-    events,
-    logger: silentLogger,
-  });
+  await using database = url === undefined ? undefined : await createDatabase(url);
+  const address = store === "memory:" ? store : `sqlite:${join(folder, "jobs.db")}`;
+  const engine = await openEngine({ store: database?.url ?? address, events, logger: silentLogger });
   const noop = defineJob({ type: "noop", retention });
   engine.work({ queues: { default: { concurrency: 100 } }, processors: [processor(noop, async () => {})] });
   const usage = process.cpuUsage();
@@ -77,9 +79,12 @@ async function throughput(...settings: readonly Setting[]): Promise<void> {
 
 /** A job without and with everything recorded that happens to it: enqueued, started, completed. */
 async function eventCosts(): Promise<void> {
-  for (const store of ["memory:", "sqlite:"] as const) {
+  await using server = await startPostgres();
+  for (const store of ["memory:", "sqlite:", "postgres:"] as const) {
+    const { url } = server;
     for (const retention of ["0s", "1h"] as const) {
-      await throughput({ store, retention, events: "off" }, { store, retention, events: "durable" });
+      const setting = { store, retention, ...(store === "postgres:" && { url }) };
+      await throughput({ ...setting, events: "off" }, { ...setting, events: "durable" });
     }
   }
 }

@@ -315,7 +315,10 @@ export interface NumberedLine {
 
 export interface EventPage {
   readonly events: readonly Json[];
-  /** For each event the cursor that continues after it: the same whenever it is read. */
+  /**
+   * For each event the cursor that continues after it: the same whenever it is read. It is made of digits, with at most
+   * one dot and after it one dash, such as `12`, `7.12` or `7.12-3`; `0` stands for the beginning.
+   */
   readonly cursors: readonly string[];
   /** Continues where this page ended. */
   readonly cursor: string | null;

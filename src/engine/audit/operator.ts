@@ -3,23 +3,23 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { RungOptions } from "../../core/job/policy.ts";
 import type { ExtendOptions, RetryByHandOptions } from "../operations.ts";
 
-/** What an operator needs of the engine. */
-interface Operated {
-  cancel(id: JobId, by?: By): Promise<JobRow>;
-  extend(id: JobId, options: ExtendOptions, by?: By): Promise<JobRow>;
-  retry(id: JobId, options: RetryByHandOptions, by?: By): Promise<JobRow>;
-  activate(id: JobId, by?: By): Promise<JobRow>;
-  configureQueue(queue: string, options: RungOptions, by?: By): Promise<void>;
-  pause(queue: string, by?: By): Promise<void>;
-  resume(queue: string, by?: By): Promise<void>;
+/** The commands of an engine that take the name of whoever gives them. */
+interface Commands {
+  cancel(id: JobId, by: By): Promise<JobRow>;
+  extend(id: JobId, options: ExtendOptions, by: By): Promise<JobRow>;
+  retry(id: JobId, options: RetryByHandOptions, by: By): Promise<JobRow>;
+  activate(id: JobId, by: By): Promise<JobRow>;
+  configureQueue(queue: string, options: RungOptions, by: By): Promise<void>;
+  pause(queue: string, by: By): Promise<void>;
+  resume(queue: string, by: By): Promise<void>;
 }
 
 /** What an operator does, with their name on it: each action leaves an entry in `engine.audit`, in the same commit. */
 export class Operator {
   readonly by: By;
-  readonly #engine: Operated;
+  readonly #engine: Commands;
 
-  constructor(engine: Operated, by: By) {
+  constructor(engine: Commands, by: By) {
     this.#engine = engine;
     this.by = by;
   }
