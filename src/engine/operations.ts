@@ -53,7 +53,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     });
     const [outcome] = await store.commit([unit], { now });
     if (!outcome?.ok) continue;
-    return announceOutside(parts, row, decision, now);
+    return tellOutcome(parts, row, decision, now);
   }
   throw new CurfewError(
     "invalid_state",
@@ -62,7 +62,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
 }
 
 /** Tells what an outsider's decision, once it is committed, made of a row. */
-export function announceOutside(parts: Parts, row: JobRow, decision: Decided, now: Instant): JobRow {
+export function tellOutcome(parts: Parts, row: JobRow, decision: Decided, now: Instant): JobRow {
   const { counters, bus, waiters } = parts;
   counters.record(row, decision.events, now);
   bus.announce(row, decision.events, now);

@@ -7,7 +7,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
-import { announceOutside, type RetryByHandOptions } from "../operations.ts";
+import { type RetryByHandOptions, tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
 import { countJobs } from "./finder.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
@@ -309,7 +309,7 @@ class BulkRun {
 
   #tellDone({ row, fate, at }: Decision): void {
     this.#done += 1;
-    if (fate !== "delete") announceOutside(this.#parts, row, fate, at);
+    if (fate !== "delete") tellOutcome(this.#parts, row, fate, at);
   }
 
   #progress(): BulkProgress {
