@@ -86,7 +86,7 @@ export class Engine implements AsyncDisposable {
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
     this.crons = new Crons(this.#parts, { context, notice, assertOpen: () => this.#assertOpen() });
-    const cronJudge = new CronJudge(this.#parts, notice);
+    const cronJudge = new CronJudge(this.#parts, { context, notice });
     this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue), {
       ...forgettingJudges(this.#parts),
       unique: (records, now) => this.#unique.judge(records, now),
