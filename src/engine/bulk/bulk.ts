@@ -9,7 +9,7 @@ import type { Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { type RetryByHandOptions, tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-import { countJobs } from "./finder.ts";
+import { countJobs, type JobPage, loadNamed } from "./finder.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
 
 export interface BulkOptions {
@@ -228,28 +228,14 @@ class BulkRun {
     return isEnough || signal?.aborted === true || this.#failuresInARow >= MOST_FAILURES;
   }
 
-  /** The next batch of jobs: of those that were named, with the number of the next as cursor, or of a walk. */
-  async #nextPage(cursor: string | null) {
+  /** The next batch of jobs: of those that were named, or of a walk. */
+  #nextPage(cursor: string | null): Promise<JobPage> {
     const { store } = this.#parts;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
     const count = Math.min(BATCH, left);
     const { ids, filter } = this.#query;
-    if (!ids) return store.inspect.page({ filter, after: cursor }, count);
-    const from = Number(cursor ?? 0);
-    if (!Number.isInteger(from) || from < 0)
-      throw refuse(
-        "invalid_option",
-        "options.after",
-        cursor,
-        "use the cursor that the call before answered with",
-      );
-    const named = ids.slice(from, from + count);
-    const rows = named.length === 0 ? [] : await store.jobs.load(named);
-    const next = from + count;
-    return {
-      jobs: rows.filter((row) => row !== null),
-      cursor: next >= ids.length ? null : String(next),
-    };
+    if (ids) return loadNamed(store, ids, cursor, count);
+    return store.inspect.page({ filter, after: cursor }, count);
   }
 
   async #batch(rows: readonly JobRow[]): Promise<void> {

@@ -184,23 +184,22 @@ const list = route({
   },
 });
 
-export function checkCursor(cursor: string): string {
+function checkCursor(cursor: string): string {
   if (!UUID.test(cursor))
     throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
   return cursor;
 }
 
 /** A page out of one row more than was asked for, which says whether there is another. */
-export function pageReply(rows: readonly JobRow[], limit: number, total?: number): Reply {
+function pageReply(rows: readonly JobRow[], limit: number): Reply {
   const page = rows.slice(0, limit);
-  const hasMore = rows.length > limit;
-  const texts = page.map((row) => jobText(row)).join(",");
-  const pagination = {
-    ...(total !== undefined && { total }),
-    has_more: hasMore,
-    next_cursor: hasMore ? page.at(-1)?.id : null,
-    limit,
-  };
+  return listReply(page, limit, rows.length > limit ? (page.at(-1)?.id ?? null) : null);
+}
+
+/** A page of jobs; without a cursor it is the last one. */
+export function listReply(rows: readonly JobRow[], limit: number, cursor: string | null): Reply {
+  const texts = rows.map((row) => jobText(row)).join(",");
+  const pagination = { has_more: cursor !== null, next_cursor: cursor, limit };
   return reply(200, `{"jobs":[${texts}],"pagination":${JSON.stringify(pagination)}}`);
 }
 
