@@ -8,6 +8,7 @@ import { realSystem } from "./engine/system.ts";
 import type { Logger } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
+import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
@@ -19,6 +20,8 @@ export interface OpenOptions extends RungOptions {
   readonly logger?: Logger;
   /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
   readonly openWithin?: Duration;
+  /** Where spans of enqueues and attempts go: `openTelemetry()` of `curfew/tracing`. */
+  readonly tracing?: Tracing;
   /** Clock, timers and randomness; tests hand in virtual ones. */
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
@@ -45,6 +48,7 @@ const KEYS = [
   "logger",
   "openWithin",
   "system",
+  "tracing",
   "documentLimit",
   "events",
   "keepEvents",

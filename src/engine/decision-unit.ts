@@ -2,6 +2,7 @@ import type { NewEvent } from "../core/event/new-event.ts";
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import type { Decision } from "../core/job/verdict.ts";
 import type { Effect, JobWrite, Unit } from "../ports/store.ts";
+import { consequencesOf } from "./consequences.ts";
 
 export type Decided = Extract<Decision, { ok: true }>;
 
@@ -58,5 +59,7 @@ function unitOf(row: JobRow, decision: Decided, luggage: Luggage, namesRev: bool
   if (luggage.tell) job.tell = true;
   if (drop) job.drop = drop;
   const { effects } = luggage;
+  const consequences = consequencesOf(row, decision);
+  if (consequences) return { job, effects: effects ? [...effects, ...consequences] : consequences };
   return effects && effects.length > 0 ? { job, effects } : { job };
 }

@@ -1,7 +1,7 @@
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
-import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText } from "../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, LOG_SIZE_LIMIT, toJsonText } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect, Outcome, Refused } from "../ports/store.ts";
 import type { Writer } from "./writer.ts";
@@ -28,6 +28,9 @@ export interface LogLine {
   readonly fields?: { readonly [key: string]: Json };
 }
 
+const LONGEST_MESSAGE = 4_000;
+const LOG_IS_FULL = "This attempt has logged as much as is kept; what follows is left out";
+
 interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -46,6 +49,7 @@ export class Draft {
   #waiting: Waiting[] | undefined;
   #isQueued = false;
   #logLines = 0;
+  #logSize = 0;
 
   constructor(writer: Writer, attempt: DraftedAttempt) {
     this.#writer = writer;
@@ -75,15 +79,19 @@ export class Draft {
 
   log(at: Instant, message: string, fields: { readonly [key: string]: Json } | undefined): void {
     if (this.#logLines >= LOG_LINES_LIMIT) return;
-    this.#logLines += 1;
     const { id, attempt } = this.#attempt.row;
     const line: LogLine = {
       at,
       attempt,
-      message: String(message).slice(0, 4_000),
+      message: String(message).slice(0, LONGEST_MESSAGE),
       ...(fields && { fields }),
     };
-    const log = JSON.parse(toJsonText(line, "log", LOG_LINE_LIMIT)) as Json;
+    const text = toJsonText(line, "log", LOG_LINE_LIMIT);
+    this.#logLines += 1;
+    this.#logSize += text.length;
+    const isFull = this.#logLines === LOG_LINES_LIMIT || this.#logSize > LOG_SIZE_LIMIT;
+    if (isFull) this.#logLines = LOG_LINES_LIMIT;
+    const log = isFull ? { at, attempt, message: LOG_IS_FULL } : (JSON.parse(text) as Json);
     this.#effects ??= [];
     this.#effects.push({ log, job: id });
     this.#queue();

@@ -4,6 +4,7 @@ import type { Duration } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import type { Tracing } from "../ports/trace.ts";
 import type { EventsOption } from "./events/event-journal.ts";
 
 export interface EngineOptions extends RungOptions {
@@ -20,6 +21,8 @@ export interface EngineOptions extends RungOptions {
   readonly keepAudit?: Duration;
   /** How long a due timeout or message is held by a process that may have died before another takes it. Default 5 min. */
   readonly timeoutLease?: Duration;
+  /** Where spans of enqueues and attempts go. */
+  readonly tracing?: Tracing | undefined;
   /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
   readonly zoneData?: string | undefined;
   /** How many times longer than usual idle loops rest. Default 1; a test engine passes idle days faster with more. */

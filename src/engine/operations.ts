@@ -10,7 +10,8 @@ import type { Json } from "../core/schema.ts";
 import { formatDuration, type Instant } from "../core/time.ts";
 import type { Effect } from "../ports/store.ts";
 import { auditEffects } from "./audit/audit-log.ts";
-import { outsidersUnit } from "./decision-unit.ts";
+import { wakesOthers } from "./consequences.ts";
+import { type Decided, outsidersUnit } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 
 const TRIES = 20;
@@ -41,7 +42,7 @@ export function parseExtension(options: ExtendOptions): Extension {
  * revision; if the row has moved on, it is read and decided again.
  */
 export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By): Promise<JobRow> {
-  const { store, clock, random, counters, bus, waiters, recorder } = parts;
+  const { store, clock, random, recorder } = parts;
   if (by) parseBy(by);
   for (let tries = 0; tries < TRIES; tries++) {
     const [row] = await store.jobs.load([id]);
@@ -49,7 +50,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By)
     const now = clock.now();
     const decision = decide(row, event, now, random);
     if (!decision.ok) throw refusal(row, event, decision.because);
-    const { image, fence } = decision;
+    const { fence } = decision;
     const luggage = {
       // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
       tell: row.state === "active" && fence === undefined,
@@ -58,12 +59,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By)
     const unit = outsidersUnit(row, decision, luggage, recorder.told(row, decision, now));
     const [outcome] = await store.commit([unit], { now });
     if (!outcome?.ok) continue;
-    counters.record(row, decision.events, now);
-    bus.announce(row, decision.events, now);
-    const result = applied(row, decision);
-    if (isTerminal(result.state)) waiters.settled(result);
-    if (image.wakeAt !== null) parts.wakeSweepAt(image.wakeAt);
-    return result;
+    return tellOutcome(parts, row, decision, now);
   }
   throw new CurfewError(
     "invalid_state",
@@ -88,6 +84,18 @@ function entryOf(
   return auditEffects(parts, by, `job.${type}`, about, now);
 }
 
+/** Tells everybody in this process what was committed on a job from outside, and gives the row as it stands. */
+export function tellOutcome(parts: Parts, row: JobRow, decision: Decided, now: Instant): JobRow {
+  const { counters, bus, waiters } = parts;
+  counters.record(row, decision.events, now);
+  bus.announce(row, decision.events, now);
+  const result = applied(row, decision);
+  if (isTerminal(result.state)) waiters.settled(result);
+  if (result.wakeAt !== null) parts.wakeSweepAt(result.wakeAt);
+  if (wakesOthers(row, decision)) parts.wakeSweepAt(now);
+  return result;
+}
+
 /** The job's own log says who moved its limits and when (SEMANTICS 5.3). */
 function extensionLine(row: JobRow, event: Extension, at: Instant): Json {
   const { attempt, total, heartbeat } = event;
@@ -104,6 +112,8 @@ function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError 
     too_close: "its deadline is passing right now",
     lease_over: "its claim has run out",
     not_due: "it is not due yet",
+    not_reached: `its turn in workflow ${row.workflow} has not come: cancel the workflow, or the step that runs`,
+    in_workflow: `workflow ${row.workflow} counts on it and has not ended: cancel that, or wait for its end`,
   };
   return new CurfewError(
     "invalid_state",

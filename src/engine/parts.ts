@@ -5,6 +5,7 @@ import type { Random } from "../core/random.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import type { Tracing } from "../ports/trace.ts";
 import type { EventBus } from "./bus.ts";
 import type { EngineClock } from "./clock.ts";
 import type { Committer } from "./committer.ts";
@@ -42,6 +43,7 @@ export interface Parts extends AttemptParts {
   /** Makes the events that are committed with what they tell of. */
   readonly recorder: EventRecorder;
   readonly waiters: Waiters;
+  readonly tracing: Tracing | undefined;
   /** Commits what deliveries of timeouts write, many at once. */
   readonly committer: Committer;
   /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */

@@ -3,6 +3,7 @@ import { type Duration, type Instant, parseDuration, parseInstant } from "../cor
 import { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
+import type { Tracing } from "../ports/trace.ts";
 import { createMemoryStore } from "../stores/memory/memory-store.ts";
 import { createSimSystem, type SimSystem } from "./sim-clock.ts";
 
@@ -17,6 +18,8 @@ export interface TestEngineOptions extends RungOptions {
   readonly events?: "durable" | "off";
   /** Silent if left out: a test says for itself what it wants to see. */
   readonly logger?: Logger;
+  /** Where spans go, as with `openEngine`. */
+  readonly tracing?: Tracing;
 }
 
 /** An engine whose time stands still until the test moves it. */

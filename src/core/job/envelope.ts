@@ -31,6 +31,14 @@ import {
   resolveFields,
   saysAnything,
 } from "./policy.ts";
+import {
+  isWhileAlive,
+  parseUnique,
+  refuseDemanding,
+  type UniqueOptions,
+  type UniqueRule,
+  uniqueKeyOf,
+} from "./unique.ts";
 
 /** What a single enqueue may say on top of the definition. */
 export interface EnqueueOptions extends RungOptions {
@@ -45,6 +53,8 @@ export interface EnqueueOptions extends RungOptions {
   /** The `wait` limit as an instant; the earlier of the two wins. */
   readonly expiresAt?: InstantInput;
   readonly meta?: { readonly [key: string]: Json };
+  /** Which jobs are the same one, in the place of what the definition says; false for none. */
+  readonly unique?: UniqueOptions | false;
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
@@ -111,6 +121,7 @@ export const ENQUEUE_KEYS = [
   "at",
   "expiresAt",
   "meta",
+  "unique",
   "detach",
   "timeouts",
   "retry",
@@ -129,6 +140,7 @@ export interface Stencil {
   readonly options: JobOptions | null;
   /** What its jobs share in what they tell; undefined while events are off. */
   readonly head: Json | undefined;
+  readonly unique: UniqueRule | undefined;
 }
 
 /** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
@@ -224,7 +236,18 @@ function newStencil<Input>(
     },
     options: keptOptions(said, enqueueRung, rungs, budgets.kept, context),
     head: context.headOf?.(state === "scheduled" ? "job.scheduled" : "job.enqueued", definition.type, queue),
+    unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
   };
+}
+
+/** Jobs whose rules are kept in different ways do not see each other, so one definition must not mix them. */
+function uniqueOf(said: UniqueOptions | false, defined: UniqueRule | undefined): UniqueRule | undefined {
+  if (said === false) return undefined;
+  const rule = parseUnique(said, "options.unique");
+  if (!defined || isWhileAlive(rule) === isWhileAlive(defined)) return rule;
+  const fix =
+    "the definition and the call must both name a period or states, or neither: otherwise their jobs do not see each other";
+  throw refuse("invalid_option", "options.unique", said, fix);
 }
 
 function checkId(id: string): JobId {
@@ -307,9 +330,12 @@ function keptOptions(
     return isEmpty(kept) ? null : kept;
   }
   const { onExhausted, retention } = resolveFields(rungs);
-  const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
-    (field) => field.rung !== "built-in",
-  );
+  const isRetained = [
+    retention.completed,
+    retention.discarded,
+    retention.cancelled,
+    retention.deadLetter,
+  ].some((field) => field.rung !== "built-in");
   const kept: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
@@ -319,6 +345,7 @@ function keptOptions(
         completed: retention.completed.value,
         discarded: retention.discarded.value,
         cancelled: retention.cancelled.value,
+        ...(retention.deadLetter.value !== null && { deadLetter: retention.deadLetter.value }),
       },
     }),
   };
@@ -406,8 +433,14 @@ export function newRow(job: NewJob): JobRow {
   };
 }
 
-/** One job off a stencil. */
+/** One job off a stencil. A unique one holds its key while it lives; where more is asked for, it is refused. */
 export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+  if (stencil.unique !== undefined) refuseDemanding(stencil.unique);
+  return stampAny(stencil, payload, nextId);
+}
+
+/** One job off a stencil, for those who keep its rule about uniqueness themselves. */
+export function stampAny(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
   const job: NewJob = {
     id: stencil.id ?? nextId(),
     fresh: stencil.id === undefined,
@@ -419,6 +452,11 @@ export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): N
     payload,
     options: stencil.options,
   };
-  if (stencil.head === undefined) return job;
-  return { ...job, tells: { event: stencil.head, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
+  const told =
+    stencil.head === undefined
+      ? job
+      : { ...job, tells: { event: stencil.head, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
+  if (stencil.unique === undefined) return told;
+  const { type, queue, options } = job;
+  return { ...told, uniqueKey: uniqueKeyOf(stencil.unique, { type, queue, payload, meta: options?.meta }) };
 }

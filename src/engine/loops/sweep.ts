@@ -3,19 +3,25 @@ import { decide } from "../../core/job/decide.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
-import { AUDIT } from "../audit/audit-log.ts";
+import { wakesOthers } from "../consequences.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
+import type { RecordJudges } from "./record-judges.ts";
 
 const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
 const HOLD = 2_000;
-/** A worker that was not heard of for so long when its record is due is gone. */
-const SILENT_FOR = 10_000;
 const POLL = 1_000;
 /** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
 const SHORTEST = 2;
+
+/** Acts on jobs of workflows whose turn has come; answers when the first of them wants to be looked at again. */
+type TurnsJudge = (rows: readonly JobRow[]) => Promise<Instant | null>;
+
+function isTurn(row: JobRow): boolean {
+  return row.options !== null && row.options.step?.turn !== undefined;
+}
 
 interface Judged {
   readonly row: JobRow;
@@ -31,12 +37,16 @@ export class SweepLoop {
   readonly loop: Loop;
   readonly #parts: Parts;
   readonly #onReady: (queue: string) => void;
+  readonly #judges: RecordJudges;
+  readonly #judgeTurns: TurnsJudge;
   #nextWakeAt: Instant | null = null;
   /** What came up while a round was under way, whose answer from the store may know nothing of it. */
   #meanwhile: { wakeAt: Instant | null } | undefined;
 
-  constructor(parts: Parts, onReady: (queue: string) => void) {
+  constructor(parts: Parts, onReady: (queue: string) => void, judges: RecordJudges, judgeTurns: TurnsJudge) {
     this.#parts = parts;
+    this.#judges = judges;
+    this.#judgeTurns = judgeTurns;
     this.#onReady = onReady;
     const { system, logger, storeFailed } = parts;
     this.loop = new Loop({
@@ -76,8 +86,9 @@ export class SweepLoop {
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
     const judgedWakeAt = swept.jobs.length > 0 ? await this.#judge(swept.jobs) : null;
-    if (swept.records.length > 0) await this.#judgeRecords(swept.records, now);
-    this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, judgedWakeAt), meanwhile.wakeAt);
+    const recordsWakeAt = swept.records.length > 0 ? await this.#judgeRecords(swept.records, now) : null;
+    const foundWakeAt = earlier(judgedWakeAt, recordsWakeAt);
+    this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, foundWakeAt), meanwhile.wakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
@@ -85,7 +96,15 @@ export class SweepLoop {
   }
 
   /** Answers when the first of the judged rows wants to be looked at again. */
-  async #judge(rows: readonly JobRow[]): Promise<Instant | null> {
+  async #judge(due: readonly JobRow[]): Promise<Instant | null> {
+    const turns = due.filter(isTurn);
+    if (turns.length === 0) return this.#judgeJobs(due);
+    const wakeAt = await this.#judgeTurns(turns);
+    const rows = due.filter((row) => !isTurn(row));
+    return rows.length === 0 ? wakeAt : earlier(wakeAt, await this.#judgeJobs(rows));
+  }
+
+  async #judgeJobs(rows: readonly JobRow[]): Promise<Instant | null> {
     const { clock, store, random, recorder } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
@@ -107,12 +126,16 @@ export class SweepLoop {
       const one = judged[index] as Judged;
       this.#announce(one, now);
       wakeAt = earlier(wakeAt, one.decision.image.wakeAt);
+      if (wakesOthers(one.row, one.decision)) wakeAt = earlier(wakeAt, now);
     }
     return wakeAt;
   }
 
   #announce({ row, decision, deadline }: Judged, now: Instant): void {
-    const { counters, bus, waiters } = this.#parts;
+    const { counters, bus, waiters, tracing } = this.#parts;
+    const { image, events } = decision;
+    if (tracing && events.length > 0)
+      tracing.judged(row, { state: image.state, events, at: now, committedAt: now });
     // The row's own wakeAt says nothing here: while a row is judged, it is when the next sweep may have it.
     if (deadline !== null) counters.fired(Math.max(0, now - deadline));
     counters.record(row, decision.events, now);
@@ -133,16 +156,13 @@ export class SweepLoop {
     );
   }
 
-  /** Workers that were never heard of again, completed sagas and old entries of the audit whose time is over, and replies that nobody fetched. */
-  async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
-    const gone = records.filter(({ key, body }) => {
-      if (key[0] === "worker") return (body as { seenAt: number }).seenAt + SILENT_FOR < now;
-      return key[0] === "saga" || key[0] === "reply" || key[0] === AUDIT;
-    });
-    if (gone.length === 0) return;
-    const units = gone.map(
-      ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),
-    );
-    await this.#parts.store.commit(units, { now });
+  /** Each kind by its own judge; answers when the first of the records wants to be looked at again. */
+  async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<Instant | null> {
+    let wakeAt: Instant | null = null;
+    for (const [kind, ofKind] of Map.groupBy(records, ({ key }) => key[0])) {
+      const judge = this.#judges[kind];
+      if (judge) wakeAt = earlier(wakeAt, await judge(ofKind, now));
+    }
+    return wakeAt;
   }
 }

@@ -4,6 +4,7 @@ import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";
+import { wakesOthers } from "../consequences.ts";
 import { type Decided, holdersUnit } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { Writer } from "../writer.ts";
@@ -71,12 +72,15 @@ export class Commits {
   }
 
   #announce(row: JobRow, decision: Decided, at: Instant): void {
-    const { counters, bus, waiters, wakeSweepAt } = this.#parts;
+    const { clock, counters, bus, waiters, wakeSweepAt, tracing } = this.#parts;
     const { image, events } = decision;
+    if (tracing && image.state !== "active")
+      tracing.judged(row, { state: image.state, events, at, committedAt: clock.now() });
     const told = toldOf(row, decision);
     counters.record(told, events, at);
     bus.announce(told, events, at);
     if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
+    if (wakesOthers(row, decision)) wakeSweepAt(clock.now());
     if (waiters.has(row.id) && isTerminal(image.state)) waiters.settled(applied(row, decision));
   }
 

@@ -170,9 +170,9 @@ async function commitComposed(
       const mustNotExist = await checkGuards(session, unit, now);
       const removed: Revoked[] = [];
       const events: NewEvent[] = [];
-      for (const effect of unit.effects ?? []) {
-        if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
-        else if (isFollower(effect)) await follow(session, [effect], now, batch, events);
+      for (const effect of runsOf(unit.effects ?? [])) {
+        if (Array.isArray(effect)) await follow(session, effect, now, batch, events);
+        else if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
         else await apply(session, effect, now, batch, mustNotExist);
       }
       await addEvents(session, events, now);
@@ -215,6 +215,24 @@ async function checkGuards(session: Runner, unit: Unit, now: Instant): Promise<R
     if (version === 0) mustNotExist.add(textOf(record));
   }
   return mustNotExist;
+}
+
+/** Effects in their order, where neighbours that add or count down jobs are written together. */
+function runsOf(effects: readonly Effect[]): (Exclude<Effect, Follower> | Follower[])[] {
+  const runs: (Exclude<Effect, Follower> | Follower[])[] = [];
+  let kind: string | undefined;
+  for (const effect of effects) {
+    if (!isFollower(effect)) {
+      runs.push(effect);
+      kind = undefined;
+      continue;
+    }
+    const [name] = Object.keys(effect);
+    if (name === kind) (runs[runs.length - 1] as Follower[]).push(effect);
+    else runs.push([effect]);
+    kind = name;
+  }
+  return runs;
 }
 
 function textOf(key: RecordKey): string {

@@ -2,7 +2,7 @@ import type { NewEvent } from "../../core/event/new-event.ts";
 import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect } from "../../ports/store.ts";
+import { type Effect, LOG_LIMIT } from "../../ports/store.ts";
 import { eventRow } from "../sql/event-pack.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
@@ -70,6 +70,6 @@ async function addLogs(session: Runner, lines: readonly LogLine[]): Promise<void
   const logs = lines.filter(({ job }) => UUID.test(job));
   if (logs.length > 0) {
     const jobs = idArray(logs.map(({ job }) => job));
-    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log))]);
+    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log)), LOG_LIMIT]);
   }
 }

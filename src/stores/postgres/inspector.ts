@@ -1,16 +1,23 @@
 import { UUID } from "../../core/ids.ts";
 import { JOB_STATES, type JobState } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
-import type { EventPage, Inspector } from "../../ports/store.ts";
+import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkLimit } from "../limits.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
+import { pathOf } from "../walk.ts";
 import type { Runner } from "./connection.ts";
-import { DEPTH, LATEST_EVENTS, LIST_JOBS, READ_EVENTS, READ_LOGS } from "./inspect-statements.ts";
-
-/** Only the last lines of a log are shown: a handler that logs in a loop must not fill whoever looks at it. */
-const LOG_LIMIT = 1_000;
+import {
+  COUNT_LIVE,
+  DEPTH,
+  LATEST_EVENTS,
+  LIST_JOBS,
+  READ_EVENTS,
+  READ_LINES,
+  READ_LOGS,
+} from "./inspect-statements.ts";
+import { countJobs, walkJobs } from "./walking.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {
@@ -25,6 +32,20 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
         limit,
       ]);
       return rows.map(decodeJob);
+    },
+    async page(walk, limit) {
+      checkLimit(limit, BATCH_LIMIT);
+      return walkJobs(runner, pathOf(walk), limit);
+    },
+    count: async (walk) => countJobs(runner, pathOf(walk)),
+    async live() {
+      const rows = await runner.run(COUNT_LIVE, [LIVE_LIMIT]);
+      return rows.map(([queue, type, code, count]) => ({
+        queue: queue as string,
+        type: type as string,
+        state: stateOf(code),
+        count: count as number,
+      }));
     },
     async depth(queue) {
       const depth = Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
@@ -44,6 +65,12 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       if (!UUID.test(id)) return [];
       const rows = await runner.run(READ_LOGS, [id, LOG_LIMIT]);
       return rows.map(([body]) => JSON.parse(body as string) as Json);
+    },
+    async logLines(id, after, limit) {
+      checkLimit(limit, LOG_LIMIT);
+      if (!UUID.test(id)) return [];
+      const rows = await runner.run(READ_LINES, [id, after, limit, LOG_LIMIT]);
+      return rows.map(([seq, body]) => ({ seq: Number(seq), line: JSON.parse(body as string) as Json }));
     },
   };
 }

@@ -303,14 +303,25 @@ export const ADD_EVENTS: Statement = {
   text: "insert into curfew.events (at, body) values ($1::bigint, $2::text)",
 };
 
-/** Lines of jobs in their order; a line of a job that nobody knows is dropped. $1 jobs, $2 lines. */
+/**
+ * Lines of jobs in their order; a line of a job that nobody knows is dropped. $1 jobs, $2 lines, $3 how many are kept.
+ * Older lines go as new ones come, so a handler that logs in a loop does not fill the disk; those that come with this
+ * statement are not counted yet.
+ */
 export const ADD_LOGS: Statement = {
   name: "add_logs",
   text: `
-insert into curfew.logs (job, body)
-select s.job, s.body from unnest($1::uuid[], ${texts(2)}) as s(job, body)
- where s.job = any(array(select id from curfew.jobs where id = any($1::uuid[])
-                         union all select id from curfew.done where id = any($1::uuid[])))`,
+with added as (
+  insert into curfew.logs (job, body)
+  select s.job, s.body from unnest($1::uuid[], ${texts(2)}) as s(job, body)
+   where s.job = any(array(select id from curfew.jobs where id = any($1::uuid[])
+                           union all select id from curfew.done where id = any($1::uuid[])))),
+old as materialized (
+  select j.job, (select o.seq from curfew.logs o where o.job = j.job
+                  order by o.seq desc offset $3::bigint limit 1) as seq
+    from (select distinct job from unnest($1::uuid[]) as u(job)) j)
+delete from curfew.logs l using old
+ where l.job = old.job and l.seq <= old.seq`,
 };
 
 /** Deletes finished jobs that need not be kept. $1 now, $2 limit. Gives their ids. */

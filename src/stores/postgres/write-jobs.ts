@@ -198,28 +198,55 @@ function noteValues(writes: readonly JobWrite[]): unknown[] {
 
 function imageValues(writes: readonly JobWrite[]): unknown[] {
   const images = writes.map(({ image }) => image as NonNullable<JobWrite["image"]>);
+  const state = agreed(images, ({ state }) => STATE_CODES[state]);
+  const wake = agreed(images, ({ wake }) => WAKE_CODES[wake]);
+  const attempt = agreed(images, ({ attempt }) => attempt);
+  const returns = agreed(images, ({ returns }) => returns);
+  const strikes = agreed(images, ({ strikes }) => strikes);
+  const heartbeat = agreed(images, ({ heartbeat }) => heartbeat);
+  const deadLetter = agreed(images, ({ deadLetter }) => (deadLetter ? 1 : 0));
+  const { texts, policy } = imageDocuments(writes);
   return [
     ...guardValues(writes),
     numberArray(writes, ({ nextFence }) => nextFence),
-    numberArray(images, ({ state }) => STATE_CODES[state]),
-    numberArray(images, ({ wake }) => WAKE_CODES[wake]),
+    state.array,
+    wake.array,
     numberArray(images, ({ wakeAt }) => wakeAt),
     numberArray(images, ({ rank }) => rank),
-    numberArray(images, ({ attempt }) => attempt),
-    numberArray(images, ({ returns }) => returns),
-    numberArray(images, ({ strikes }) => strikes),
+    attempt.array,
+    returns.array,
+    strikes.array,
     numberArray(images, ({ waitAt }) => waitAt),
     numberArray(images, ({ totalAt }) => totalAt),
     numberArray(images, ({ startedAt }) => startedAt),
     numberArray(images, ({ softAt }) => softAt),
     numberArray(images, ({ hardAt }) => hardAt),
     numberArray(images, ({ stallAt }) => stallAt),
-    numberArray(images, ({ heartbeat }) => heartbeat),
+    heartbeat.array,
     numberArray(images, ({ finishedAt }) => finishedAt),
     numberArray(images, ({ pruneAt }) => pruneAt),
-    numberArray(images, ({ deadLetter }) => (deadLetter ? 1 : 0)),
-    ...documentValues(writes),
+    deadLetter.array,
+    ...texts,
+    state.value,
+    wake.value,
+    attempt.value,
+    returns.value,
+    strikes.value,
+    heartbeat.value,
+    deadLetter.value,
+    policy,
   ];
+}
+
+/** A number that all items agree on as a single value, else as an array. */
+function agreed<Item>(
+  items: readonly Item[],
+  read: (item: Item) => number | null,
+): { readonly array: string | null; readonly value: number | null } {
+  const value = read(items[0] as Item);
+  return items.every((item) => read(item) === value)
+    ? { array: null, value }
+    : { array: numberArray(items, read), value: null };
 }
 
 const DOCUMENTS: readonly (keyof JobDocuments)[] = [
@@ -233,4 +260,15 @@ const DOCUMENTS: readonly (keyof JobDocuments)[] = [
 
 function documentValues(writes: readonly JobWrite[]): (string | null)[] {
   return DOCUMENTS.map((name) => jsonTexts(writes, ({ documents }) => documentChange(documents, name)));
+}
+
+/** As `documentValues`, but a policy that all writes agree on is taken out of them. */
+function imageDocuments(writes: readonly JobWrite[]): { texts: (string | null)[]; policy: string | null } {
+  const policy = documentChange(writes[0]?.documents, "policy");
+  const isAgreed = writes.every(({ documents }) => documentChange(documents, "policy") === policy);
+  if (!isAgreed) return { texts: documentValues(writes), policy: null };
+  const texts = DOCUMENTS.map((name) =>
+    name === "policy" ? null : jsonTexts(writes, ({ documents }) => documentChange(documents, name)),
+  );
+  return { texts, policy };
 }

@@ -2,7 +2,14 @@ import type { JobId } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Guard, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import {
+  type Effect,
+  type Guard,
+  LOG_LIMIT,
+  type Outcome,
+  type RecordKey,
+  type Unit,
+} from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import { BATCH } from "./connection.ts";
 import { enqueueJob } from "./enqueue.ts";
@@ -22,8 +29,6 @@ import { locate, type Place, type PlacedWrite, writeJobs } from "./write-jobs.ts
 import { cancelTimeouts, insertTimeout, lossOf, removeTimeout } from "./write-timeouts.ts";
 
 const OK: Outcome = { ok: true };
-/** Lines of a job's log that are kept: a handler that logs in a loop must not fill the disk. */
-const LOG_LIMIT = 1_000;
 
 /**
  * Commits units in their order: each sees what those before it wrote. Answers for as many of them, and at least one, as

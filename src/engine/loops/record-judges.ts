@@ -1,0 +1,39 @@
+import type { Instant } from "../../core/time.ts";
+import type { RecordRow, Unit } from "../../ports/store.ts";
+import { AUDIT } from "../audit/audit-log.ts";
+import type { Parts } from "../parts.ts";
+
+/** Acts on due records of one kind; answers when the first of them wants to be looked at again, null for never. */
+export type RecordJudge = (records: readonly RecordRow[], now: Instant) => Promise<Instant | null>;
+
+/** Who judges due records, by their kind. A record of a kind that nobody judges stays. */
+export type RecordJudges = Readonly<Record<string, RecordJudge>>;
+
+/** A worker that was not heard of for so long when its record is due is gone. */
+const SILENT_FOR = 10_000;
+
+/**
+ * Records that are of no use any more: workers never heard of again, completed sagas, replies that nobody fetched, and
+ * old entries of the audit.
+ */
+export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges {
+  const forget: RecordJudge = async (records, now) => {
+    const units = records.map(
+      ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),
+    );
+    if (units.length > 0) await store.commit(units, { now });
+    return null;
+  };
+  const isSilent = ({ body }: RecordRow, now: Instant) =>
+    (body as { seenAt: number }).seenAt + SILENT_FOR < now;
+  return {
+    worker: (records, now) =>
+      forget(
+        records.filter((record) => isSilent(record, now)),
+        now,
+      ),
+    saga: forget,
+    reply: forget,
+    [AUDIT]: forget,
+  };
+}
