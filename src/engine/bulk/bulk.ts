@@ -7,6 +7,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
+import type { EventRecorder } from "../events/recorder.ts";
 import { type RetryByHandOptions, tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
 import { countJobs } from "./finder.ts";
@@ -159,8 +160,8 @@ function checkOptions(options: BulkOptions, keys: readonly string[]): void {
     throw refuse("invalid_option", "options.dryRun", dryRun, "use true or false");
 }
 
-function unitOf({ row, fate }: Decision): Unit {
-  if (fate !== "delete") return outsidersUnit(row, fate);
+function unitOf({ row, fate, at }: Decision, recorder: EventRecorder): Unit {
+  if (fate !== "delete") return outsidersUnit(row, fate, undefined, recorder.told(row, fate, at));
   const { id, fence, rev } = row;
   return { job: { id, fence, rev, drop: true } };
 }
@@ -298,8 +299,9 @@ class BulkRun {
   /** Writes; answers with what had moved on. */
   async #commit(decisions: readonly Decision[]): Promise<readonly Decision[]> {
     if (decisions.length === 0) return [];
-    const { store, clock } = this.#parts;
-    const outcomes = await store.commit(decisions.map(unitOf), { now: clock.now() });
+    const { store, clock, recorder } = this.#parts;
+    const units = decisions.map((decision) => unitOf(decision, recorder));
+    const outcomes = await store.commit(units, { now: clock.now() });
     return decisions.filter((decision, index) => {
       if (!outcomes[index]?.ok) return true;
       this.#tellDone(decision);

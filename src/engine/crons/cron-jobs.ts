@@ -1,4 +1,6 @@
 import type { CronBody, CronRun } from "../../core/cron/cron.ts";
+import type { NewEvent } from "../../core/event/new-event.ts";
+import { instantText } from "../../core/event/wire-fields.ts";
 import { defineJob } from "../../core/job/definition.ts";
 import { type EnqueueContext, type NewJob, prepareStencil, stamp } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
@@ -19,7 +21,7 @@ export function putCron(name: string, body: CronBody) {
 
 /** The job of a cron for one instant: its meta says which cron and which instant it is for. */
 export function cronJob(parts: Parts, name: string, body: CronBody, instant: Instant, now: Instant): NewJob {
-  const { nextId, queues, rung, documentLimit } = parts;
+  const { nextId, queues, rung, documentLimit, recorder } = parts;
   const { definition, options, payload, visibility, wire } = body.job;
   const context: EnqueueContext = {
     now,
@@ -29,10 +31,34 @@ export function cronJob(parts: Parts, name: string, body: CronBody, instant: Ins
     documentLimit,
     visibility,
     wire,
+    headOf: recorder.headOf,
   };
   const meta = { ...options.meta, cron: name, scheduledFor: new Date(instant).toISOString() };
   const stencil = prepareStencil(defineJob(definition), { ...options, meta, unique: false }, context);
   return stamp(stencil, payload, nextId);
+}
+
+/** What happens to a cron, as effects of the unit that commits it: none while events are off. */
+export function cronEvents(
+  { recorder }: Parts,
+  name: string,
+  { job: { definition } }: CronBody,
+  runs: readonly CronRun[],
+): readonly NewEvent[] {
+  if (!recorder.isOn) return [];
+  return runs.flatMap(({ at, for: scheduledFor, job, skipped, count = 1, manual }) =>
+    recorder.effects(skipped ? "cron.skipped" : "cron.triggered", {
+      at,
+      subject: name,
+      data: {
+        cron: name,
+        job_type: definition.type,
+        scheduled_for: instantText(scheduledFor),
+        ...(skipped ? { reason: skipped, count } : { job_id: job as JobId }),
+        ...(manual && { manual }),
+      },
+    }),
+  );
 }
 
 /** What happened is told after its commit. */

@@ -35,7 +35,7 @@ import { formatDuration, type Instant, type InstantInput, parseInstant } from ".
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
 import { JobHandle } from "../handle.ts";
 import type { Parts } from "../parts.ts";
-import { cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
+import { cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
 
 /** What the jobs of a cron may say on top of their definition. */
 export type CronJobOptions = Pick<
@@ -192,6 +192,7 @@ export class Crons {
   async trigger(name: string): Promise<JobHandle<unknown>> {
     const made: NewJob[] = [];
     let run: CronRun | undefined;
+    let told: readonly Effect[] = [];
     const changed = await this.#store(
       checkCronName(name),
       (body, now) => {
@@ -199,9 +200,10 @@ export class Crons {
         const job = cronJob(this.#parts, name, body, now, now);
         made.splice(0, 1, job);
         run = { for: now, at: now, job: job.id, manual: true };
+        told = cronEvents(this.#parts, name, body, [run]);
         return { ...body, lastJob: job.id, runs: withRuns(body, [run]) };
       },
-      () => made.map((job) => ({ enqueue: job })),
+      () => [...told, ...made.map((job) => ({ enqueue: job }))],
     );
     this.#notice(made);
     if (run) tell(this.#parts, name, changed, [run]);
