@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import {
   CRON_KEYS,
   type CronBody,
@@ -33,6 +34,7 @@ import { portableDefinition, portableOptions } from "../../core/job/portable.ts"
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import { JobHandle } from "../handle.ts";
 import type { Parts } from "../parts.ts";
 import { cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
@@ -120,7 +122,7 @@ export class Crons {
   }
 
   /** Adds a cron, or changes the one of this name. Everything is checked here, its payload too. */
-  async put<Input>(name: string, input: CronInput<Input>): Promise<CronView> {
+  async put<Input>(name: string, input: CronInput<Input>, by?: By): Promise<CronView> {
     refuseUnknownKeys(input, "", PUT_KEYS);
     const {
       job: definition,
@@ -133,7 +135,7 @@ export class Crons {
     refuseUnknownKeys(options, "options", JOB_KEYS);
     refuseUnique(definition, options);
     const text = await preparePayload(definition, payload as Input, this.#parts.documentLimit);
-    return this.putRemote(name, said, { definition, options, payload: text }, ifExists);
+    return this.putRemote(name, said, { definition, options, payload: text }, ifExists, by);
   }
 
   /** The same for somebody who has no definition but only the name of a type, as a server has. */
@@ -142,6 +144,7 @@ export class Crons {
     options: CronOptions,
     job: RemoteCronJob,
     ifExists: IfExists = "update",
+    by?: By,
   ): Promise<CronView> {
     this.#assertOpen();
     refuseUnknownKeys(options, "", CRON_KEYS);
@@ -149,7 +152,7 @@ export class Crons {
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
     const rule = parseCron(options, this.#parts.clock.now(), "");
     const kept = this.#jobOf(job);
-    return this.#change(checkCronName(name), (body, now) => {
+    return this.#change(checkCronName(name), "put", by, (body, now) => {
       if (!body) return newCron(rule, kept, now);
       if (ifExists === "refuse")
         throw new CurfewError("known_cron", `put: there is a cron named ${JSON.stringify(name)} already`, {
@@ -160,9 +163,9 @@ export class Crons {
   }
 
   /** Changes when and how a cron fires, and leaves its job alone. */
-  async update(name: string, changes: Partial<CronOptions>): Promise<CronView> {
+  async update(name: string, changes: Partial<CronOptions>, by?: By): Promise<CronView> {
     refuseUnknownKeys(changes, "", CRON_KEYS);
-    return this.#change(checkCronName(name), (body, now) => {
+    return this.#change(checkCronName(name), "update", by, (body, now) => {
       if (!body) throw unknownCron("update", name);
       const { cron, zone, overlap, missed, clockChange } = viewOf(name, body);
       // The defaults of a clock change follow from the expression, so another one asks for them anew.
@@ -173,23 +176,23 @@ export class Crons {
   }
 
   /** Stops a cron in all processes, from the moment this resolves. */
-  pause(name: string): Promise<CronView> {
-    return this.#change(checkCronName(name), (body, now) => {
+  pause(name: string, by?: By): Promise<CronView> {
+    return this.#change(checkCronName(name), "pause", by, (body, now) => {
       if (!body) throw unknownCron("pause", name);
       return body.pausedAt === null ? { ...body, pausedAt: now, nextAt: null } : null;
     });
   }
 
   /** Lets a paused cron go on, from now: the instants of the pause are not made up for. */
-  resume(name: string): Promise<CronView> {
-    return this.#change(checkCronName(name), (body, now) => {
+  resume(name: string, by?: By): Promise<CronView> {
+    return this.#change(checkCronName(name), "resume", by, (body, now) => {
       if (!body) throw unknownCron("resume", name);
       return body.pausedAt === null ? null : resumedCron(body, now);
     });
   }
 
   /** Enqueues the job of a cron at once, paused or not; `overlap` is not asked, but sees this job from then on. */
-  async trigger(name: string): Promise<JobHandle<unknown>> {
+  async trigger(name: string, by?: By): Promise<JobHandle<unknown>> {
     const made: NewJob[] = [];
     let run: CronRun | undefined;
     let told: readonly Effect[] = [];
@@ -203,7 +206,7 @@ export class Crons {
         told = cronEvents(this.#parts, name, body, [run]);
         return { ...body, lastJob: job.id, runs: withRuns(body, [run]) };
       },
-      () => [...told, ...made.map((job) => ({ enqueue: job }))],
+      () => [...told, ...made.map((job) => ({ enqueue: job })), ...this.#entry(name, "trigger", by)],
     );
     this.#notice(made);
     if (run) tell(this.#parts, name, changed, [run]);
@@ -211,14 +214,17 @@ export class Crons {
   }
 
   /** Ends a cron; its jobs go on. False if there is none of this name. */
-  async delete(name: string): Promise<boolean> {
+  async delete(name: string, by?: By): Promise<boolean> {
     this.#assertOpen();
     const { store, clock } = this.#parts;
     const key = cronKey(checkCronName(name));
     for (let tries = 0; tries < TRIES; tries++) {
       const [record] = await store.records.load([key]);
       if (!record) return false;
-      const unit = { when: [{ record: key, version: record.version }], effects: [{ delete: key }] };
+      const unit = {
+        when: [{ record: key, version: record.version }],
+        effects: [{ delete: key }, ...this.#entry(name, "delete", by)],
+      };
       const [outcome] = await store.commit([unit], { now: clock.now() });
       if (outcome?.ok) return true;
     }
@@ -285,11 +291,19 @@ export class Crons {
     };
   }
 
+  /** What the audit keeps, where somebody was named. */
+  #entry(name: string, action: string, by: By | undefined): readonly Effect[] {
+    const about = { details: { cron: name } };
+    return auditEffects(this.#parts, by && parseBy(by), `cron.${action}`, about, this.#parts.clock.now());
+  }
+
   async #change(
     name: string,
+    action: string,
+    by: By | undefined,
     change: (body: CronBody | null, now: Instant) => CronBody | null,
   ): Promise<CronView> {
-    return viewOf(name, await this.#store(name, change, () => []));
+    return viewOf(name, await this.#store(name, change, () => this.#entry(name, action, by)));
   }
 
   /** Commits what a change makes of the cron, under the version that it was read at; null changes nothing. */

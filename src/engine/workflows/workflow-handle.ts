@@ -1,9 +1,11 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
 import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import type { Parts } from "../parts.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowKeeper } from "./keeper.ts";
@@ -77,7 +79,7 @@ export class WorkflowHandle<Result = unknown> {
   }
 
   /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
-  async cancel(): Promise<WorkflowSummary> {
+  async cancel(by?: By): Promise<WorkflowSummary> {
     const { store, clock, bus, waiters, wakeSweepAt, recorder } = this.#parts;
     for (let tries = 0; tries < TRIES; tries++) {
       const stored = await this.#load("cancel");
@@ -91,7 +93,17 @@ export class WorkflowHandle<Result = unknown> {
       // Due at once: if this process dies now, another one goes on with it.
       const unit = {
         when: [guardOf(stored)],
-        effects: [putOf(this.id, record, now), ...workflowEvents(recorder, this.id, record, now)],
+        effects: [
+          putOf(this.id, record, now),
+          ...workflowEvents(recorder, this.id, record, now),
+          ...auditEffects(
+            this.#parts,
+            by && parseBy(by),
+            "workflow.cancel",
+            { details: { workflow: this.id } },
+            now,
+          ),
+        ],
       };
       const [outcome] = await store.commit([unit], { now });
       if (!outcome?.ok) continue;
