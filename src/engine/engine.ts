@@ -120,7 +120,7 @@ export class Engine implements AsyncDisposable {
     const context = () => this.#enqueuer.context(undefined);
     const assertOpen = () => this.#assertOpen();
     this.crons = new Crons(this.#parts, { context, notice, assertOpen });
-    const cronJudge = new CronJudge(this.#parts, notice);
+    const cronJudge = new CronJudge(this.#parts, { context, notice });
     this.#turns = new TurnJudge(this.#parts, (queue) => this.#ready(queue));
     this.#keeper = new WorkflowKeeper(this.#parts);
     this.workflows = new Workflows(this.#parts, { context, notice, assertOpen, keeper: this.#keeper });

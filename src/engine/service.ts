@@ -165,7 +165,8 @@ export class Service {
     rules: ReadonlyMap<NewJob, UniqueRule>,
   ): Promise<RemoteEnqueued[]> {
     const rivals = answers.flatMap((answer) => (typeof answer === "object" ? [answer.duplicate] : []));
-    const replacing = made.filter((job, index) => answers[index] === "created" && rules.has(job));
+    // One that took over the schedule of another is not what was sent.
+    const replacing = made.filter((job) => rules.get(job)?.onConflict === "replace-except-schedule");
     const ids = [...new Set([...rivals, ...replacing.map(({ id }) => id)])];
     const rows = ids.length > 0 ? await this.#parts.store.jobs.load(ids) : [];
     const found = new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));

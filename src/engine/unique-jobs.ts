@@ -4,14 +4,14 @@ import type { NewJob } from "../core/job/envelope.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../core/job/unique.ts";
 import {
-  type Claim,
-  claimRecord,
-  claimsIn,
-  claimsLeft,
   inPlaceOf,
-  planClaims,
+  type Keeper,
+  keeperRecord,
+  keepersIn,
+  keepersLeft,
+  planKeepers,
   type UniqueJob,
-} from "../core/job/unique-claims.ts";
+} from "../core/job/unique-keepers.ts";
 import type { Instant } from "../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -52,7 +52,7 @@ interface Waiting {
 /** What was decided for the jobs of one key. */
 interface Planned {
   readonly waiting: readonly Waiting[];
-  readonly plan: ReturnType<typeof planClaims>;
+  readonly plan: ReturnType<typeof planKeepers>;
   readonly cancelled: { readonly row: JobRow; readonly decision: Decided } | null;
   readonly unit: Unit | null;
 }
@@ -85,7 +85,7 @@ export class UniqueJobs {
     const others = jobs
       .filter(({ rule }) => !isWhileAlive(rule))
       .map(async (unique) => {
-        answers.set(unique, await this.#claim(unique));
+        answers.set(unique, await this.#keep(unique));
       });
     const first = alive.length > 0 ? await this.#intake.enqueue(alive.map(({ job }) => job)) : [];
     for (const [index, unique] of alive.entries()) {
@@ -158,7 +158,7 @@ export class UniqueJobs {
     }
   }
 
-  #claim(unique: UniqueJob): Promise<Enqueued> {
+  #keep(unique: UniqueJob): Promise<Enqueued> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ unique, resolve, reject, failures: 0, races: 0 });
       this.#draining ??= this.#drain().finally(() => {
@@ -186,14 +186,14 @@ export class UniqueJobs {
     const groups = Map.groupBy(batch, ({ unique }) => unique.job.uniqueKey as string);
     const keys = [...groups.keys()].map((key): RecordKey => [KIND, key]);
     const records = await store.records.load(keys);
-    const known = records.map((record) => (record ? claimsIn(record.body) : []));
+    const known = records.map((record) => (record ? keepersIn(record.body) : []));
     const given = batch.flatMap(({ unique: { job } }) => (job.fresh ? [] : [job.id]));
     const rows = await this.#rows([...known.flat().map(({ id }) => id), ...given]);
     const now = clock.now();
     const planned: Planned[] = [];
     for (const [index, waiting] of [...groups.values()].entries()) {
       const record = { key: keys[index] as RecordKey, version: records[index]?.version ?? 0 };
-      planned.push(this.#plan(waiting, record, known[index] as Claim[], rows, now));
+      planned.push(this.#plan(waiting, record, known[index] as Keeper[], rows, now));
     }
     const written = planned.filter(({ unit }) => unit !== null);
     const outcomes =
@@ -222,16 +222,16 @@ export class UniqueJobs {
   #plan(
     waiting: readonly Waiting[],
     record: { readonly key: RecordKey; readonly version: number },
-    known: readonly Claim[],
+    known: readonly Keeper[],
     rows: ReadonlyMap<JobId, JobRow>,
     now: Instant,
   ): Planned {
     const jobs = waiting.map(({ unique }) => unique);
-    const plan = planClaims(known, (id) => rows.get(id) ?? null, jobs, now);
+    const plan = planKeepers(known, (id) => rows.get(id) ?? null, jobs, now);
     const effects: Effect[] = plan.created.map((job) => ({ enqueue: withoutKey(job) }));
     if (effects.length === 0) return { waiting, plan, cancelled: null, unit: null };
     const { replaced } = plan;
-    effects.push({ put: record.key, ...claimRecord(plan.claims, now) });
+    effects.push({ put: record.key, ...keeperRecord(plan.keepers, now) });
     const when = [{ record: record.key, version: record.version }];
     const decision = replaced && decide(replaced, { type: "cancel" }, now, this.#parts.random);
     if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
@@ -260,7 +260,7 @@ export class UniqueJobs {
     }
   }
 
-  /** A call that failed may have written: whoever is tried again finds its own claim then. */
+  /** A call that failed may have written: whoever is tried again finds itself in the record then. */
   async #failed(batch: readonly Waiting[], error: unknown): Promise<void> {
     const { system, storeFailed } = this.#parts;
     storeFailed(error, "enqueue");
@@ -280,12 +280,12 @@ export class UniqueJobs {
 
   /** Records whose time has come: those that block nobody any more go, the others are looked at later. */
   async judge(records: readonly RecordRow[], now: Instant): Promise<null> {
-    const claims = records.map(({ body }) => claimsIn(body));
-    const asked = claims.flat().flatMap(({ id, until }) => (until === null ? [id] : []));
+    const keepers = records.map(({ body }) => keepersIn(body));
+    const asked = keepers.flat().flatMap(({ id, until }) => (until === null ? [id] : []));
     const rows = await this.#rows(asked);
     const units = records.map(({ key, version }, index): Unit => {
-      const left = claimsLeft(claims[index] as Claim[], (id) => rows.get(id) ?? null, now);
-      const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...claimRecord(left, now) };
+      const left = keepersLeft(keepers[index] as Keeper[], (id) => rows.get(id) ?? null, now);
+      const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...keeperRecord(left, now) };
       return { when: [{ record: key, version }], effects: [effect] };
     });
     await this.#parts.store.commit(units, { now });

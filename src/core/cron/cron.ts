@@ -4,7 +4,13 @@ import type { JobId, JobOptions } from "../job/job.ts";
 import type { PortableDefinition, PortableOptions } from "../job/portable.ts";
 import type { Json } from "../schema.ts";
 import { type Duration, type Instant, parseDuration } from "../time.ts";
-import { Instants, parseSchedule, type Schedule, type ScheduleOptions } from "./expression.ts";
+import {
+  type Instants,
+  instantsOf,
+  parseSchedule,
+  type Schedule,
+  type ScheduleOptions,
+} from "./expression.ts";
 
 /** What to do when a cron is due while its last job has not ended. */
 export type CronOverlap = "allow" | "skip" | "cancel-previous";
@@ -106,7 +112,7 @@ function parseMissed(
     throw refuse("invalid_option", field, missed, 'write "skip", "once" or { all: "1d" }');
   refuseUnknownKeys(missed, field, ["all"]);
   const within = parseDuration(missed.all, `${field}.all`);
-  const count = countedUpTo(new Instants(schedule), now, now + within, MOST_MISSED + 1);
+  const count = countedUpTo(instantsOf(schedule), now, now + within, MOST_MISSED + 1);
   if (count <= MOST_MISSED) return within;
   const fix = `it holds more than ${MOST_MISSED} instants of ${schedule.cron}: shorten it, or write "once"`;
   throw refuse("invalid_option", `${field}.all`, missed.all, fix);
@@ -128,7 +134,7 @@ export function checkCronName(name: unknown): string {
 }
 
 export function newCron(rule: CronRule, job: CronJob, now: Instant): CronBody {
-  const nextAt = new Instants(rule.schedule).after(now);
+  const nextAt = instantsOf(rule.schedule).after(now);
   return {
     rule,
     job,
@@ -165,7 +171,7 @@ export function resumedCron(body: CronBody, now: Instant): CronBody {
 
 /** An engine whose time lags a little must not bring back an instant that another one has acted on. */
 function nextOf({ actedUpTo }: CronBody, schedule: Schedule, now: Instant): Instant | null {
-  return new Instants(schedule).after(Math.max(now, actedUpTo ?? 0));
+  return instantsOf(schedule).after(Math.max(now, actedUpTo ?? 0));
 }
 
 /** What follows from a cron that is due. */
@@ -182,7 +188,7 @@ const NOTHING = { instants: [], isPreviousCancelled: false, skipped: [] };
 
 /** Decides what to do about the instants that have come. `isLastLive`: its last job has not ended. */
 export function fire(body: CronBody, isLastLive: boolean, now: Instant): Firing {
-  const instants = new Instants(body.rule.schedule);
+  const instants = instantsOf(body.rule.schedule);
   // By newer zone data the instant may be another one than was stored.
   const first = body.nextAt === null || body.pausedAt !== null ? null : instants.after(body.nextAt - 1);
   const last = first === null || first > now ? null : instants.lastUpTo(now, first - 1);

@@ -108,6 +108,8 @@ const SECOND = 1_000;
 const DAY = 86_400_000;
 /** No clock change skips or repeats more than a day. */
 const MARGIN = DAY + 3_600_000;
+/** So much more is looked at for clock changes than was asked for. */
+const AHEAD = 2 * DAY;
 
 /** A local time as the milliseconds that a clock in UTC would show. */
 type Local = number;
@@ -123,6 +125,7 @@ interface Segment {
 export class Instants {
   readonly #schedule: Schedule;
   readonly #pattern: Cron;
+  #known: readonly Segment[] = [];
 
   constructor(schedule: Schedule) {
     this.#schedule = schedule;
@@ -229,13 +232,21 @@ export class Instants {
     return found === null ? null : found - behind.offset;
   }
 
-  /** The stretches of [from, to), found by looking once a day; two changes within a day are seen as one. */
-  #segments(from: Instant, to: Instant): Segment[] {
+  /** The stretches of [from, to), or of more: what was found once serves for the instants around it as well. */
+  #segments(from: Instant, to: Instant): readonly Segment[] {
+    const [first, last] = [this.#known[0], this.#known.at(-1)];
+    const isKnown = first !== undefined && last !== undefined && first.from <= from && to <= last.to;
+    if (!isKnown) this.#known = this.#findSegments(from, to + AHEAD);
+    return this.#known;
+  }
+
+  /** Found by looking once a day: two changes within a day are seen as one. */
+  #findSegments(from: Instant, to: Instant): Segment[] {
     const segments: Segment[] = [];
-    let [start, offset] = [from, this.#offsetAt(from)];
+    let [start, offset] = [from, this.#readOffset(from)];
     for (let at = from; at < to; ) {
       const next = Math.min(at + DAY, to);
-      const nextOffset = this.#offsetAt(next);
+      const nextOffset = this.#readOffset(next);
       if (nextOffset !== offset) {
         const change = this.#changeIn(at, next, offset);
         segments.push({ from: start, to: change, offset });
@@ -251,17 +262,36 @@ export class Instants {
     let [low, high] = [from, to];
     while (high - low > 1) {
       const middle = Math.floor((low + high) / 2);
-      if (this.#offsetAt(middle) === offset) low = middle;
+      if (this.#readOffset(middle) === offset) low = middle;
       else high = middle;
     }
     return high;
   }
 
   #offsetAt(at: Instant): number {
-    const { zone } = this.#schedule;
-    if (zone === "UTC") return 0;
-    return Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(zone).offsetNanoseconds / 1e6;
+    if (this.#schedule.zone === "UTC") return 0;
+    const known = this.#known.find(({ from, to }) => from <= at && at < to);
+    return known ? known.offset : this.#readOffset(at);
   }
+
+  #readOffset(at: Instant): number {
+    const zoned = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(this.#schedule.zone);
+    return zoned.offsetNanoseconds / 1e6;
+  }
+}
+
+const MOST_KEPT = 500;
+const kept = new Map<string, Instants>();
+
+/** The instants of a schedule, made once: an expression is dearer to read than to ask. */
+export function instantsOf(schedule: Schedule): Instants {
+  const key = `${schedule.cron}\n${schedule.zone} ${schedule.gap} ${schedule.overlap}`;
+  const known = kept.get(key);
+  if (known) return known;
+  if (kept.size >= MOST_KEPT) kept.clear();
+  const instants = new Instants(schedule);
+  kept.set(key, instants);
+  return instants;
 }
 
 /** An instant with what the clock on the wall shows then, for people. */
@@ -273,7 +303,7 @@ export interface CronInstant {
 
 /** The next instants of a schedule. */
 export function preview(schedule: Schedule, from: Instant, count: number): CronInstant[] {
-  const instants = new Instants(schedule);
+  const instants = instantsOf(schedule);
   const found: CronInstant[] = [];
   for (let at = instants.after(from); at !== null && found.length < count; at = instants.after(at)) {
     const zoned = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(schedule.zone);

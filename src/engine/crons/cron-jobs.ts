@@ -9,6 +9,12 @@ import type { Instant } from "../../core/time.ts";
 import type { RecordKey } from "../../ports/store.ts";
 import type { Parts } from "../parts.ts";
 
+/** What crons need of their engine to enqueue jobs, and to tell of them once they are stored. */
+export interface CronHost {
+  readonly context: () => EnqueueContext;
+  readonly notice: (jobs: readonly NewJob[]) => void;
+}
+
 export function cronKey(name: string): RecordKey {
   return ["cron", name];
 }
@@ -20,22 +26,12 @@ export function putCron(name: string, body: CronBody) {
 }
 
 /** The job of a cron for one instant: its meta says which cron and which instant it is for. */
-export function cronJob(parts: Parts, name: string, body: CronBody, instant: Instant, now: Instant): NewJob {
-  const { nextId, queues, rung, documentLimit, recorder } = parts;
+export function cronJob(base: EnqueueContext, name: string, body: CronBody, instant: Instant): NewJob {
   const { definition, options, payload, visibility, wire } = body.job;
-  const context: EnqueueContext = {
-    now,
-    nextId,
-    queueRung: (queue) => queues.rungOf(queue),
-    engineRung: rung,
-    documentLimit,
-    visibility,
-    wire,
-    headOf: recorder.headOf,
-  };
+  const context = { ...base, visibility, wire };
   const meta = { ...options.meta, cron: name, scheduledFor: new Date(instant).toISOString() };
   const stencil = prepareStencil(defineJob(definition), { ...options, meta, unique: false }, context);
-  return stamp(stencil, payload, nextId);
+  return stamp(stencil, payload, base.nextId);
 }
 
 /** What happens to a cron, as effects of the unit that commits it: none while events are off. */

@@ -8,7 +8,7 @@ import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-import { cronEvents, cronJob, putCron, tell } from "./cron-jobs.ts";
+import { type CronHost, cronEvents, cronJob, putCron, tell } from "./cron-jobs.ts";
 
 interface Judged {
   readonly name: string;
@@ -20,6 +20,7 @@ interface Judged {
 }
 
 const TRIES = 5;
+const AT_ONCE = 25;
 
 /**
  * Fires crons that are due. The job and the record, which moves on to the next instant, are one commit under the
@@ -27,14 +28,22 @@ const TRIES = 5;
  */
 export class CronJudge {
   readonly #parts: Parts;
-  readonly #notice: (jobs: readonly NewJob[]) => void;
+  readonly #host: CronHost;
 
-  constructor(parts: Parts, notice: (jobs: readonly NewJob[]) => void) {
+  constructor(parts: Parts, host: CronHost) {
     this.#parts = parts;
-    this.#notice = notice;
+    this.#host = host;
   }
 
+  /** A few at a time: after an outage each has much to count, and others want the event loop too. */
   async judge(records: readonly RecordRow[]): Promise<Instant | null> {
+    let wakeAt: Instant | null = null;
+    for (let from = 0; from < records.length; from += AT_ONCE)
+      wakeAt = earlier(wakeAt, await this.#judgeSome(records.slice(from, from + AT_ONCE)));
+    return wakeAt;
+  }
+
+  async #judgeSome(records: readonly RecordRow[]): Promise<Instant | null> {
     let wakeAt: Instant | null = null;
     let due = records;
     for (let tries = 0; tries < TRIES && due.length > 0; tries++) {
@@ -66,7 +75,7 @@ export class CronJudge {
         continue;
       }
       if (one.cancelled) tellOutcome(this.#parts, one.cancelled.row, one.cancelled.decision, now);
-      this.#notice(one.jobs);
+      this.#host.notice(one.jobs);
       tell(this.#parts, one.name, one.body, one.runs);
       wakeAt = earlier(wakeAt, one.body.nextAt);
     }
@@ -117,7 +126,7 @@ export class CronJudge {
     const runs: CronRun[] = [...firing.skipped];
     for (const instant of firing.instants) {
       try {
-        const job = cronJob(this.#parts, name, body, instant, now);
+        const job = cronJob({ ...this.#host.context(), now }, name, body, instant);
         const cancelled =
           firing.isPreviousCancelled && body.lastJob !== null ? { cancelled: body.lastJob } : {};
         jobs.push(job);

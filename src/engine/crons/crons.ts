@@ -37,7 +37,7 @@ import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
 import { auditEffects } from "../audit/audit-log.ts";
 import { JobHandle } from "../handle.ts";
 import type { Parts } from "../parts.ts";
-import { cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
+import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
 
 /** What the jobs of a cron may say on top of their definition. */
 export type CronJobOptions = Pick<
@@ -107,14 +107,7 @@ export class Crons {
   readonly #notice: (jobs: readonly NewJob[]) => void;
   readonly #assertOpen: () => void;
 
-  constructor(
-    parts: Parts,
-    host: {
-      readonly context: () => EnqueueContext;
-      readonly notice: (jobs: readonly NewJob[]) => void;
-      readonly assertOpen: () => void;
-    },
-  ) {
+  constructor(parts: Parts, host: CronHost & { readonly assertOpen: () => void }) {
     this.#parts = parts;
     this.#context = host.context;
     this.#notice = host.notice;
@@ -200,7 +193,7 @@ export class Crons {
       checkCronName(name),
       (body, now) => {
         if (!body) throw unknownCron("trigger", name);
-        const job = cronJob(this.#parts, name, body, now, now);
+        const job = cronJob({ ...this.#context(), now }, name, body, now);
         made.splice(0, 1, job);
         run = { for: now, at: now, job: job.id, manual: true };
         told = cronEvents(this.#parts, name, body, [run]);
