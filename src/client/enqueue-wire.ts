@@ -125,8 +125,13 @@ export function rungFields(rung: Rung): Fields {
     ...(timeouts?.mode !== undefined && { timeout_mode: timeouts.mode }),
     ...(rung.retry?.retryFit !== undefined && { retry_fit: rung.retry.retryFit }),
     ...(Object.keys(retry).length > 0 && { retry }),
-    ...(retention && Object.keys(retention).length > 0 && { retention_ms: retention as Fields }),
+    ...(retention && Object.keys(retention).length > 0 && { retention_ms: retentionFields(retention) }),
   };
+}
+
+function retentionFields({ deadLetter, ...states }: NonNullable<Rung["retention"]>): Fields {
+  if (deadLetter === undefined) return states as Fields;
+  return { ...(states as Fields), dead_letter: deadLetter ?? "until_removed" };
 }
 
 function retryFields(retry: Rung["retry"]): Fields {

@@ -6,6 +6,7 @@ import type { Logger } from "../ports/log.ts";
 import type { CronSkipped, CronTriggered } from "./crons/events.ts";
 import type { TimeoutEventDetail, TimeoutEventName } from "./dispatch/events.ts";
 import type { SagaEventDetail, SagaEventName } from "./sagas/events.ts";
+import type { WorkflowEventDetail, WorkflowEventName } from "./workflows/events.ts";
 
 /** What every event about one job carries. */
 export interface JobEventDetail {
@@ -84,7 +85,7 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "cron.skipped": CronSkipped;
 } & { readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name } } & {
   readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
-};
+} & { readonly [Name in WorkflowEventName]: WorkflowEventDetail & { readonly name: Name } };
 
 export type EngineEventName = keyof EngineEvents;
 
@@ -107,6 +108,10 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "timeout.sent": true,
   "timeout.failed": true,
   "timeout.dead": true,
+  "workflow.started": true,
+  "workflow.completed": true,
+  "workflow.failed": true,
+  "workflow.cancelled": true,
 };
 const EVENT_NAMES: ReadonlySet<string> = new Set([
   ...LIFECYCLE_EVENTS,

@@ -1,5 +1,5 @@
 import { refuse } from "../core/errors.ts";
-import type { JobDefinition } from "../core/job/definition.ts";
+import { assertDefinition, type JobDefinition } from "../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
@@ -16,6 +16,7 @@ import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import { JobHandle } from "./handle.ts";
 import { foundOr, type Intake } from "./intake.ts";
 import type { Parts } from "./parts.ts";
+import { traced } from "./traced.ts";
 import { DuplicateJobError, type UniqueJobs } from "./unique-jobs.ts";
 
 /** The way of an `enqueue`: all of it is checked, and then the intake takes it, or the caller's own transaction. */
@@ -40,6 +41,20 @@ export class Enqueuer {
   ): Promise<JobHandle<unknown>> {
     // A handler that is let finish while the engine drains may still enqueue what belongs to its work.
     if (!parent) this.#assertOpen();
+    const { tracing } = this.#parts;
+    if (!tracing) return this.#enqueueOne(definition, payload, options, parent);
+    assertDefinition(definition, "definition");
+    return traced(tracing, definition, options, 1, (more) =>
+      this.#enqueueOne(definition, payload, more, parent),
+    );
+  }
+
+  async #enqueueOne<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: Input,
+    options: EnqueueOptions | undefined,
+    parent: JobRow | undefined,
+  ): Promise<JobHandle<unknown>> {
     const stencil = prepareStencil(definition, options, this.context(parent));
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
     if (stencil.unique !== undefined) {
@@ -65,6 +80,19 @@ export class Enqueuer {
         "many jobs cannot share one id: use enqueue()",
       );
     if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
+    const { tracing } = this.#parts;
+    if (!tracing) return this.#enqueueAll(definition, payloads, options);
+    assertDefinition(definition, "definition");
+    return traced(tracing, definition, options, payloads.length, (more) =>
+      this.#enqueueAll(definition, payloads, more),
+    );
+  }
+
+  async #enqueueAll<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payloads: readonly Input[],
+    options: Omit<EnqueueOptions, "id"> | undefined,
+  ): Promise<JobHandle<unknown>[]> {
     const stencil = prepareStencil(definition, options, this.context(undefined));
     const { documentLimit, nextId } = this.#parts;
     const texts: string[] = [];
@@ -138,13 +166,14 @@ export class Enqueuer {
   }
 
   context(parent: JobRow | undefined): EnqueueContext {
-    const { clock, nextId, queues, rung, documentLimit } = this.#parts;
+    const { clock, nextId, queues, rung, documentLimit, recorder } = this.#parts;
     return {
       now: clock.now(),
       nextId,
       queueRung: (queue) => queues.rungOf(queue),
       engineRung: rung,
       documentLimit,
+      headOf: recorder.headOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
   }

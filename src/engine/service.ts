@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import { applied, decide } from "../core/job/decide.ts";
 import type { JobDefinition } from "../core/job/definition.ts";
@@ -18,19 +19,20 @@ import type { UniqueRule } from "../core/job/unique.ts";
 import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import { auditEffects } from "./audit/audit-log.ts";
 import type { Crons } from "./crons/crons.ts";
 import type { Decided } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote/beats.ts";
 import { Claims } from "./remote/claims.ts";
 import { Commits } from "./remote/commits.ts";
-import { EventJournal } from "./remote/event-journal.ts";
 import { HeldRows } from "./remote/held-rows.ts";
 import { RemoteNotes } from "./remote/notes.ts";
 import { ReadyWaits } from "./remote/ready-waits.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote/remote-workers.ts";
 import { Repeats } from "./remote/repeats.ts";
 import type { Reported } from "./remote/reported.ts";
+import { tracedEach } from "./traced.ts";
 import { within } from "./within.ts";
 
 /** A job from a producer that has no definition: its payload is JSON text already. */
@@ -110,7 +112,6 @@ export class Service {
   readonly #policies = new Map<string, Policy>();
   #policyEpoch = -1;
   #isClosing = false;
-  #journal: EventJournal | undefined;
   #underWay = 0;
   #onIdle: (() => void)[] = [];
 
@@ -132,7 +133,12 @@ export class Service {
    * Adds jobs; all are checked before any is stored. `now` is the instant from which their relative times were counted.
    * The answers are the rows, with the word whether the id was known.
    */
-  async enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<RemoteEnqueued[]> {
+  enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<RemoteEnqueued[]> {
+    const { tracing } = this.#parts;
+    return tracing ? tracedEach(tracing, jobs, (more) => this.#enqueue(more, now)) : this.#enqueue(jobs, now);
+  }
+
+  async #enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<RemoteEnqueued[]> {
     const base = { ...this.#host.context(), now };
     const parents = await this.#parentsOf(jobs);
     let rules: Map<NewJob, UniqueRule> | undefined;
@@ -361,21 +367,17 @@ export class Service {
   }
 
   /** Deletes a finished job; false if it has changed meanwhile. */
-  async remove({ id, fence, rev }: JobRow): Promise<boolean> {
+  async remove({ id, queue, fence, rev }: JobRow, by?: By): Promise<boolean> {
     const { store, clock } = this.#parts;
-    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true } }], { now: clock.now() });
+    const now = clock.now();
+    const effects = auditEffects(this.#parts, by && parseBy(by), "job.delete", { job: id, queue }, now);
+    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true }, effects }], { now });
     return outcome?.ok ?? false;
   }
 
   /** Crons, for producers that have no definitions: see `putRemote`. */
   get crons(): Crons {
     return this.#host.crons;
-  }
-
-  /** Keeps the events of this engine in its store from the first call on, and reads them. */
-  get events(): EventJournal {
-    this.#journal ??= new EventJournal(this.#parts);
-    return this.#journal;
   }
 
   get system(): System {
@@ -425,7 +427,6 @@ export class Service {
           });
     await within(system, CLOSE_LIMIT, idle);
     await within(system, CLOSE_LIMIT, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
-    await within(system, CLOSE_LIMIT, this.#journal?.close() ?? Promise.resolve());
     this.#starts.abandon();
     this.#commits.abandon();
   }

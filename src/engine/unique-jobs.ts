@@ -130,7 +130,8 @@ export class UniqueJobs {
       if (row && decision?.ok) {
         const made = inPlaceOf(row, job, rule, now);
         if (made instanceof CurfewError) throw made;
-        const unit = outsidersUnit(row, decision, { effects: [{ enqueue: made }] });
+        const effects = [{ enqueue: this.#told(made, job) }];
+        const unit = outsidersUnit(row, decision, { effects }, this.#parts.recorder.told(row, decision, now));
         if (await this.#isCommitted(unit, now)) {
           tellOutcome(this.#parts, row, decision, now);
           this.#intake.notice([made]);
@@ -227,15 +228,25 @@ export class UniqueJobs {
   ): Planned {
     const jobs = waiting.map(({ unique }) => unique);
     const plan = planKeepers(known, (id) => rows.get(id) ?? null, jobs, now);
-    const effects: Effect[] = plan.created.map((job) => ({ enqueue: withoutKey(job) }));
+    const effects: Effect[] = plan.created.map((job) => {
+      const asked = jobs.find((unique) => unique.job.id === job.id)?.job;
+      return { enqueue: withoutKey(asked ? this.#told(job, asked) : job) };
+    });
     if (effects.length === 0) return { waiting, plan, cancelled: null, unit: null };
     const { replaced } = plan;
     effects.push({ put: record.key, ...keeperRecord(plan.keepers, now) });
     const when = [{ record: record.key, version: record.version }];
     const decision = replaced && decide(replaced, { type: "cancel" }, now, this.#parts.random);
     if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
-    const unit = { ...outsidersUnit(replaced as JobRow, decision, { effects }), when };
-    return { waiting, plan, cancelled: { row: replaced as JobRow, decision }, unit };
+    const row = replaced as JobRow;
+    const told = this.#parts.recorder.told(row, decision, now);
+    const unit = { ...outsidersUnit(row, decision, { effects }, told), when };
+    return { waiting, plan, cancelled: { row, decision }, unit };
+  }
+
+  /** A job that took over another one's schedule has something else to tell. */
+  #told(made: NewJob, asked: NewJob): NewJob {
+    return made.image === asked.image ? made : this.#parts.recorder.enqueued(made);
   }
 
   #settle({ waiting, plan, cancelled }: Planned, now: Instant): void {

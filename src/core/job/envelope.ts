@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import {
@@ -92,6 +93,8 @@ export interface NewJob {
   readonly gate?: string;
   /** Refuses a second live job with the same key. */
   readonly uniqueKey?: string;
+  /** Written with the job, if it was created. */
+  readonly tells?: NewEvent;
 }
 
 /** What the engine adds to a call: time, an id, the less specific rungs, and the job that is enqueueing. */
@@ -106,6 +109,8 @@ export interface EnqueueContext {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: JobOptions["wire"] | undefined;
+  /** What jobs of this kind share in what they tell of themselves; left out while events are off. */
+  readonly headOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
 
 export const ENQUEUE_KEYS = [
@@ -133,13 +138,20 @@ export interface Stencil {
   readonly createdAt: Instant;
   readonly image: JobImage;
   readonly options: JobOptions | null;
+  /** What its jobs share in what they tell; undefined while events are off. */
+  readonly head: Json | undefined;
   readonly unique: UniqueRule | undefined;
 }
 
 /** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
 const lastStencils = new WeakMap<
   object,
-  { readonly queueRung: Rung | undefined; readonly engineRung: Rung | undefined; readonly stencil: Stencil }
+  {
+    readonly queueRung: Rung | undefined;
+    readonly engineRung: Rung | undefined;
+    readonly headOf: EnqueueContext["headOf"];
+    readonly stencil: Stencil;
+  }
 >();
 
 /**
@@ -153,16 +165,19 @@ export function prepareStencil<Input>(
   context: EnqueueContext,
 ): Stencil {
   assertDefinition(definition, "definition");
-  const { parent, isPending, visibility, wire, engineRung } = context;
+  const { parent, isPending, visibility, wire, engineRung, headOf } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
     return newStencil(definition, options ?? {}, context);
   const queueRung = context.queueRung?.(definition.queue);
   const last = lastStencils.get(definition);
   const isSame =
-    last?.stencil.createdAt === context.now && last.queueRung === queueRung && last.engineRung === engineRung;
+    last?.stencil.createdAt === context.now &&
+    last.queueRung === queueRung &&
+    last.engineRung === engineRung &&
+    last.headOf === headOf;
   if (isSame) return last.stencil;
   const stencil = newStencil(definition, {}, context);
-  lastStencils.set(definition, { queueRung, engineRung, stencil });
+  lastStencils.set(definition, { queueRung, engineRung, headOf, stencil });
   return stencil;
 }
 
@@ -220,6 +235,7 @@ function newStencil<Input>(
       deadLetter: false,
     },
     options: keptOptions(said, enqueueRung, rungs, budgets.kept, context),
+    head: context.headOf?.(state === "scheduled" ? "job.scheduled" : "job.enqueued", definition.type, queue),
     unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
   };
 }
@@ -314,9 +330,12 @@ function keptOptions(
     return isEmpty(kept) ? null : kept;
   }
   const { onExhausted, retention } = resolveFields(rungs);
-  const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
-    (field) => field.rung !== "built-in",
-  );
+  const isRetained = [
+    retention.completed,
+    retention.discarded,
+    retention.cancelled,
+    retention.deadLetter,
+  ].some((field) => field.rung !== "built-in");
   const kept: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
@@ -326,6 +345,7 @@ function keptOptions(
         completed: retention.completed.value,
         discarded: retention.discarded.value,
         cancelled: retention.cancelled.value,
+        ...(retention.deadLetter.value !== null && { deadLetter: retention.deadLetter.value }),
       },
     }),
   };
@@ -432,7 +452,11 @@ export function stampAny(stencil: Stencil, payload: string, nextId: () => JobId)
     payload,
     options: stencil.options,
   };
-  if (stencil.unique === undefined) return job;
+  const told =
+    stencil.head === undefined
+      ? job
+      : { ...job, tells: { event: stencil.head, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
+  if (stencil.unique === undefined) return told;
   const { type, queue, options } = job;
-  return { ...job, uniqueKey: uniqueKeyOf(stencil.unique, { type, queue, payload, meta: options?.meta }) };
+  return { ...told, uniqueKey: uniqueKeyOf(stencil.unique, { type, queue, payload, meta: options?.meta }) };
 }

@@ -16,6 +16,8 @@ export const JOB_EVENTS = [
   "cancel",
   "extend",
   "retry",
+  "reach",
+  "prioritise",
 ] as const;
 
 export type JobEventName = (typeof JOB_EVENTS)[number];
@@ -101,7 +103,16 @@ export const LIFECYCLE: readonly Transition[] = [
     { from, event: "cancel", to: ["cancelled"], why: "cancelled" },
     { from, event: "extend", to: [from], why: "limits changed" },
   ]),
+  ...(["scheduled", "available", "pending", "retryable"] as const).map(
+    (from): Transition => ({ from, event: "prioritise", to: [from], why: "another place in its queue" }),
+  ),
   { from: "discarded", event: "retry", to: ["available"], why: "manual retry" },
+  {
+    from: "pending",
+    event: "reach",
+    to: ["available", "scheduled", "pending", "discarded"],
+    why: "its turn in a workflow has come; not due yet; behind a gate; the results for it are too large",
+  },
 ];
 
 const TERMINAL: ReadonlySet<JobState> = new Set<Terminal>(["completed", "cancelled", "discarded"]);

@@ -1,4 +1,5 @@
 import type { CronBody, CronRun } from "../../core/cron/cron.ts";
+import type { NewEvent } from "../../core/event/new-event.ts";
 import { defineJob } from "../../core/job/definition.ts";
 import { type EnqueueContext, type NewJob, prepareStencil, stamp } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
@@ -30,6 +31,23 @@ export function cronJob(base: EnqueueContext, name: string, body: CronBody, inst
   const meta = { ...options.meta, cron: name, scheduledFor: new Date(instant).toISOString() };
   const stencil = prepareStencil(defineJob(definition), { ...options, meta, unique: false }, context);
   return stamp(stencil, payload, base.nextId);
+}
+
+/** What the stream of events keeps of runs, as effects of the commit that brings them about. */
+export function cronEvents(
+  { recorder }: Parts,
+  name: string,
+  { job: { definition } }: CronBody,
+  runs: readonly CronRun[],
+): readonly NewEvent[] {
+  if (!recorder.isOn) return [];
+  return runs.flatMap(({ at, for: instant, job, skipped, count = 1, manual }) => {
+    const scheduledFor = new Date(instant).toISOString();
+    const data = skipped
+      ? { type: definition.type, scheduledFor, reason: skipped, count }
+      : { type: definition.type, scheduledFor, job: job as JobId, ...(manual && { manual }) };
+    return recorder.effects(skipped ? "cron.skipped" : "cron.triggered", { at, subject: name, data });
+  });
 }
 
 /** What happened is told after its commit. */

@@ -8,7 +8,7 @@ import type { RecordRow, Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-import { type CronHost, cronJob, putCron, tell } from "./cron-jobs.ts";
+import { type CronHost, cronEvents, cronJob, putCron, tell } from "./cron-jobs.ts";
 
 interface Judged {
   readonly name: string;
@@ -108,11 +108,16 @@ export class CronJudge {
       lastJob: jobs.at(-1)?.id ?? before.lastJob,
       runs: withRuns(before, runs),
     };
-    const effects = [...jobs.map((job) => ({ enqueue: job })), putCron(key[1], body)];
+    const effects = [
+      ...jobs.map((job) => ({ enqueue: job })),
+      putCron(key[1], body),
+      ...cronEvents(this.#parts, key[1], body, runs),
+    ];
     const when = [{ record: key, version }];
     const cancelled = row && cancel?.ok ? { row, decision: cancel } : null;
+    const told = cancelled ? this.#parts.recorder.told(cancelled.row, cancelled.decision, now) : undefined;
     const unit = cancelled
-      ? { ...outsidersUnit(cancelled.row, cancelled.decision, { effects }), when }
+      ? { ...outsidersUnit(cancelled.row, cancelled.decision, { effects }, told), when }
       : { when, effects };
     return { name: key[1], body, jobs, runs, cancelled, unit };
   }

@@ -35,7 +35,7 @@ import { formatDuration, type Instant, type InstantInput, parseInstant } from ".
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
 import { JobHandle } from "../handle.ts";
 import type { Parts } from "../parts.ts";
-import { type CronHost, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
+import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
 
 /** What the jobs of a cron may say on top of their definition. */
 export type CronJobOptions = Pick<
@@ -194,7 +194,10 @@ export class Crons {
         run = { for: now, at: now, job: job.id, manual: true };
         return { ...body, lastJob: job.id, runs: withRuns(body, [run]) };
       },
-      () => made.map((job) => ({ enqueue: job })),
+      (body) => [
+        ...made.map((job) => ({ enqueue: job })),
+        ...cronEvents(this.#parts, name, body, run ? [run] : []),
+      ],
     );
     this.#notice(made);
     if (run) tell(this.#parts, name, changed, [run]);
@@ -287,7 +290,7 @@ export class Crons {
   async #store(
     name: string,
     change: (body: CronBody | null, now: Instant) => CronBody | null,
-    more: () => readonly Effect[],
+    more: (body: CronBody) => readonly Effect[],
   ): Promise<CronBody> {
     this.#assertOpen();
     const { store, clock, wakeSweepAt } = this.#parts;
@@ -298,7 +301,9 @@ export class Crons {
       const body = change(before, now);
       if (!body) return before as CronBody;
       const when = [{ record: cronKey(name), version: record?.version ?? 0 }];
-      const [outcome] = await store.commit([{ when, effects: [...more(), putCron(name, body)] }], { now });
+      const [outcome] = await store.commit([{ when, effects: [...more(body), putCron(name, body)] }], {
+        now,
+      });
       if (!outcome?.ok) continue;
       if (body.nextAt !== null) wakeSweepAt(body.nextAt);
       return body;

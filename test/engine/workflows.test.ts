@@ -1,0 +1,497 @@
+import { describe, expect, it } from "vitest";
+import { planKey, resultKey, workflowKey } from "../../src/engine/workflows/workflow-store.ts";
+import {
+  batch,
+  chain,
+  defineJob,
+  group,
+  type JobRow,
+  type Processor,
+  processor,
+  type StepNode,
+  step,
+  unchecked,
+  WorkflowFailedError,
+} from "../../src/index.ts";
+import { errorOf, openStage, type Stage } from "./stage.ts";
+
+const echo = defineJob({ type: "wf.echo", payload: unchecked<string>(), result: unchecked<string>() });
+const fails = defineJob({ type: "wf.fails", payload: unchecked<string>(), retry: { attempts: 1 } });
+const waits = defineJob({ type: "wf.waits", payload: unchecked<string>(), timeouts: { grace: "1s" } });
+
+interface Seen {
+  readonly payload: string;
+  readonly parents: unknown;
+}
+
+interface Opened {
+  readonly stage: Stage;
+  readonly seen: Seen[];
+  /** The payloads of the handlers that were entered, in their order. */
+  ran(): string[];
+  live(): Promise<number>;
+}
+
+async function open(options: { documentLimit?: number } = {}): Promise<Opened> {
+  // An option of engines that their tests seldom need.
+  const stage = await openStage(options as object);
+  const seen: Seen[] = [];
+  const see = (payload: string, parents: unknown) => void seen.push({ payload, parents });
+  const processors: Processor[] = [
+    processor(echo, ({ payload, parentResults }) => {
+      see(payload, parentResults);
+      return `${payload}!`;
+    }),
+    processor(fails, ({ payload, parentResults }) => {
+      see(payload, parentResults);
+      throw new Error("as told");
+    }),
+    processor(waits, ({ payload, parentResults, signal }) => {
+      see(payload, parentResults);
+      return new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    }),
+  ];
+  stage.work(processors, { queues: { default: { concurrency: 10 } } });
+  return {
+    stage,
+    seen,
+    ran: () => seen.map(({ payload }) => payload),
+    live: async () => {
+      const { available, active, pending, retryable, scheduled } = await stage.engine.depth();
+      return available + active + pending + retryable + scheduled;
+    },
+  };
+}
+
+const states = (rows: readonly (JobRow | null)[]) => rows.map((row) => row?.state);
+
+describe("a chain", () => {
+  it("runs one after the other and hands results on", async () => {
+    const { stage, seen, live } = await open();
+    const workflow = await stage.engine.workflows.start(
+      chain([step(echo, "a"), step(echo, "b"), step(echo, "c")]),
+      { name: "three", meta: { order: 7 } },
+    );
+    expect(await workflow.view()).toMatchObject({
+      kind: "chain",
+      name: "three",
+      meta: { order: 7 },
+      state: "running",
+      total: 3,
+      progress: { total: 3, completed: 0 },
+    });
+    await stage.advance("2s");
+    expect(seen).toEqual([
+      { payload: "a", parents: [] },
+      { payload: "b", parents: ["a!"] },
+      { payload: "c", parents: ["b!"] },
+    ]);
+    expect(await workflow.view()).toMatchObject({
+      state: "completed",
+      progress: { total: 3, completed: 3, discarded: 0, cancelled: 0 },
+    });
+    expect(await workflow.result()).toBe("c!");
+    expect(stage.told("workflow.started")).toMatchObject({ workflow: workflow.id, title: "three", total: 3 });
+    expect(stage.told("workflow.completed")).toMatchObject({ workflow: workflow.id, total: 3 });
+    expect(await live()).toBe(0);
+  });
+
+  it("is halted by a step that ends without success", async () => {
+    const { stage, ran } = await open();
+    const workflow = await stage.engine.workflows.start(
+      chain([step(echo, "a"), step(fails, "b"), step(echo, "c"), group([step(echo, "d"), step(echo, "e")])]),
+    );
+    await stage.advance("2s");
+    expect(ran()).toEqual(["a", "b"]);
+    expect(await workflow.view()).toMatchObject({
+      state: "failed",
+      failure: { reason: "step", type: "wf.fails", message: "as told" },
+      progress: { total: 5, completed: 1, discarded: 1, cancelled: 3 },
+    });
+    expect(states(await workflow.steps())).toEqual([
+      "completed",
+      "discarded",
+      "cancelled",
+      "cancelled",
+      "cancelled",
+    ]);
+    const error = await errorOf(workflow.result());
+    expect(error).toBeInstanceOf(WorkflowFailedError);
+    expect(error).toMatchObject({ code: "workflow_failed", state: "failed" });
+    expect(stage.told("workflow.failed")).toMatchObject({ failure: { reason: "step" } });
+  });
+
+  it("is halted by a step that times out for good, and by one that an operator cancels", async () => {
+    const { stage, ran } = await open();
+    const late = await stage.engine.workflows.start(
+      chain([step(waits, "a", { timeouts: { total: "5s" } }), step(echo, "b")]),
+    );
+    const stopped = await stage.engine.workflows.start(chain([step(waits, "c"), step(echo, "d")]));
+    await stage.advance("1s");
+    const [running] = await stopped.steps();
+    await stage.engine.cancel(running?.id as string);
+    await stage.advance("9s");
+    expect(await late.view()).toMatchObject({ state: "failed", failure: { job: expect.any(String) } });
+    expect(await stopped.view()).toMatchObject({ state: "failed", progress: { cancelled: 2 } });
+    expect(ran()).toEqual(["a", "c"]);
+  });
+
+  it("counts delay, wait and total of a step from its turn on", async () => {
+    const { stage, ran } = await open();
+    const workflow = await stage.engine.workflows.start(
+      chain([
+        step(echo, "a", { delay: "1h" }),
+        step(echo, "b", { delay: "30m", timeouts: { wait: "40m", total: "50m" } }),
+      ]),
+    );
+    await stage.advance("61m");
+    const [, second] = await workflow.steps();
+    expect(second).toMatchObject({ state: "scheduled" });
+    const turn = (second?.totalAt ?? 0) - 50 * 60_000;
+    expect(turn - (second?.createdAt ?? 0)).toBeGreaterThanOrEqual(3_600_000);
+    expect(second?.waitAt).toBe(turn + 40 * 60_000);
+    expect(ran()).toEqual(["a"]);
+    await stage.advance("30m");
+    expect(await workflow.view()).toMatchObject({ state: "completed" });
+  });
+});
+
+describe("groups and batches", () => {
+  it("nest in chains and in each other, and results keep their shape", async () => {
+    const { stage, seen } = await open();
+    const workflow = await stage.engine.workflows.start(
+      chain([
+        step(echo, "a"),
+        group([chain([step(echo, "b1"), step(echo, "b2")]), step(echo, "c"), group([step(echo, "d")])]),
+        batch([step(echo, "e")], {
+          onSuccess: step(echo, "yes"),
+          onFailure: step(echo, "no"),
+          onComplete: step(echo, "end"),
+        }),
+      ]),
+    );
+    await stage.advance("3s");
+    expect(Object.fromEntries(seen.map(({ payload, parents }) => [payload, parents]))).toEqual({
+      a: [],
+      b1: ["a!"],
+      b2: ["b1!"],
+      c: ["a!"],
+      d: ["a!"],
+      e: ["b2!", "c!", ["d!"]],
+      yes: ["e!"],
+      end: ["e!"],
+    });
+    expect(await workflow.result()).toEqual(["e!"]);
+  });
+
+  it("a member that fails is recorded, the others go on, and the group has failed", async () => {
+    const { stage, ran } = await open();
+    const workflow = await stage.engine.workflows.start(
+      group([step(echo, "a"), step(fails, "b"), chain([step(echo, "c"), step(echo, "d")])]),
+    );
+    await stage.advance("2s");
+    expect(ran().sort()).toEqual(["a", "b", "c", "d"]);
+    expect(await workflow.view()).toMatchObject({
+      state: "failed",
+      progress: { total: 4, completed: 3, discarded: 1 },
+    });
+  });
+
+  it("a batch that failed calls onFailure and onComplete with what there is", async () => {
+    const { stage, seen } = await open();
+    const workflow = await stage.engine.workflows.start(
+      batch([step(echo, "a"), step(fails, "b")], {
+        onSuccess: step(echo, "yes"),
+        onFailure: step(echo, "no"),
+        onComplete: step(echo, "end"),
+      }),
+    );
+    await stage.advance("2s");
+    const byPayload = Object.fromEntries(seen.map(({ payload, parents }) => [payload, parents]));
+    expect(byPayload).toEqual({ a: [], b: [], no: ["a!", null], end: ["a!", null] });
+    expect(await workflow.view()).toMatchObject({ state: "failed", total: 2 });
+  });
+
+  it("callbacks of a batch that was never reached are not called", async () => {
+    const { stage, ran } = await open();
+    await stage.engine.workflows.start(
+      chain([step(fails, "a"), batch([step(echo, "b")], { onComplete: step(echo, "end") })]),
+    );
+    await stage.advance("2s");
+    expect(ran()).toEqual(["a"]);
+  });
+
+  it("a callback that fails changes nothing about its workflow", async () => {
+    const { stage } = await open();
+    const workflow = await stage.engine.workflows.start(
+      batch([step(echo, "a")], { onSuccess: step(fails, "b") }),
+    );
+    await stage.advance("2s");
+    expect(await workflow.view()).toMatchObject({ state: "completed", progress: { total: 1, completed: 1 } });
+  });
+});
+
+describe("the whole workflow", () => {
+  it("can be cancelled: what runs is stopped, and what waits never starts", async () => {
+    const { stage, ran, live } = await open();
+    const workflow = await stage.engine.workflows.start(
+      chain([group([step(waits, "a"), step(echo, "b")]), step(echo, "c")]),
+    );
+    await stage.advance("1s");
+    expect(await stage.engine.workflows.cancel(workflow.id)).toMatchObject({ state: "cancelled" });
+    await stage.advance("5s");
+    expect(ran()).toEqual(["a", "b"]);
+    expect(await workflow.view()).toMatchObject({
+      state: "cancelled",
+      progress: { total: 3, completed: 1, cancelled: 2 },
+    });
+    expect(await live()).toBe(0);
+    expect(stage.told("workflow.cancelled")).toMatchObject({ workflow: workflow.id });
+    expect(await errorOf(workflow.cancel())).toMatchObject({ code: "invalid_state" });
+    expect(await errorOf(workflow.result())).toMatchObject({ code: "workflow_failed", state: "cancelled" });
+  });
+
+  it("hands its deadline down: a step that is cut by it says whose it was", async () => {
+    const { stage, ran } = await open();
+    const workflow = await stage.engine.workflows.start(
+      chain([
+        step(echo, "a", { delay: "10s" }),
+        step(waits, "b", { timeouts: { total: "1h" } }),
+        step(echo, "c"),
+      ]),
+      { timeout: "1m" },
+    );
+    await stage.advance("59s");
+    expect(await workflow.view()).toMatchObject({ state: "running" });
+    await stage.advance("5s");
+    const [, second] = await workflow.steps();
+    expect(second?.errors?.at(-1)).toMatchObject({
+      type: "total_timeout",
+      message: `Timed out (deadline exceeded, inherited from workflow ${workflow.id})`,
+    });
+    expect(await workflow.view()).toMatchObject({ state: "failed", failure: { reason: "timeout" } });
+    expect(ran()).toEqual(["a", "b"]);
+  });
+
+  it("lets nothing start past its deadline, but callbacks do", async () => {
+    const { stage, ran } = await open();
+    const late = defineJob({ type: "wf.late", timeouts: { grace: "10s" } });
+    stage.work([processor(late, () => stage.sleep(63_000))], { queues: { slow: { concurrency: 1 } } });
+    const workflow = await stage.engine.workflows.start(
+      batch([chain([step(late, undefined, { queue: "slow" }), step(echo, "never")])], {
+        onFailure: step(echo, "told"),
+      }),
+      { timeout: "1m" },
+    );
+    await stage.advance("70s");
+    expect(ran()).toEqual(["told"]);
+    expect(states(await workflow.steps())).toEqual(["completed", "cancelled"]);
+    expect(await workflow.view()).toMatchObject({ state: "failed", failure: { reason: "timeout" } });
+  });
+
+  it("keeps what a later step needs even where retention is 0, and lets go of it at the end", async () => {
+    const { stage, seen } = await open();
+    const workflow = await stage.engine.workflows.start(
+      chain([
+        step(echo, "a", { retention: "0s" }),
+        step(echo, "b", { delay: "1d", retention: "0s" }),
+        step(echo, "c", { retention: "1h" }),
+      ]),
+    );
+    await stage.advance("1h");
+    expect(states(await workflow.steps())).toEqual(["completed", "scheduled", "pending"]);
+    await stage.advance("1d");
+    expect(seen.at(-1)).toEqual({ payload: "c", parents: ["b!"] });
+    expect(states(await workflow.steps())).toEqual([undefined, undefined, "completed"]);
+    expect(await workflow.view()).toMatchObject({ progress: { completed: 3 } });
+    expect(await workflow.result()).toBe("c!");
+    await stage.advance("2h");
+    expect(states(await workflow.steps())).toEqual([undefined, undefined, undefined]);
+  });
+
+  it("is forgotten when its retention is over", async () => {
+    const { stage } = await open();
+    const short = await stage.engine.workflows.start(chain([step(echo, "a")]), { retention: "1m" });
+    const usual = await stage.engine.workflows.start(chain([step(echo, "b")]));
+    await stage.advance("2s");
+    expect((await stage.engine.workflows.list()).map(({ id }) => id)).toEqual([short.id, usual.id]);
+    await stage.advance("2m");
+    expect(await short.view()).toBeNull();
+    expect(await errorOf(short.result())).toMatchObject({ code: "not_found" });
+    const keys = [workflowKey, planKey, resultKey].map((key) => key(short.id));
+    expect(await stage.engine.store.records.load(keys)).toEqual([null, null, null]);
+    expect((await stage.engine.workflows.list()).map(({ id }) => id)).toEqual([usual.id]);
+  });
+
+  it("is listed by page", async () => {
+    const { stage } = await open();
+    const ids: string[] = [];
+    for (let nth = 0; nth < 5; nth++)
+      ids.push((await stage.engine.workflows.start(chain([step(echo, "a")]))).id);
+    const first = await stage.engine.workflows.list({ limit: 2 });
+    const second = await stage.engine.workflows.list({ limit: 3, after: first.at(-1)?.id as string });
+    expect([...first, ...second].map(({ id }) => id)).toEqual(ids);
+    expect(first[0]).toMatchObject({ kind: "chain", state: "running", total: 1, failure: null });
+  });
+
+  it("started again under its id gives the old one", async () => {
+    const { stage, ran } = await open();
+    const id = "01890a5d-ac96-774b-bcce-b302099a8057";
+    const first = await stage.engine.workflows.start(chain([step(echo, "a")]), { id });
+    const second = await stage.engine.workflows.start(chain([step(echo, "b")]), { id });
+    expect([first.duplicate, second.duplicate, second.id]).toEqual([false, true, id]);
+    await stage.advance("2s");
+    expect(ran()).toEqual(["a"]);
+  });
+
+  it("result() gives the caller up when its time is over, and the workflow goes on", async () => {
+    const { stage } = await open();
+    const workflow = await stage.engine.workflows.start(chain([step(echo, "a", { delay: "1m" })]));
+    const impatient = errorOf(workflow.result({ within: "10s" }));
+    const patient = workflow.result({ within: "2m" });
+    await stage.advance("11s");
+    expect(await impatient).toMatchObject({ code: "result_timeout" });
+    await stage.advance("1m");
+    expect(await patient).toBe("a!");
+  });
+});
+
+describe("operators and steps", () => {
+  it("a step whose turn has not come is neither cancelled, extended nor activated", async () => {
+    const { stage } = await open();
+    const workflow = await stage.engine.workflows.start(chain([step(waits, "a"), step(echo, "b")]));
+    const [, second] = await workflow.steps();
+    const id = second?.id as string;
+    for (const refused of [
+      stage.engine.cancel(id),
+      stage.engine.extend(id, { total: "1h" }),
+      stage.engine.activate(id),
+    ])
+      expect(await errorOf(refused)).toMatchObject({
+        code: "invalid_state",
+        message: expect.stringContaining(`its turn in workflow ${workflow.id} has not come`),
+      });
+  });
+
+  it("a step is retried by hand only after its workflow has ended, and runs on its own then", async () => {
+    const { stage, ran } = await open();
+    const workflow = await stage.engine.workflows.start(
+      chain([group([step(fails, "a"), step(waits, "b")]), step(echo, "c")]),
+    );
+    await stage.advance("1s");
+    const [first, second] = (await workflow.steps()) as JobRow[];
+    expect(await errorOf(stage.engine.retry(first?.id as string))).toMatchObject({
+      code: "invalid_state",
+      message: expect.stringContaining(`workflow ${workflow.id} counts on it`),
+    });
+    await stage.engine.cancel(second?.id as string);
+    await stage.advance("2s");
+    expect(await workflow.view()).toMatchObject({ state: "failed" });
+    await stage.engine.retry(first?.id as string);
+    await stage.advance("2s");
+    expect(ran()).toEqual(["a", "b", "a"]);
+    expect(await workflow.view()).toMatchObject({ state: "failed", progress: { discarded: 1 } });
+  });
+});
+
+describe("bounds", () => {
+  it("results that are too large to be handed on end the step that needs them, and say so", async () => {
+    const { stage } = await open({ documentLimit: 2_000 });
+    const workflow = await stage.engine.workflows.start(
+      chain([group([step(echo, "x".repeat(1_200)), step(echo, "y".repeat(1_200))]), step(echo, "c")]),
+    );
+    await stage.advance("2s");
+    const rows = await workflow.steps();
+    expect(rows[2]?.errors?.at(-1)).toMatchObject({
+      code: "parent_results_too_large",
+      message: expect.stringContaining("at most 2000 are handed on"),
+    });
+    expect(await workflow.view()).toMatchObject({ state: "failed" });
+  });
+
+  it("a workflow of 10,000 steps is stored in pieces, seen whole, and ends", {
+    timeout: 60_000,
+  }, async () => {
+    const { stage, seen, live } = await open();
+    const members = Array.from({ length: 9_998 }, (_, nth) => step(echo, `${nth}`));
+    const workflow = await stage.engine.workflows.start(
+      chain([step(echo, "first"), group(members as unknown as [StepNode]), step(echo, "last")]),
+    );
+    expect(await workflow.view()).toMatchObject({ state: "running", total: 10_000 });
+    await stage.advance("2m");
+    expect(await workflow.view()).toMatchObject({ state: "completed", progress: { completed: 10_000 } });
+    expect(seen).toHaveLength(10_000);
+    expect(seen.at(-1)).toMatchObject({ payload: "last" });
+    expect(seen.at(-1)?.parents).toHaveLength(9_998);
+    expect(await live()).toBe(0);
+  });
+
+  it("what an interrupted start of a large workflow has left is taken away, and was never seen", async () => {
+    const stage = await openStage();
+    const { store } = stage.engine;
+    const enqueue = store.jobs.enqueue.bind(store.jobs);
+    let calls = 0;
+    (store.jobs as { enqueue: typeof enqueue }).enqueue = (jobs, options) =>
+      ++calls > 2 ? Promise.reject(new Error("cut off")) : enqueue(jobs, options);
+    const members = Array.from({ length: 3_000 }, (_, nth) => step(echo, `${nth}`));
+    const starting = errorOf(stage.engine.workflows.start(group(members as unknown as [StepNode])));
+    await stage.advance("10s");
+    expect(await starting).toMatchObject({ code: "store_failed" });
+    expect(await stage.engine.workflows.list()).toEqual([]);
+    expect((await stage.engine.depth()).pending).toBe(2_000);
+    await stage.advance("11m");
+    expect((await stage.engine.depth()).pending).toBe(0);
+    await stage.advance("11m");
+    expect(await store.records.list("workflow", null, 10)).toEqual([]);
+    expect(await store.records.list("workflow.plan", null, 10)).toEqual([]);
+  });
+});
+
+describe("bad input is refused at the call", () => {
+  it("by the builders", () => {
+    const wrong = (make: () => unknown) => {
+      try {
+        make();
+      } catch (error) {
+        return (error as Error).message;
+      }
+      throw new Error("it was accepted");
+    };
+    expect(wrong(() => chain([] as never))).toContain("chain: [] is not a workflow");
+    expect(wrong(() => group([{ kind: "step" }] as never))).toContain("group[0]");
+    expect(wrong(() => chain("a" as never))).toContain("pass a list");
+    expect(wrong(() => batch([step(echo, "a")], { onSuccess: {} as never }))).toContain("batch.onSuccess");
+    expect(wrong(() => batch([step(echo, "a")], { onDone: step(echo, "b") } as never))).toContain("onDone");
+    expect(wrong(() => step({} as never, "a"))).toContain("defineJob");
+    expect(wrong(() => step(echo, "a", { id: "b" } as never))).toContain("step.options.id");
+    const deep = () => {
+      let node: unknown = step(echo, "a");
+      for (let level = 0; level < 21; level++) node = chain([node as never]);
+    };
+    expect(wrong(deep)).toContain("nest at most 20 levels");
+  });
+
+  it("by start, before anything is stored", async () => {
+    const { stage, live } = await open();
+    const { workflows } = stage.engine;
+    const good = chain([step(echo, "a")]);
+    const late = chain([step(echo, "a", { delay: "2m" })]);
+    const checks: [Promise<unknown>, string][] = [
+      [workflows.start({} as never), "make it with step, chain, group or batch"],
+      [workflows.start(good, { timeout: "0s" as never }), "options.timeout"],
+      [workflows.start(good, { id: "no" }), "options.id"],
+      [workflows.start(good, { name: "" }), "options.name"],
+      [workflows.start(good, { meta: [] as never }), "options.meta"],
+      [workflows.start(good, { tx: {} }), "options.tx"],
+      [workflows.start(good, { retries: 3 } as never), "options.retries"],
+      [workflows.start(late, { timeout: "1m" }), "options.timeout"],
+      [workflows.start(chain([step(echo, "a"), step(echo, 1n as never)])), "payload"],
+      [workflows.list({ limit: 0 }), "page.limit"],
+      [workflows.get("unknown").cancel(), "there is no workflow"],
+    ];
+    for (const [refused, words] of checks) expect((await errorOf(refused)).message).toContain(words);
+    const many = Array.from({ length: 10_001 }, () => step(echo, "a")) as unknown as [StepNode];
+    expect((await errorOf(workflows.start(group(many)))).message).toContain("use at most 10000");
+    expect(await live()).toBe(0);
+  });
+});
