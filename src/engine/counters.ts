@@ -118,6 +118,8 @@ export class Counters {
       const simple = BY_EVENT[event.name];
       if (simple) this.#simple[simple] += 1;
       if (event.late) this.#simple.late += 1;
+      // Every timeout has its error, and most events have none.
+      if (event.error === undefined) continue;
       const kind = countedKind(event);
       if (!kind) continue;
       tally.counts[kind] += 1;

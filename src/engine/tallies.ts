@@ -46,21 +46,17 @@ export interface Tally {
   readonly run: Readonly<Partial<Record<RunOutcome, HistogramSnapshot>>>;
 }
 
-const COUNTS: Partial<Record<LifecycleEvent["name"], CountName>> = {
-  "job.started": "started",
-  "job.completed": "completed",
-  "job.failed": "failed",
-  "job.discarded": "discarded",
-  "job.retrying": "retrying",
-  "job.cancelled": "cancelled",
-  "job.ttl_expired": "expired",
-};
-
-const OUTCOMES: Partial<Record<LifecycleEvent["name"], RunOutcome>> = {
-  "job.completed": "completed",
-  "job.retrying": "retryable",
-  "job.discarded": "discarded",
-  "job.cancelled": "cancelled",
+/** What an event is counted as, and how the attempt ended that it tells of. One look-up, for every job comes here twice. */
+const COUNTED: Partial<
+  Record<LifecycleEvent["name"], { readonly as: CountName; readonly end?: RunOutcome }>
+> = {
+  "job.started": { as: "started" },
+  "job.completed": { as: "completed", end: "completed" },
+  "job.failed": { as: "failed" },
+  "job.discarded": { as: "discarded", end: "discarded" },
+  "job.retrying": { as: "retrying", end: "retryable" },
+  "job.cancelled": { as: "cancelled", end: "cancelled" },
+  "job.ttl_expired": { as: "expired" },
 };
 
 const NEAR = 0.9;
@@ -95,19 +91,22 @@ export class Series {
   }
 
   record(job: JobRow, event: LifecycleEvent, at: Instant): void {
-    const count = COUNTS[event.name];
-    if (count) this.counts[count] += 1;
-    const { startedAt, softAt } = job;
-    if (event.name === "job.discarded") this.#recordEnd(event);
+    const counted = COUNTED[event.name];
+    if (!counted) return;
+    this.counts[counted.as] += 1;
+    const { startedAt } = job;
+    const outcome = counted.end;
+    if (outcome === "discarded") this.#recordEnd(event);
     if (startedAt === null) return;
-    if (event.name === "job.started") {
+    if (outcome) this.#recordRun(job, startedAt, outcome, event, at);
+    else if (counted.as === "started") {
       const waited = Math.max(0, startedAt - dueAtOf(job.rank));
       this.#wait.add(waited);
       this.#durations.wait.add(waited);
-      return;
     }
-    const outcome = OUTCOMES[event.name];
-    if (!outcome) return;
+  }
+
+  #recordRun(job: JobRow, startedAt: Instant, outcome: RunOutcome, event: LifecycleEvent, at: Instant): void {
     const elapsed = Math.max(0, at - startedAt);
     this.#run[outcome] ??= new Histogram(RUN_BOUNDS);
     this.#run[outcome].add(elapsed);
@@ -118,6 +117,7 @@ export class Series {
       return;
     }
     this.#durations.run.add(elapsed);
+    const { softAt } = job;
     if (event.late) {
       this.counts.late += 1;
       this.counts.missed += 1;

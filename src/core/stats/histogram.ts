@@ -60,8 +60,8 @@ export interface Above {
  * them add up to what one would have counted.
  */
 export class LogHistogram {
-  /** Has holes where nothing was counted, and ends with the last bucket in use. */
-  readonly #counts: (number | undefined)[] = [];
+  /** Ends with the last bucket in use, and has no holes: those would make counting slower. */
+  readonly #counts: number[] = [];
   #sum = 0;
   #total = 0;
 
@@ -81,9 +81,16 @@ export class LogHistogram {
 
   add(value: number): void {
     const bucket = bucketOf(value);
-    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
+    const counts = this.#counts;
+    if (bucket < counts.length) (counts[bucket] as number)++;
+    else this.#grow(bucket, 1);
     this.#sum += value;
     this.#total += 1;
+  }
+
+  #grow(bucket: number, count: number): void {
+    while (this.#counts.length < bucket) this.#counts.push(0);
+    this.#counts.push(count);
   }
 
   /** Adds what was stored. What is not a bucket or a count, as from a newer version, is left out. */
@@ -92,7 +99,8 @@ export class LogHistogram {
       const bucket = buckets[at] as number;
       const count = buckets[at + 1] as number;
       if (!Number.isInteger(bucket) || bucket < 0 || bucket >= BUCKETS || !(count > 0)) continue;
-      this.#counts[bucket] = (this.#counts[bucket] ?? 0) + count;
+      if (bucket < this.#counts.length) (this.#counts[bucket] as number) += count;
+      else this.#grow(bucket, count);
       this.#total += count;
     }
     this.#sum += sum;
@@ -103,7 +111,7 @@ export class LogHistogram {
     if (this.#total === (earlier?.total ?? 0)) return undefined;
     const buckets: number[] = [];
     for (let bucket = 0; bucket < this.#counts.length; bucket++) {
-      const count = (this.#counts[bucket] ?? 0) - (earlier?.counts[bucket] ?? 0);
+      const count = (this.#counts[bucket] as number) - (earlier?.counts[bucket] ?? 0);
       if (count > 0) buckets.push(bucket, count);
     }
     return { sum: this.#sum - (earlier?.sum ?? 0), buckets };
@@ -123,7 +131,7 @@ export class LogHistogram {
     const rank = Math.min(this.#total, Math.max(1, Math.ceil(share * this.#total)));
     let seen = 0;
     for (let bucket = 0; bucket < this.#counts.length; bucket++) {
-      seen += this.#counts[bucket] ?? 0;
+      seen += this.#counts[bucket] as number;
       if (seen >= rank) return middleOf(bucket);
     }
     return middleOf(this.#counts.length - 1);
@@ -133,7 +141,8 @@ export class LogHistogram {
   above(limit: number): Above {
     const own = bucketOf(limit);
     let atLeast = 0;
-    for (let bucket = own + 1; bucket < this.#counts.length; bucket++) atLeast += this.#counts[bucket] ?? 0;
+    for (let bucket = own + 1; bucket < this.#counts.length; bucket++)
+      atLeast += this.#counts[bucket] as number;
     const isWhole = limit >= upperOf(own);
     return { atLeast, atMost: atLeast + (isWhole ? 0 : (this.#counts[own] ?? 0)) };
   }
@@ -141,7 +150,7 @@ export class LogHistogram {
 
 /** A copy of a histogram to count from. */
 export interface HistogramMark {
-  readonly counts: readonly (number | undefined)[];
+  readonly counts: readonly number[];
   readonly sum: number;
   readonly total: number;
 }
