@@ -447,3 +447,27 @@ describe("the stream of events", () => {
     }
   });
 });
+
+describe("the audit", () => {
+  it("keeps who changed a cron, in the commit of the change", async () => {
+    const stage = await openStage();
+    const { crons } = stage.engine.as({ actor: "mia", reason: "incident 42" });
+    await crons.put("c", { cron: "@hourly", job: plain });
+    await crons.update("c", { overlap: "skip" });
+    await crons.pause("c");
+    await crons.pause("c");
+    await crons.resume("c");
+    await crons.trigger("c");
+    await crons.delete("c");
+    const { entries } = await stage.engine.audit.read();
+    expect(entries.map(({ actor, action, details }) => [actor, action, details])).toEqual(
+      ["delete", "trigger", "resume", "pause", "update", "put"].map((action) => [
+        "mia",
+        `cron.${action}`,
+        { cron: "c" },
+      ]),
+    );
+    await stage.engine.crons.put("c", { cron: "@hourly", job: plain });
+    expect((await stage.engine.audit.read()).entries).toHaveLength(6);
+  });
+});

@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import {
   CRON_KEYS,
   type CronBody,
@@ -33,6 +34,7 @@ import { portableDefinition, portableOptions } from "../../core/job/portable.ts"
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import { JobHandle } from "../handle.ts";
 import type { Parts } from "../parts.ts";
 import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
@@ -98,6 +100,8 @@ const PUT_KEYS = [...CRON_KEYS, "job", "payload", "options", "ifExists"];
 const JOB_KEYS = ["queue", "priority", "meta", "timeouts", "retry", "retention", "unique"];
 const MOST_PREVIEWED = 1_000;
 
+type CronsHost = CronHost & { readonly assertOpen: () => void };
+
 /** Jobs that are enqueued again and again, at instants that a cron expression names. */
 export class Crons {
   readonly #parts: Parts;
@@ -105,11 +109,21 @@ export class Crons {
   readonly #notice: (jobs: readonly NewJob[]) => void;
   readonly #assertOpen: () => void;
 
-  constructor(parts: Parts, host: CronHost & { readonly assertOpen: () => void }) {
+  readonly #host: CronsHost;
+  readonly #by: By | undefined;
+
+  constructor(parts: Parts, host: CronsHost, by?: By) {
     this.#parts = parts;
+    this.#host = host;
+    this.#by = by;
     this.#context = host.context;
     this.#notice = host.notice;
     this.#assertOpen = host.assertOpen;
+  }
+
+  /** The same with a name on it: each change leaves an entry in the audit, in the same commit. */
+  as(by: By): Crons {
+    return new Crons(this.#parts, this.#host, parseBy(by));
   }
 
   /** Adds a cron, or changes the one of this name. Everything is checked here, its payload too. */
@@ -142,7 +156,7 @@ export class Crons {
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
     const rule = parseCron(options, this.#parts.clock.now(), "");
     const kept = this.#jobOf(job);
-    return this.#change(checkCronName(name), (body, now) => {
+    return this.#change("put", checkCronName(name), (body, now) => {
       if (!body) return newCron(rule, kept, now);
       if (ifExists === "refuse")
         throw new CurfewError("known_cron", `put: there is a cron named ${JSON.stringify(name)} already`, {
@@ -155,7 +169,7 @@ export class Crons {
   /** Changes when and how a cron fires, and leaves its job alone. */
   async update(name: string, changes: Partial<CronOptions>): Promise<CronView> {
     refuseUnknownKeys(changes, "", CRON_KEYS);
-    return this.#change(checkCronName(name), (body, now) => {
+    return this.#change("update", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("update", name);
       const { cron, zone, overlap, missed, clockChange } = viewOf(name, body);
       // The defaults of a clock change follow from the expression, so another one asks for them anew.
@@ -167,7 +181,7 @@ export class Crons {
 
   /** Stops a cron in all processes, from the moment this resolves. */
   pause(name: string): Promise<CronView> {
-    return this.#change(checkCronName(name), (body, now) => {
+    return this.#change("pause", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("pause", name);
       return body.pausedAt === null ? { ...body, pausedAt: now, nextAt: null } : null;
     });
@@ -175,7 +189,7 @@ export class Crons {
 
   /** Lets a paused cron go on, from now: the instants of the pause are not made up for. */
   resume(name: string): Promise<CronView> {
-    return this.#change(checkCronName(name), (body, now) => {
+    return this.#change("resume", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("resume", name);
       return body.pausedAt === null ? null : resumedCron(body, now);
     });
@@ -186,6 +200,7 @@ export class Crons {
     const made: NewJob[] = [];
     let run: CronRun | undefined;
     const changed = await this.#store(
+      "trigger",
       checkCronName(name),
       (body, now) => {
         if (!body) throw unknownCron("trigger", name);
@@ -212,8 +227,10 @@ export class Crons {
     for (let tries = 0; tries < TRIES; tries++) {
       const [record] = await store.records.load([key]);
       if (!record) return false;
-      const unit = { when: [{ record: key, version: record.version }], effects: [{ delete: key }] };
-      const [outcome] = await store.commit([unit], { now: clock.now() });
+      const now = clock.now();
+      const effects = [{ delete: key }, ...this.#audit("delete", name, now)];
+      const unit = { when: [{ record: key, version: record.version }], effects };
+      const [outcome] = await store.commit([unit], { now });
       if (outcome?.ok) return true;
     }
     throw tooManyChanges("delete", name);
@@ -279,15 +296,21 @@ export class Crons {
     };
   }
 
+  #audit(action: string, cron: string, now: Instant): readonly Effect[] {
+    return auditEffects(this.#parts, this.#by, `cron.${action}`, { details: { cron } }, now);
+  }
+
   async #change(
+    action: string,
     name: string,
     change: (body: CronBody | null, now: Instant) => CronBody | null,
   ): Promise<CronView> {
-    return viewOf(name, await this.#store(name, change, () => []));
+    return viewOf(name, await this.#store(action, name, change, () => []));
   }
 
   /** Commits what a change makes of the cron, under the version that it was read at; null changes nothing. */
   async #store(
+    action: string,
     name: string,
     change: (body: CronBody | null, now: Instant) => CronBody | null,
     more: (body: CronBody) => readonly Effect[],
@@ -301,14 +324,17 @@ export class Crons {
       const body = change(before, now);
       if (!body) return before as CronBody;
       const when = [{ record: cronKey(name), version: record?.version ?? 0 }];
-      const [outcome] = await store.commit([{ when, effects: [...more(body), putCron(name, body)] }], {
-        now,
-      });
+      const [outcome] = await store.commit(
+        [{ when, effects: [...more(body), putCron(name, body), ...this.#audit(action, name, now)] }],
+        {
+          now,
+        },
+      );
       if (!outcome?.ok) continue;
       if (body.nextAt !== null) wakeSweepAt(body.nextAt);
       return body;
     }
-    throw tooManyChanges("put", name);
+    throw tooManyChanges(action, name);
   }
 }
 
