@@ -4,7 +4,7 @@ import type { Dice } from "../dice.ts";
 import { simulateCrons } from "./simulate-crons.ts";
 
 const BATCHES = 3;
-const SEEDS_PER_BATCH = 20;
+const SEEDS_PER_BATCH = 40;
 const MOST_SEEDS = 60;
 
 describe("crons and unique jobs under virtual time and faults", () => {
