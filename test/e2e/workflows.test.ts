@@ -23,7 +23,7 @@ describe("workflows whose workers are killed", () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-workflows-db-"));
     try {
       const store = `sqlite:${join(folder, "workflows.db")}`;
-      expectRight("SQLite", await workflowRun({ store, workflows: WORKFLOWS, workers: 3, seed: SEED }));
+      expectRight("SQLite", await workflowRun({ store, workflows: WORKFLOWS, workers: 4, seed: SEED }));
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -32,6 +32,6 @@ describe("workflows whose workers are killed", () => {
   it("PostgreSQL: all end right", { timeout: LIMIT }, async () => {
     await using database = await createDatabase(inject("postgresUrl"));
     const store = database.url;
-    expectRight("PostgreSQL", await workflowRun({ store, workflows: WORKFLOWS, workers: 3, seed: SEED }));
+    expectRight("PostgreSQL", await workflowRun({ store, workflows: WORKFLOWS, workers: 4, seed: SEED }));
   });
 });
