@@ -1,6 +1,7 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { RungOptions } from "../../core/job/policy.ts";
+import type { Crons } from "../crons/crons.ts";
 import type { ExtendOptions, RetryByHandOptions } from "../operations.ts";
 
 /** The commands of an engine that take the name of whoever gives them. */
@@ -12,6 +13,7 @@ interface Commands {
   configureQueue(queue: string, options: RungOptions, by: By): Promise<void>;
   pause(queue: string, by: By): Promise<void>;
   resume(queue: string, by: By): Promise<void>;
+  readonly crons: Crons;
 }
 
 /** What an operator does, with their name on it: each action leaves an entry in `engine.audit`, in the same commit. */
@@ -22,6 +24,11 @@ export class Operator {
   constructor(engine: Commands, by: By) {
     this.#engine = engine;
     this.by = by;
+  }
+
+  /** Crons, with the same name on each change. */
+  get crons(): Crons {
+    return this.#engine.crons.as(this.by);
   }
 
   /** Ends a waiting or running job at once (SEMANTICS 5.1). */
