@@ -15,6 +15,7 @@ import type { JobId, JobRow, Policy, Rung } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
 import type { Instant } from "../core/time.ts";
+import { type StepNode, wireStep } from "../core/workflow/node.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import type { Decided } from "./decision-unit.ts";
@@ -112,6 +113,14 @@ export class Service {
     this.workers = new RemoteWorkers(parts);
     this.#beats = new RemoteBeats(parts, this.#held, this.workers);
     this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
+  }
+
+  /** A step of a workflow as a producer without definitions writes it, for `engine.workflows.start`. */
+  step({ definition, payload, options, visibility, wire }: RemoteJob): StepNode {
+    return wireStep(definition, JSON.parse(payload), options, {
+      ...(visibility !== undefined && { visibility }),
+      ...(wire !== undefined && { wire }),
+    });
   }
 
   /**

@@ -93,3 +93,22 @@ it("our own remote worker gives its handler the results of the steps before it",
   expect(seen.at(-1)).toEqual(["c", [{ of: "a" }, { of: "b" }]]);
   expect(await workflow.view()).toMatchObject({ state: "completed" });
 });
+
+it("a step from the wire keeps what only the wire says, and an id of its own is refused", async () => {
+  await using stage = await openStage();
+  const { service, workflows } = stage.engine;
+  const wire = { fields: { trace: "t-1" } };
+  const remote = { definition: job, payload: '"a"', options: {}, visibility: 5_000, wire };
+  await workflows.start(chain([service.step(remote), service.step({ ...remote, payload: '"b"' })]));
+  await finish(stage, 1);
+  await stage.advance("500ms");
+  const fetched = await stage.fetch();
+  expect(fetched).toMatchObject({
+    args: ["b"],
+    trace: "t-1",
+    visibility_timeout_ms: 5_000,
+    parent_results: [1],
+  });
+  const named = { ...remote, options: { id: "01890a5d-ac96-774b-bcce-b302099a8057" } };
+  expect(() => service.step(named)).toThrow("step.options.id");
+});
