@@ -3,12 +3,15 @@ import { planKey, resultKey, workflowKey } from "../../src/engine/workflows/work
 import {
   batch,
   chain,
+  constant,
+  Discard,
   defineJob,
   group,
   type JobRow,
   type Processor,
   processor,
   type StepNode,
+  snooze,
   step,
   unchecked,
   WorkflowFailedError,
@@ -153,6 +156,60 @@ describe("a chain", () => {
     expect(ran()).toEqual(["a"]);
     await stage.advance("30m");
     expect(await workflow.view()).toMatchObject({ state: "completed" });
+  });
+});
+
+describe("however a step ends without success, it halts its chain in the same commit", () => {
+  const broken = defineJob({
+    type: "wf.broken",
+    payload: unchecked<"throw" | "discard" | "snooze" | "hang">(),
+    retry: { attempts: 3, backoff: constant({ first: "2s" }) },
+  });
+  const brokenProcessor = processor(broken, ({ payload, signal }) => {
+    if (payload === "snooze") return snooze({ after: "1h" }) as never;
+    if (payload === "discard") throw new Discard("no use");
+    if (payload === "throw") throw new Error("as told");
+    return new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
+  const cases: [string, StepNode, string][] = [
+    ["its wait is over", step(broken, "throw", { queue: "nobody", timeouts: { wait: "3s" } }), "Expired"],
+    [
+      "its total is over in the queue",
+      step(broken, "throw", { queue: "nobody", timeouts: { total: "3s" } }),
+      "deadline",
+    ],
+    ["no attempt is left", step(broken, "throw", { retry: { attempts: 1 } }), "as told"],
+    [
+      "it is a dead letter",
+      step(broken, "throw", { retry: { attempts: 1, onExhausted: "dead-letter" } }),
+      "as told",
+    ],
+    ["no retry would fit", step(broken, "throw", { timeouts: { attempt: "5s", total: "6s" } }), "deadline"],
+    ["it throws Discard", step(broken, "discard"), "no use"],
+    ["a snooze would end too late", step(broken, "snooze", { timeouts: { total: "1m" } }), "deadline"],
+    [
+      "its attempt timed out in mode discard",
+      step(broken, "hang", { timeouts: { attempt: "2s", mode: "discard" } }),
+      "Timed out after 2s",
+    ],
+  ];
+
+  it.each(cases)("%s", async (_name, first, words) => {
+    const { stage, ran, live } = await open();
+    stage.work([brokenProcessor, processor(echo, () => "never")], {
+      queues: { default: { concurrency: 2 } },
+    });
+    const workflow = await stage.engine.workflows.start(
+      chain([batch([first], { onFailure: step(echo, "told") }), step(echo, "never")]),
+    );
+    await stage.advance("20s");
+    expect(await workflow.view()).toMatchObject({
+      state: "failed",
+      failure: { type: "wf.broken", message: expect.stringContaining(words) },
+      progress: { discarded: 1, cancelled: 1 },
+    });
+    expect(ran()).not.toContain("never");
+    expect(await live()).toBe(0);
   });
 });
 
@@ -439,6 +496,13 @@ describe("bounds", () => {
     expect(await starting).toMatchObject({ code: "store_failed" });
     expect(await stage.engine.workflows.list()).toEqual([]);
     expect((await stage.engine.depth()).pending).toBe(2_000);
+    const [{ key: [, id] = ["", ""] } = {}] = await store.records.list("workflow", null, 10);
+    expect(await stage.engine.workflows.get(id).view()).toBeNull();
+    const again = stage.engine.workflows.start(chain([step(echo, "a")]), { id });
+    expect(await errorOf(again)).toMatchObject({
+      code: "invalid_state",
+      message: expect.stringContaining("use another id"),
+    });
     await stage.advance("11m");
     expect((await stage.engine.depth()).pending).toBe(0);
     await stage.advance("11m");

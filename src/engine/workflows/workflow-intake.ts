@@ -15,6 +15,7 @@ import {
   type StoredWorkflow,
   workflowKey,
 } from "./workflow-store.ts";
+import { summaryOf } from "./workflow-view.ts";
 
 const TRIES = 4;
 const FIRST_BACKOFF = 25;
@@ -97,7 +98,9 @@ export class WorkflowIntake {
       const [outcome] = await store.commit([unit], { now: clock.now(), ...(tx !== undefined && { tx }) });
       if (outcome?.ok) return true;
       const found = tx === undefined ? await loadWorkflow(store, id) : null;
-      return found?.record.end === plan.end;
+      if (found?.record.end === plan.end) return true;
+      if (found && !summaryOf(found)) throw inPieces(id);
+      return false;
     };
     return tx === undefined ? this.#repeat(id, commit) : commit();
   }
@@ -123,10 +126,18 @@ function putPlan(id: string, plan: Plan): Effect {
   return { put: planKey(id), body: encodePlan(plan), wakeAt: null };
 }
 
+/** Another start of the same id is under way, or was interrupted; what that has left is taken away after a while. */
+function inPieces(id: string): CurfewError {
+  return new CurfewError(
+    "invalid_state",
+    `workflow ${id} is being stored, or its start was interrupted and nothing of it will run; use another id`,
+  );
+}
+
 function notStored(id: string, cause?: unknown): CurfewError {
   return new CurfewError(
     "store_failed",
-    `the store did not confirm workflow ${id}; start it again with the same id`,
+    `the store did not confirm workflow ${id}; look whether it is there, and start it again if not`,
     cause === undefined ? {} : { cause },
   );
 }
