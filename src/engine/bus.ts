@@ -3,6 +3,7 @@ import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
+import type { CronSkipped, CronTriggered } from "./crons/events.ts";
 import type { TimeoutEventDetail, TimeoutEventName } from "./dispatch/events.ts";
 import type { SagaEventDetail, SagaEventName } from "./sagas/events.ts";
 import type { WorkflowEventDetail, WorkflowEventName } from "./workflows/events.ts";
@@ -80,6 +81,8 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "sandbox.broken": SandboxDetail;
   readonly "sandbox.mended": SandboxDetail;
   readonly "store.error": StoreErrorDetail;
+  readonly "cron.triggered": CronTriggered;
+  readonly "cron.skipped": CronSkipped;
 } & { readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name } } & {
   readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
 } & { readonly [Name in WorkflowEventName]: WorkflowEventDetail & { readonly name: Name } };
@@ -94,6 +97,8 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "sandbox.broken": true,
   "sandbox.mended": true,
   "store.error": true,
+  "cron.triggered": true,
+  "cron.skipped": true,
   "saga.started": true,
   "saga.handled": true,
   "saga.completed": true,

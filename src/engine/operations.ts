@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { applied, decide } from "../core/job/decide.ts";
 import type { Extension, JobEvent } from "../core/job/events.ts";
@@ -7,6 +8,8 @@ import { parseTimeouts, type TimeoutOptions } from "../core/job/policy.ts";
 import type { Rejection } from "../core/job/verdict.ts";
 import type { Json } from "../core/schema.ts";
 import { formatDuration, type Instant } from "../core/time.ts";
+import type { Effect } from "../ports/store.ts";
+import { auditEffects } from "./audit/audit-log.ts";
 import { wakesOthers } from "./consequences.ts";
 import { type Decided, outsidersUnit } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
@@ -38,8 +41,9 @@ export function parseExtension(options: ExtendOptions): Extension {
  * What somebody outside the worker does to a job: it is decided on the row as read and committed under its fence and
  * revision; if the row has moved on, it is read and decided again.
  */
-export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise<JobRow> {
-  const { store, clock, random } = parts;
+export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By): Promise<JobRow> {
+  const { store, clock, random, recorder } = parts;
+  if (by) parseBy(by);
   for (let tries = 0; tries < TRIES; tries++) {
     const [row] = await store.jobs.load([id]);
     if (!row) throw new CurfewError("not_found", `${event.type}: there is no job ${id}`);
@@ -47,11 +51,12 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     const decision = decide(row, event, now, random);
     if (!decision.ok) throw refusal(row, event, decision.because);
     const { fence } = decision;
-    const unit = outsidersUnit(row, decision, {
+    const luggage = {
       // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
       tell: row.state === "active" && fence === undefined,
-      effects: event.type === "extend" ? [{ log: extensionLine(row, event, now), job: id }] : undefined,
-    });
+      effects: [...linesOf(row, event, now), ...entryOf(parts, row, event, by, now)],
+    };
+    const unit = outsidersUnit(row, decision, luggage, recorder.told(row, decision, now));
     const [outcome] = await store.commit([unit], { now });
     if (!outcome?.ok) continue;
     return tellOutcome(parts, row, decision, now);
@@ -60,6 +65,23 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     "invalid_state",
     `${event.type}: job ${id} changed ${TRIES} times while it was being decided; try again`,
   );
+}
+
+function linesOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[] {
+  return event.type === "extend" ? [{ log: extensionLine(row, event, now), job: row.id }] : [];
+}
+
+/** What the audit keeps of an action on a job: the command and what it said. */
+function entryOf(
+  parts: Parts,
+  row: JobRow,
+  { type, ...said }: JobEvent,
+  by: By | undefined,
+  now: Instant,
+): readonly Effect[] {
+  const details = said as { readonly [key: string]: Json };
+  const about = { job: row.id, queue: row.queue, ...(Object.keys(details).length > 0 && { details }) };
+  return auditEffects(parts, by, `job.${type}`, about, now);
 }
 
 /** Tells everybody in this process what was committed on a job from outside, and gives the row as it stands. */

@@ -2,6 +2,7 @@ import type { JobRow } from "../core/job/job.ts";
 import { imageOf, type LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Refused } from "../ports/store.ts";
+import { withEvents } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import type { Writer } from "./writer.ts";
 
@@ -55,8 +56,11 @@ export class StartMark {
       unit: () => {
         if (this.#attempt.isOver || this.#state !== "queued") return null;
         this.#state = "sent";
-        const { id, fence, rev, policy } = this.#attempt.row;
-        return { job: { id, fence, rev, image: imageOf(this.#attempt.row), documents: { policy } } };
+        const { row, parts } = this.#attempt;
+        const { id, fence, rev, policy } = row;
+        const unit = { job: { id, fence, rev, image: imageOf(row), documents: { policy } } };
+        if (this.#isTold) return unit;
+        return withEvents(unit, parts.recorder.told(row, { events: STARTED }, row.startedAt as Instant));
       },
       done: (outcome) => this.#done(outcome),
     });
@@ -73,11 +77,23 @@ export class StartMark {
     if (this.#state !== "queued") this.again();
   }
 
+  /** The row that was read has the mark, whose reply was lost. */
+  found(): void {
+    if (this.#state === "queued" || this.#state === "written") return;
+    this.#state = "written";
+    this.#tell();
+  }
+
   /** The start is committed: from here on a crash spends the attempt. */
   written(): void {
-    const { row, parts } = this.#attempt;
+    const { row } = this.#attempt;
     this.#state = "written";
     this.#attempt.row = { ...row, rev: row.rev + 1 };
+    this.#tell();
+  }
+
+  #tell(): void {
+    const { row, parts } = this.#attempt;
     if (this.#isTold) return;
     this.#isTold = true;
     parts.counters.record(row, STARTED, row.startedAt as Instant);

@@ -100,6 +100,9 @@ async function readAll(store: Store, { ids, now }: World) {
     rows,
     listed: await store.inspect.jobs({ queue: "a" }, null, 50),
     depth: await store.inspect.depth(),
+    live: (await store.inspect.live()).map((count) => JSON.stringify(count)).sort(),
+    newest: (await store.inspect.page({ filter: {}, after: null, newestFirst: true }, 20)).jobs,
+    dead: (await store.inspect.page({ filter: { deadLetter: true }, after: null }, 20)).jobs,
     timeouts: await readTimeouts(store, now),
     records: await Promise.all(
       ["kit", "pause", "worker", "saga"].map(async (kind) =>

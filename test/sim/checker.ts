@@ -2,6 +2,7 @@ import type { JobId, JobRow } from "../../src/core/job/job.ts";
 import type { BeatAnswer, BeatRequest, Outcome, Unit } from "../../src/ports/store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./change-rules.ts";
+import { EventRules } from "./event-rules.ts";
 import { entryProblem, lateSignal, signalProblem, untoldVerdict } from "./handler-rules.ts";
 import { type Claim, hasEnded, isOrphan, type JobLedger, newJobLedger, type Run } from "./ledger.ts";
 import type { Machine } from "./machine.ts";
@@ -34,6 +35,7 @@ export class Checker implements StoreObserver, ReplyObserver {
   readonly runs: Run[] = [];
   /** What was expected of each enqueue, by the number in its payload. */
   readonly expected = new Map<number, Expected>();
+  readonly events = new EventRules();
   readonly #options: CheckerOptions;
   readonly #held = new Map<Machine, Map<JobId, Claim>>();
   readonly #workerSeenAt = new Map<string, number>();
@@ -53,6 +55,7 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   changed(change: Change): void {
     const { after, before, isGone } = change;
+    this.events.changed(change);
     const now = this.#options.now();
     const job = this.#jobOf(change);
     if (!job) return;

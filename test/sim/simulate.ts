@@ -1,3 +1,4 @@
+import { journalEvent } from "../../src/core/event/journal-event.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Checker, type Violation } from "./checker.ts";
@@ -39,6 +40,7 @@ export interface SimReport {
 const SETTLES_WITHIN = 20 * 60_000;
 const CLOSES_WITHIN = 60_000;
 const FINAL_DRAIN = 500;
+const MOST_EVENTS = 100_000;
 const SETTLE_STEP = 2_000;
 const RESUME_EVERY = 15;
 
@@ -67,6 +69,7 @@ class World {
   readonly #workload: Workload;
   readonly #processes: readonly Process[];
   readonly #dice: Dice;
+  readonly #store: Store;
 
   constructor({ seed, mutation = {}, isTraced = false, onLine }: SimOptions) {
     const scheduler = this.#scheduler;
@@ -85,6 +88,7 @@ class World {
     });
     const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
     const store = mutation.store?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
+    this.#store = store;
     this.#network = new Network({
       rates: this.#plan.rates,
       scheduler,
@@ -115,6 +119,15 @@ class World {
     this.#network.rates = NO_FAULTS;
     await this.#settle();
     await this.#close();
+    await this.#checkEvents();
+  }
+
+  async #checkEvents(): Promise<void> {
+    if (!this.#plan.records || this.checker.violations.length > 0) return;
+    const { events, cursors } = await this.#store.inspect.events(null, MOST_EVENTS);
+    const told = events.flatMap((body, index) => journalEvent(body, cursors[index] as string) ?? []);
+    for (const problem of this.checker.events.problems(told))
+      this.checker.report("every commit is told once, and nothing else is", problem);
   }
 
   /** A violation ends the run: whatever follows from it would only hide the cause. */

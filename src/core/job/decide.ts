@@ -23,7 +23,7 @@ import {
   type Policy,
 } from "./job.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
-import { extend, retryByHand } from "./operator-rules.ts";
+import { extend, prioritise, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
 import { isExcepted } from "./retry.ts";
 import { reach } from "./turn-rules.ts";
@@ -100,6 +100,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
     job.options?.step
       ? { ok: false, because: "in_workflow" }
       : retryByHand(job, event.keepDeadline ?? false, now, random),
+  prioritise: (job, event) => prioritise(job, event.priority),
   reach: (job, event, now) => reach(job, event, now),
 };
 
@@ -355,6 +356,8 @@ function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   return {
     ok: true,
     image: waitingImage(job, "available", { strikes }),
+    // A handler may have reported before the word of its start was written; the next attempt begins anew.
+    ...(job.progress !== null && { documents: { progress: null } }),
     fence,
     events: [{ name: "job.struck" }],
   };

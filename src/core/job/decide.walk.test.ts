@@ -100,6 +100,8 @@ function eventOf(row: JobRow, said: Said, now: Instant, { nth, isLikely, flag, a
       return { type: name, keepDeadline: flag };
     case "reach":
       return { type: name, results: "[]" };
+    case "prioritise":
+      return { type: name, priority: (nth % 201) - 100 };
     default:
       return { type: name };
   }

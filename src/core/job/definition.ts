@@ -2,6 +2,7 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { Rung } from "./job.ts";
 import { parseRung, type RungOptions } from "./policy.ts";
+import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique.ts";
 
 /** What producer and worker share: the name of the work, its typed input and output, and its timeouts. */
 export interface JobDefinition<Input = unknown, Payload = Input, Result = unknown> {
@@ -11,6 +12,7 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   readonly payload: Schema<Input, Payload> | undefined;
   readonly result: Schema<unknown, Result> | undefined;
   readonly rung: Rung;
+  readonly unique: UniqueRule | undefined;
   readonly [DEFINITION]: true;
 }
 
@@ -33,6 +35,8 @@ export interface DefinitionOptions<P extends Schema | undefined, R extends Schem
   readonly queue?: string;
   /** -100 (last) to 100 (first); 0 is the default. */
   readonly priority?: number;
+  /** Keeps a second job from being added while the first one counts; see `UniqueOptions`. */
+  readonly unique?: UniqueOptions;
 }
 
 type InputBy<P> = P extends Schema ? InputOf<P> : Json | undefined;
@@ -41,7 +45,17 @@ type ResultBy<R> = R extends Schema ? OutputOf<R> : Json | undefined;
 
 const TYPE = /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/;
 const QUEUE = /^[a-z0-9][a-z0-9.-]*$/;
-const KEYS = ["type", "payload", "result", "queue", "priority", "timeouts", "retry", "retention"] as const;
+const KEYS = [
+  "type",
+  "payload",
+  "result",
+  "queue",
+  "priority",
+  "unique",
+  "timeouts",
+  "retry",
+  "retention",
+] as const;
 
 export const DEFAULT_QUEUE = "default";
 
@@ -67,6 +81,7 @@ export function defineJob<P extends Schema | undefined = undefined, R extends Sc
     payload: options.payload as Schema<InputBy<P>, PayloadBy<P>> | undefined,
     result: options.result as Schema<unknown, ResultBy<R>> | undefined,
     rung: parseRung(options, ""),
+    unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
     [DEFINITION]: true as const,
   });
 }

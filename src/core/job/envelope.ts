@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import {
@@ -30,6 +31,14 @@ import {
   resolveFields,
   saysAnything,
 } from "./policy.ts";
+import {
+  isWhileAlive,
+  parseUnique,
+  refuseDemanding,
+  type UniqueOptions,
+  type UniqueRule,
+  uniqueKeyOf,
+} from "./unique.ts";
 
 /** What a single enqueue may say on top of the definition. */
 export interface EnqueueOptions extends RungOptions {
@@ -44,6 +53,8 @@ export interface EnqueueOptions extends RungOptions {
   /** The `wait` limit as an instant; the earlier of the two wins. */
   readonly expiresAt?: InstantInput;
   readonly meta?: { readonly [key: string]: Json };
+  /** Which jobs are the same one, in the place of what the definition says; false for none. */
+  readonly unique?: UniqueOptions | false;
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
@@ -82,6 +93,8 @@ export interface NewJob {
   readonly gate?: string;
   /** Refuses a second live job with the same key. */
   readonly uniqueKey?: string;
+  /** Written with the job, if it was created. */
+  readonly tells?: NewEvent;
 }
 
 /** What the engine adds to a call: time, an id, the less specific rungs, and the job that is enqueueing. */
@@ -96,6 +109,8 @@ export interface EnqueueContext {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: JobOptions["wire"] | undefined;
+  /** What jobs of this kind share in what they tell of themselves; left out while events are off. */
+  readonly headOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
 
 export const ENQUEUE_KEYS = [
@@ -106,6 +121,7 @@ export const ENQUEUE_KEYS = [
   "at",
   "expiresAt",
   "meta",
+  "unique",
   "detach",
   "timeouts",
   "retry",
@@ -122,12 +138,20 @@ export interface Stencil {
   readonly createdAt: Instant;
   readonly image: JobImage;
   readonly options: JobOptions | null;
+  /** What its jobs share in what they tell; undefined while events are off. */
+  readonly head: Json | undefined;
+  readonly unique: UniqueRule | undefined;
 }
 
 /** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
 const lastStencils = new WeakMap<
   object,
-  { readonly queueRung: Rung | undefined; readonly engineRung: Rung | undefined; readonly stencil: Stencil }
+  {
+    readonly queueRung: Rung | undefined;
+    readonly engineRung: Rung | undefined;
+    readonly headOf: EnqueueContext["headOf"];
+    readonly stencil: Stencil;
+  }
 >();
 
 /**
@@ -141,16 +165,19 @@ export function prepareStencil<Input>(
   context: EnqueueContext,
 ): Stencil {
   assertDefinition(definition, "definition");
-  const { parent, isPending, visibility, wire, engineRung } = context;
+  const { parent, isPending, visibility, wire, engineRung, headOf } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
     return newStencil(definition, options ?? {}, context);
   const queueRung = context.queueRung?.(definition.queue);
   const last = lastStencils.get(definition);
   const isSame =
-    last?.stencil.createdAt === context.now && last.queueRung === queueRung && last.engineRung === engineRung;
+    last?.stencil.createdAt === context.now &&
+    last.queueRung === queueRung &&
+    last.engineRung === engineRung &&
+    last.headOf === headOf;
   if (isSame) return last.stencil;
   const stencil = newStencil(definition, {}, context);
-  lastStencils.set(definition, { queueRung, engineRung, stencil });
+  lastStencils.set(definition, { queueRung, engineRung, headOf, stencil });
   return stencil;
 }
 
@@ -208,7 +235,19 @@ function newStencil<Input>(
       deadLetter: false,
     },
     options: keptOptions(said, enqueueRung, rungs, budgets.kept, context),
+    head: context.headOf?.(state === "scheduled" ? "job.scheduled" : "job.enqueued", definition.type, queue),
+    unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
   };
+}
+
+/** Jobs whose rules are kept in different ways do not see each other, so one definition must not mix them. */
+function uniqueOf(said: UniqueOptions | false, defined: UniqueRule | undefined): UniqueRule | undefined {
+  if (said === false) return undefined;
+  const rule = parseUnique(said, "options.unique");
+  if (!defined || isWhileAlive(rule) === isWhileAlive(defined)) return rule;
+  const fix =
+    "the definition and the call must both name a period or states, or neither: otherwise their jobs do not see each other";
+  throw refuse("invalid_option", "options.unique", said, fix);
 }
 
 function checkId(id: string): JobId {
@@ -291,9 +330,12 @@ function keptOptions(
     return isEmpty(kept) ? null : kept;
   }
   const { onExhausted, retention } = resolveFields(rungs);
-  const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
-    (field) => field.rung !== "built-in",
-  );
+  const isRetained = [
+    retention.completed,
+    retention.discarded,
+    retention.cancelled,
+    retention.deadLetter,
+  ].some((field) => field.rung !== "built-in");
   const kept: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
@@ -303,6 +345,7 @@ function keptOptions(
         completed: retention.completed.value,
         discarded: retention.discarded.value,
         cancelled: retention.cancelled.value,
+        ...(retention.deadLetter.value !== null && { deadLetter: retention.deadLetter.value }),
       },
     }),
   };
@@ -390,9 +433,15 @@ export function newRow(job: NewJob): JobRow {
   };
 }
 
-/** One job off a stencil. */
+/** One job off a stencil. A unique one holds its key while it lives; where more is asked for, it is refused. */
 export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
-  return {
+  if (stencil.unique !== undefined) refuseDemanding(stencil.unique);
+  return stampAny(stencil, payload, nextId);
+}
+
+/** One job off a stencil, for those who keep its rule about uniqueness themselves. */
+export function stampAny(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+  const job: NewJob = {
     id: stencil.id ?? nextId(),
     fresh: stencil.id === undefined,
     queue: stencil.queue,
@@ -403,4 +452,11 @@ export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): N
     payload,
     options: stencil.options,
   };
+  const told =
+    stencil.head === undefined
+      ? job
+      : { ...job, tells: { event: stencil.head, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
+  if (stencil.unique === undefined) return told;
+  const { type, queue, options } = job;
+  return { ...told, uniqueKey: uniqueKeyOf(stencil.unique, { type, queue, payload, meta: options?.meta }) };
 }

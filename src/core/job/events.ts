@@ -43,7 +43,9 @@ export type JobEvent =
   | ({ readonly type: "extend" } & Extension)
   | { readonly type: "retry"; readonly keepDeadline?: boolean }
   /** Its turn in a workflow has come; `results` is the list of what the steps before it gave, `limit` how long it may be. */
-  | { readonly type: "reach"; readonly results: JsonText; readonly limit?: number };
+  | { readonly type: "reach"; readonly results: JsonText; readonly limit?: number }
+  /** Another place in the queue for a job that waits. */
+  | { readonly type: "prioritise"; readonly priority: number };
 
 /** One event by its name. */
 export type EventOf<Name extends JobEventName> = Extract<JobEvent, { type: Name }>;

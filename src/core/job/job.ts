@@ -91,7 +91,10 @@ export interface RetryPolicy {
 }
 
 /** How long a finished job is kept, by its terminal state; 0 deletes it in the settle itself. */
-export type Retention = Readonly<Record<Terminal, number>>;
+export interface Retention extends Readonly<Record<Terminal, number>> {
+  /** For discarded jobs that are dead letters; left out or null, they are kept until somebody removes them. */
+  readonly deadLetter?: number | null;
+}
 
 /** The rung of SEMANTICS 2 that decided a field. */
 export type RungName = "enqueue" | "definition" | "queue" | "engine" | "built-in";
@@ -218,7 +221,7 @@ export interface JobImage {
   readonly stallAt: Instant | null;
   readonly heartbeat: number | null;
   readonly finishedAt: Instant | null;
-  /** When prune may delete a finished job; null on a live job and on a dead letter. */
+  /** When prune may delete a finished job; null on a live job and on a dead letter that is kept until it is removed. */
   readonly pruneAt: Instant | null;
   readonly deadLetter: boolean;
 }
@@ -265,6 +268,11 @@ const FENCE_SPAN = 2 ** 21;
 
 export function rankOf(priority: number, dueAt: Instant): Rank {
   return (HIGHEST_PRIORITY - priority) * RANK_SPAN + dueAt;
+}
+
+/** The priority that a rank was made of: an operator may change it, and the rank is what is written. */
+export function priorityOf(rank: Rank): number {
+  return HIGHEST_PRIORITY - Math.floor(rank / RANK_SPAN);
 }
 
 /** The instant from which a waiting job may start: its rank holds it, so no second column can disagree with it. */

@@ -36,6 +36,7 @@ const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
   extend: { type: "extend", attempt: 5_000 },
   retry: { type: "retry" },
   reach: { type: "reach", results: "[]" },
+  prioritise: { type: "prioritise", priority: 7 },
 };
 
 const FULL: Said = {
@@ -119,6 +120,9 @@ function outsiders(): Case[] {
     ["discarded", EVENTS.retry, "available", ROWS.discarded(), at("1h")],
     ...live.map((state): Case => [state, EVENTS.cancel, "cancelled", ROWS[state](), at("1s")]),
     ...live.map((state): Case => [state, EVENTS.extend, state, ROWS[state](), T0 + 1]),
+    ...live
+      .filter((state) => state !== "active")
+      .map((state): Case => [state, EVENTS.prioritise, state, ROWS[state](), T0 + 1]),
   ];
 }
 
@@ -144,9 +148,9 @@ const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders(), ...tu
 describe("every state and event", () => {
   const pairs = JOB_STATES.flatMap((state) => JOB_EVENTS.map((event) => [state, event] as const));
 
-  it("is 8 states times 14 events", () => {
+  it("is 8 states times 15 events", () => {
     expect(new Set(JOB_STATES).size).toBe(8);
-    expect(pairs).toHaveLength(8 * 14);
+    expect(pairs).toHaveLength(8 * 15);
   });
 
   it.each(pairs)("%s + %s lands in the table or is rejected", (state, name) => {

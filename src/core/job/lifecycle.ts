@@ -17,6 +17,7 @@ export const JOB_EVENTS = [
   "extend",
   "retry",
   "reach",
+  "prioritise",
 ] as const;
 
 export type JobEventName = (typeof JOB_EVENTS)[number];
@@ -102,6 +103,9 @@ export const LIFECYCLE: readonly Transition[] = [
     { from, event: "cancel", to: ["cancelled"], why: "cancelled" },
     { from, event: "extend", to: [from], why: "limits changed" },
   ]),
+  ...(["scheduled", "available", "pending", "retryable"] as const).map(
+    (from): Transition => ({ from, event: "prioritise", to: [from], why: "another place in its queue" }),
+  ),
   { from: "discarded", event: "retry", to: ["available"], why: "manual retry" },
   {
     from: "pending",

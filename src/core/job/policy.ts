@@ -30,7 +30,12 @@ export interface TimeoutOptions {
 }
 
 /** How long finished jobs are kept; `"0s"` deletes in the settle itself. One duration stands for all three states. */
-export type RetentionOptions = Duration | { readonly [state in Terminal]?: Duration };
+export type RetentionOptions = Duration | RetentionPerState;
+
+/** How long jobs are kept once they have ended; dead letters are kept until somebody removes them, unless told otherwise. */
+type RetentionPerState = { readonly [state in Terminal]?: Duration } & {
+  readonly deadLetter?: Duration | "until-removed";
+};
 
 /** What any rung may say: the same shape at an enqueue, in a definition, on a queue and on the engine. */
 export interface RungOptions {
@@ -46,6 +51,7 @@ const DAY = 86_400_000;
 export const BUILT_IN_RETENTION: Retention = { completed: DAY, discarded: 14 * DAY, cancelled: 14 * DAY };
 
 const TERMINALS = ["completed", "discarded", "cancelled"] as const;
+const RETENTION_KEYS: readonly string[] = [...TERMINALS, "deadLetter"];
 const LIMITS = ["wait", "attempt", "total", "heartbeat"] as const;
 
 /** Parses what one rung says. `field` is the prefix for messages: empty for a definition, `options` for an enqueue. */
@@ -90,19 +96,26 @@ function parseRetention(options: RetentionOptions, field: string): Partial<Reten
   const isPerState =
     typeof options === "object" &&
     options !== null &&
-    Object.keys(options).some((key) => TERMINALS.includes(key as Terminal));
+    Object.keys(options).some((key) => RETENTION_KEYS.includes(key));
   if (!isPerState) {
     const kept = parseDuration(options, field, { zero: true });
     return { completed: kept, discarded: kept, cancelled: kept };
   }
-  refuseUnknownKeys(options, field, TERMINALS);
-  const perState = options as { readonly [state in Terminal]?: Duration };
-  return Object.fromEntries(
+  refuseUnknownKeys(options, field, RETENTION_KEYS);
+  const perState = options as RetentionPerState;
+  const kept: Partial<Record<Terminal, number>> = Object.fromEntries(
     TERMINALS.filter((state) => perState[state] !== undefined).map((state) => [
       state,
       parseDuration(perState[state], `${field}.${state}`, { zero: true }),
     ]),
   );
+  const { deadLetter } = perState;
+  if (deadLetter === undefined) return kept;
+  const isKept = deadLetter === "until-removed";
+  return {
+    ...kept,
+    deadLetter: isKept ? null : parseDuration(deadLetter, `${field}.deadLetter`, { zero: true }),
+  };
 }
 
 /** The rungs of one job, most specific first; a rung that is left out says nothing. */
@@ -198,7 +211,12 @@ function resolveEach(rungs: Rungs, kind: WorkerKind) {
     retryFit: retry("retryFit"),
     onStall: retry("onStall"),
     onExhausted: retry("onExhausted"),
-    retention: { completed: kept("completed"), discarded: kept("discarded"), cancelled: kept("cancelled") },
+    retention: {
+      completed: kept("completed"),
+      discarded: kept("discarded"),
+      cancelled: kept("cancelled"),
+      deadLetter: resolveField<number | null>(rungs, (rung) => rung.retention?.deadLetter, null),
+    },
   };
 }
 
@@ -230,6 +248,11 @@ export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Po
       completed: retention.completed.value,
       discarded: retention.discarded.value,
       cancelled: retention.cancelled.value,
+      ...(retention.deadLetter.value !== null && {
+        deadLetter: kind.remote
+          ? Math.max(retention.deadLetter.value, KEPT_FOR_REMOTE)
+          : retention.deadLetter.value,
+      }),
     },
     beats: fields.heartbeat.rung === "built-in" && !kind.remote ? "worker" : "handler",
     hears: kind.hears,

@@ -138,13 +138,19 @@ interface Finish {
   readonly fence?: Fence;
 }
 
+/** How many milliseconds a job is kept that ends so; undefined until somebody removes it. */
+function keptOf(job: JobRow, state: Terminal, deadLetter: boolean): number | undefined {
+  const retention = retentionOf(job.policy, job.options?.retention);
+  const kept = deadLetter ? (retention.deadLetter ?? undefined) : retention[state];
+  return kept === 0 && job.options?.awaited ? AWAITED_FOR : kept;
+}
+
 /** Ends a job. `startedAt` stays only if it ended from active: that is what tells `completed_at` apart on the wire. */
 export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish): Decision {
-  const kept = retentionOf(job.policy, job.options?.retention)[state];
   const deadLetter = end.deadLetter ?? false;
-  const keptFor = kept === 0 && job.options?.awaited ? AWAITED_FOR : kept;
+  const keptFor = keptOf(job, state, deadLetter);
   // A workflow may still ask for it: its keeper says from when on it may go.
-  const isHeld = deadLetter || job.options?.step !== undefined;
+  const isHeld = job.options?.step !== undefined;
   const image: JobImage = {
     state,
     wake: "judge",
@@ -161,7 +167,7 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     stallAt: null,
     heartbeat: job.heartbeat,
     finishedAt: now,
-    pruneAt: isHeld ? null : now + keptFor,
+    pruneAt: isHeld || keptFor === undefined ? null : now + keptFor,
     deadLetter,
   };
   const decision = { ok: true as const, image, events: end.events };
@@ -180,14 +186,15 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
 export function letGo(job: JobRow, now: Instant): Extract<Decision, { ok: true }> | null {
   const { step, ...options } = job.options ?? {};
   if (!step || job.finishedAt === null) return null;
-  const kept = retentionOf(job.policy, job.options?.retention)[job.state as Terminal];
-  const keptFor = kept === 0 && options.awaited ? AWAITED_FOR : kept;
-  const pruneAt = job.deadLetter ? null : Math.max(now, job.finishedAt + keptFor);
+  const keptFor = keptOf(job, job.state as Terminal, job.deadLetter);
   return {
     ok: true,
-    image: { ...imageOf(job), pruneAt },
+    image: {
+      ...imageOf(job),
+      pruneAt: keptFor === undefined ? null : Math.max(now, job.finishedAt + keptFor),
+    },
     documents: { options: Object.keys(options).length === 0 ? null : options },
-    ...(keptFor === 0 && !job.deadLetter && { drop: true as const }),
+    ...(keptFor === 0 && { drop: true as const }),
     events: [],
   };
 }

@@ -1,5 +1,6 @@
 import type { Instant } from "../../core/time.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
+import { AUDIT } from "../audit/audit-log.ts";
 import type { Parts } from "../parts.ts";
 
 /** Acts on due records of one kind; answers when the first of them wants to be looked at again, null for never. */
@@ -11,7 +12,10 @@ export type RecordJudges = Readonly<Record<string, RecordJudge>>;
 /** A worker that was not heard of for so long when its record is due is gone. */
 const SILENT_FOR = 10_000;
 
-/** Records that are of no use any more: workers never heard of again, completed sagas, and replies that nobody fetched. */
+/**
+ * Records that are of no use any more: workers never heard of again, completed sagas, replies that nobody fetched, and
+ * old entries of the audit.
+ */
 export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges {
   const forget: RecordJudge = async (records, now) => {
     const units = records.map(
@@ -30,5 +34,6 @@ export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges 
       ),
     saga: forget,
     reply: forget,
+    [AUDIT]: forget,
   };
 }

@@ -105,7 +105,7 @@ export class SweepLoop {
   }
 
   async #judgeJobs(rows: readonly JobRow[]): Promise<Instant | null> {
-    const { clock, store, random } = this.#parts;
+    const { clock, store, random, recorder } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
     const judged: Judged[] = [];
@@ -115,7 +115,7 @@ export class SweepLoop {
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
       judged.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
-      units.push(outsidersUnit(row, decision));
+      units.push(outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)));
     }
     if (units.length === 0) return null;
     const outcomes = await store.commit(units, { now });
@@ -132,7 +132,10 @@ export class SweepLoop {
   }
 
   #announce({ row, decision, deadline }: Judged, now: Instant): void {
-    const { counters, bus, waiters } = this.#parts;
+    const { counters, bus, waiters, tracing } = this.#parts;
+    const { image, events } = decision;
+    if (tracing && events.length > 0)
+      tracing.judged(row, { state: image.state, events, at: now, committedAt: now });
     // The row's own wakeAt says nothing here: while a row is judged, it is when the next sweep may have it.
     if (deadline !== null) counters.fired(Math.max(0, now - deadline));
     counters.record(row, decision.events, now);

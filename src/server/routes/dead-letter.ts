@@ -1,7 +1,7 @@
 import { UUID } from "../../core/ids.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { conflict, notFound } from "../failures.ts";
-import { json, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Route, type RouteContext, route } from "../route.ts";
 import { deletedReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
 import { checkCursor, jobReply, pageReply } from "./jobs.ts";
@@ -51,9 +51,9 @@ const retry = route({
   reply: jobReplySchema,
   body: emptySchema,
   replies: { 200: "The job is available", 404: "There is no such dead letter" },
-  async run({ params }, context) {
+  async run({ params, identity }, context) {
     const { id } = await loadLetter(params.id ?? "", context);
-    return jobReply(200, await context.engine.retry(id));
+    return jobReply(200, await context.engine.retry(id, {}, byKey(identity)));
   },
 });
 
@@ -65,9 +65,9 @@ const remove = route({
   summary: "Delete a dead letter for good",
   reply: deletedReplySchema,
   replies: { 200: "It is gone", 404: "There is no such dead letter" },
-  async run({ params }, context) {
+  async run({ params, identity }, context) {
     const row = await loadLetter(params.id ?? "", context);
-    if (!(await context.service.remove(row))) throw conflict(row, "delete");
+    if (!(await context.service.remove(row, byKey(identity)))) throw conflict(row, "delete");
     return json(200, { deleted: true, job_id: row.id });
   },
 });

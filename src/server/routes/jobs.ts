@@ -5,7 +5,7 @@ import type { Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
-import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { notActedOn, readJob } from "../wire/enqueue.ts";
 import { jobText } from "../wire/job.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
@@ -187,7 +187,8 @@ const cancelBy = (method: "DELETE" | "POST", path: string) =>
     reply: jobReplySchema,
     ...(method === "POST" && { body: emptySchema }),
     replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
-    run: async ({ params }, { engine }) => jobReply(200, await engine.cancel(jobId(params))),
+    run: async ({ params, identity }, { engine }) =>
+      jobReply(200, await engine.cancel(jobId(params), byKey(identity))),
   });
 
 const activate = route({
@@ -199,7 +200,8 @@ const activate = route({
   reply: jobReplySchema,
   body: emptySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not pending" },
-  run: async ({ params }, { engine }) => jobReply(200, await engine.activate(jobId(params))),
+  run: async ({ params, identity }, { engine }) =>
+    jobReply(200, await engine.activate(jobId(params), byKey(identity))),
 });
 
 const retry = route({
@@ -211,12 +213,15 @@ const retry = route({
   reply: jobReplySchema,
   body: retryJobSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
-  run: async ({ params, body }, { engine }) =>
-    jobReply(200, await engine.retry(jobId(params), body?.keep_deadline ? { keepDeadline: true } : {})),
+  run: async ({ params, body, identity }, { engine }) =>
+    jobReply(
+      200,
+      await engine.retry(jobId(params), body?.keep_deadline ? { keepDeadline: true } : {}, byKey(identity)),
+    ),
 });
 
 const limit = (value: number | "none" | null | undefined) =>
-  value === "none" ? "none" : ({ milliseconds: value as number } as const);
+  value === "none" ? ("none" as const) : ({ milliseconds: value as number } as const);
 
 const extend = route({
   method: "PATCH",
@@ -227,14 +232,14 @@ const extend = route({
   reply: jobReplySchema,
   body: extendSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "Its time is already up" },
-  async run({ params, body }, { engine }) {
+  async run({ params, body, identity }, { engine }) {
     const { timeout_ms, total_timeout_ms, heartbeat_timeout_ms } = body;
-    const row = await engine.extend(jobId(params), {
+    const limits = {
       ...(timeout_ms != null && { attempt: limit(timeout_ms) }),
       ...(total_timeout_ms != null && { total: limit(total_timeout_ms) }),
       ...(heartbeat_timeout_ms != null && { heartbeat: limit(heartbeat_timeout_ms) }),
-    });
-    return jobReply(200, row);
+    };
+    return jobReply(200, await engine.extend(jobId(params), limits, byKey(identity)));
   },
 });
 

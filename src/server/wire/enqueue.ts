@@ -218,10 +218,13 @@ function readRetry(retry: RetryBody | undefined, retryFit: unknown): RetryOption
 function readRetention(said: unknown): RetentionOptions | undefined {
   if (said === undefined || said === null) return undefined;
   if (typeof said === "number") return durationOf(said);
-  const named = TERMINALS.flatMap((state) => {
+  const named: [string, unknown][] = TERMINALS.flatMap((state) => {
     const kept = (said as Fields)[state];
-    return typeof kept === "number" ? [[state, durationOf(kept)] as const] : [];
+    return typeof kept === "number" ? [[state, durationOf(kept)]] : [];
   });
+  const dead = (said as Fields).dead_letter;
+  if (typeof dead === "number") named.push(["deadLetter", durationOf(dead)]);
+  if (dead === "until_removed") named.push(["deadLetter", "until-removed"]);
   return named.length === 0 ? undefined : Object.fromEntries(named);
 }
 

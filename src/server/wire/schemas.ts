@@ -97,7 +97,12 @@ const retrySchema = z
 const kept = z.int().min(0).max(MOST_MS);
 const retention = z.union([
   kept,
-  z.looseObject({ completed: optional(kept), discarded: optional(kept), cancelled: optional(kept) }),
+  z.looseObject({
+    completed: optional(kept),
+    discarded: optional(kept),
+    cancelled: optional(kept),
+    dead_letter: optional(z.union([kept, z.literal("until_removed")])),
+  }),
 ]);
 
 const optionFields = {
@@ -271,6 +276,8 @@ export const workerProgressSchema = z
 export const checkpointSchema = z
   .looseObject({
     state: anyJson.refine((state) => state !== null, { error: "send a value; DELETE forgets the saved one" }),
+    step_index: optional(z.int().min(0)).meta({ description: "Which step the state was saved after." }),
+    metadata: optional(z.looseObject({})),
     ...senderFields,
   })
   .meta({ id: "CheckpointRequest" });

@@ -80,9 +80,16 @@ function writeJob(jobs: JobTable, entry: JobEntry, write: JobWrite, hints: HintB
   if (state === "available" && before.state !== "available") hints.ready(before.queue);
 }
 
-export function enqueueJob(jobs: JobTable, job: NewJob, hints: HintBatch): Enqueued {
+export function enqueueJob(
+  { jobs, events }: Pick<Tables, "jobs" | "events">,
+  job: NewJob,
+  now: Instant,
+  hints: HintBatch,
+): Enqueued {
   const answer = jobs.insert(job);
-  if (answer === "created" && job.image.state === "available") hints.ready(job.queue);
+  if (answer !== "created") return answer;
+  if (job.image.state === "available") hints.ready(job.queue);
+  if (job.tells) events.add(job.tells, now);
   return answer;
 }
 
@@ -93,7 +100,7 @@ function applyEffect(
   hints: HintBatch,
 ): void {
   const { jobs, records, timeouts, events } = tables;
-  if ("enqueue" in effect) enqueueJob(jobs, effect.enqueue, hints);
+  if ("enqueue" in effect) enqueueJob(tables, effect.enqueue, now, hints);
   else if ("countdown" in effect) countDown(jobs, effect.countdown, now);
   else if ("stop" in effect) stop(jobs, effect, hints);
   else if ("put" in effect) records.put(effect.put, effect.body, effect.wakeAt);
@@ -103,7 +110,7 @@ function applyEffect(
     if (timeouts.insert(effect.request) === "created") hints.timeout(effect.request.dueAt, now);
   } else if ("admit" in effect) {
     for (const { row } of jobs.admit(effect.admit, effect.count)) hints.ready(row.queue);
-  } else if ("event" in effect) events.add(effect.event, now);
+  } else if ("event" in effect) events.add(effect, now);
   else {
     const entry = jobs.get(effect.job);
     if (entry) jobs.log(entry, effect.log);

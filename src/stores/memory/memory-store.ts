@@ -1,4 +1,5 @@
 import { CurfewError } from "../../core/errors.ts";
+import type { JobRow } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -6,6 +7,8 @@ import {
   type BeatRequest,
   type Inspector,
   type JobStore,
+  LIVE_LIMIT,
+  LOG_LIMIT,
   pauseKey,
   type RecordStore,
   type Store,
@@ -13,6 +16,7 @@ import {
   type Swept,
 } from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
+import { pathOf } from "../walk.ts";
 import { commitUnit, enqueueJob, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
@@ -69,11 +73,11 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
 function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): JobStore {
   const { jobs, records, events } = tables;
   return {
-    async enqueue(newJobs, _options) {
+    async enqueue(newJobs, { now }) {
       assertOpen();
       checkJobs(newJobs);
       const hints = new HintBatch();
-      const answers = newJobs.map((job) => enqueueJob(jobs, job, hints));
+      const answers = newJobs.map((job) => enqueueJob(tables, job, now, hints));
       listeners.tell(hints);
       return answers;
     },
@@ -133,6 +137,26 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
       assertOpen();
       return jobs.depth(queue);
     },
+    async page(walk, limit) {
+      assertOpen();
+      checkLimit(limit, BATCH_LIMIT);
+      const found: JobRow[] = [];
+      const cursor = jobs.step(pathOf(walk), (row) => found.push(row) < limit);
+      return { jobs: found, cursor };
+    },
+    async count(walk) {
+      assertOpen();
+      let count = 0;
+      const cursor = jobs.step(pathOf(walk), () => {
+        count += 1;
+        return true;
+      });
+      return { count, cursor };
+    },
+    async live() {
+      assertOpen();
+      return jobs.live(LIVE_LIMIT);
+    },
     async latestEvents(limit) {
       assertOpen();
       checkLimit(limit);
@@ -145,7 +169,12 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
     },
     async logs(id) {
       assertOpen();
-      return [...(jobs.get(id)?.logs ?? [])];
+      return jobs.lines(id, 0, LOG_LIMIT).map(({ line }) => line);
+    },
+    async logLines(id, after, limit) {
+      assertOpen();
+      checkLimit(limit, LOG_LIMIT);
+      return jobs.lines(id, after, limit);
     },
   };
 }

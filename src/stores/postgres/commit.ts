@@ -1,3 +1,4 @@
+import type { NewEvent } from "../../core/event/new-event.ts";
 import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
@@ -7,7 +8,7 @@ import { textOfUnit } from "../sql/batches.ts";
 import { idArray } from "./array-literal.ts";
 import { commitSteps, leadingSteps } from "./commit-steps.ts";
 import { type LaneGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
-import { type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
+import { addEvents, type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import {
   ADMIT,
@@ -18,7 +19,7 @@ import {
   LOCATE,
   PUT_RECORD,
 } from "./statements.ts";
-import { OK, placeOf, writeJobs } from "./write-jobs.ts";
+import { areOneShape, OK, placeOf, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
 export function laneScope(lanes: LaneGroup): CommitScope {
@@ -115,19 +116,27 @@ async function commitSet(
 ): Promise<Outcome[]> {
   const writes = set.map(({ job }) => job);
   if (set.every(({ effects }) => !effects?.length)) return writeJobs(scope, writes, hints);
+  if (set.every(({ effects }) => effects?.every(isEvent) ?? true) && areOneShape(writes))
+    return writeJobs(scope, writes, hints, { now, events: eventsOf(set) });
   const { outcomes, told } = await scope.atomically(async (session) => {
     const batch = new HintBatch();
+    const events: NewEvent[] = [];
     const answers = await writeJobs(session, writes, batch);
-    await follow(
-      session,
-      set.flatMap(({ effects }, index) => (answers[index]?.ok ? (effects ?? []) : [])),
-      now,
-      batch,
-    );
+    const effects = set.flatMap(({ effects }, index) => (answers[index]?.ok ? (effects ?? []) : []));
+    await follow(session, effects, now, batch, events);
+    await addEvents(session, events, now);
     return { outcomes: answers, told: batch };
   });
   hints.merge(told);
   return outcomes;
+}
+
+function isEvent(effect: Effect): effect is NewEvent {
+  return "event" in effect;
+}
+
+function eventsOf(set: readonly SetUnit[]): ReadonlyMap<JobId, readonly NewEvent[]> {
+  return new Map(set.map(({ job, effects }) => [job.id, effects?.filter(isEvent) ?? []]));
 }
 
 /** Ends a transaction that must leave nothing behind. */
@@ -160,11 +169,13 @@ async function commitComposed(
       }
       const mustNotExist = await checkGuards(session, unit, now);
       const removed: Revoked[] = [];
+      const events: NewEvent[] = [];
       for (const effect of runsOf(unit.effects ?? [])) {
-        if (Array.isArray(effect)) await follow(session, effect, now, batch);
+        if (Array.isArray(effect)) await follow(session, effect, now, batch, events);
         else if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
         else await apply(session, effect, now, batch, mustNotExist);
       }
+      await addEvents(session, events, now);
       return { told: batch, revoked: removed };
     });
     hints.merge(told);

@@ -13,7 +13,7 @@ import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, numberArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";
-import { enqueueOn, enqueueWith } from "./enqueue.ts";
+import { enqueueOn, enqueueTold } from "./enqueue.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import type { Lanes } from "./lanes.ts";
 import {
@@ -33,12 +33,12 @@ import { type Place, placeOf } from "./write-jobs.ts";
 
 export function createJobStore(lanes: Lanes, channel: HintChannel, transactions: Transactions): JobStore {
   return {
-    async enqueue(jobs, { tx }) {
+    async enqueue(jobs, { now, tx }) {
       checkJobs(jobs);
       return transactions.run(
         tx,
-        (session, hints) => enqueueWith(session, jobs, hints),
-        (hints) => enqueueOn(lanes.enqueue, jobs, hints),
+        (session, hints) => enqueueTold(session, jobs, now, hints),
+        (hints) => enqueueOn(lanes.enqueue, jobs, now, hints),
       );
     },
     async claim(request) {

@@ -181,4 +181,12 @@ create index timeouts_dead on curfew.timeouts (id) where dead_at is not null;
 create index timeouts_wall_clock on curfew.timeouts (id) where wall_clock is not null;
 `,
   },
+  {
+    version: 4,
+    name: "dead letters in the order in which they ended",
+    sql: `
+-- Only dead letters are in it, so it costs no other job anything.
+create index done_dead on curfew.done (finished_at, id) where dead_letter = 1;
+`,
+  },
 ];

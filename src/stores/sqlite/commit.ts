@@ -2,14 +2,20 @@ import type { JobId } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Guard, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import {
+  type Effect,
+  type Guard,
+  LOG_LIMIT,
+  type Outcome,
+  type RecordKey,
+  type Unit,
+} from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import { BATCH } from "./connection.ts";
 import { enqueueJob } from "./enqueue.ts";
 import type { HintBatch } from "./hints.ts";
 import type { Session } from "./session.ts";
 import {
-  ADD_EVENT,
   ADD_LOG,
   ADMIT,
   COUNT_DOWN,
@@ -23,8 +29,6 @@ import { locate, type Place, type PlacedWrite, writeJobs } from "./write-jobs.ts
 import { cancelTimeouts, insertTimeout, lossOf, removeTimeout } from "./write-timeouts.ts";
 
 const OK: Outcome = { ok: true };
-/** Lines of a job's log that are kept: a handler that logs in a loop must not fill the disk. */
-const LOG_LIMIT = 1_000;
 
 /**
  * Commits units in their order: each sees what those before it wrote. Answers for as many of them, and at least one, as
@@ -154,7 +158,7 @@ function applyEffect(
   else if ("remove" in effect) removeTimeout(session, { id: effect.remove }, now);
   else if ("admit" in effect) {
     for (const [queue] of session.all(ADMIT, [effect.admit, effect.count])) hints.ready(queue as string);
-  } else if ("event" in effect) session.run(ADD_EVENT, [now, JSON.stringify(effect.event)]);
+  } else if ("event" in effect) hints.event(effect);
   else addLog(session, effect.job, effect.log);
 }
 

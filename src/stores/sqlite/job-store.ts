@@ -48,9 +48,9 @@ const BEAT_ROWS = [BEAT];
  */
 export function createJobStore(connection: Connection, transactions: Transactions): JobStore {
   return {
-    async enqueue(jobs, { tx }) {
+    async enqueue(jobs, { now, tx }) {
       checkJobs(jobs);
-      return transactions.run(jobs, textOfJob, tx, enqueueJobs);
+      return transactions.run(jobs, textOfJob, { now, tx }, enqueueJobs);
     },
     async claim(request) {
       checkLimit(request.limit, BATCH_LIMIT);
@@ -226,7 +226,7 @@ async function sweep(
   const next = await nextWakeAt();
   if (next === null || next > now) return { ready, jobs, records, nextWakeAt: next };
   await inRounds(limit, async (most) => {
-    const { queues, ...round } = await transactions.commit((session, hints) =>
+    const { queues, ...round } = await transactions.commit(now, (session, hints) =>
       promote(session, hints, now, most),
     );
     for (const queue of queues) ready.set(queue, (ready.get(queue) ?? 0) + 1);

@@ -185,4 +185,12 @@ create index curfew_timeouts_dead on curfew_timeouts (id) where dead_at is not n
 create index curfew_timeouts_wall_clock on curfew_timeouts (id) where wall_clock is not null;
 `,
   },
+  {
+    version: 4,
+    name: "dead letters in the order in which they ended",
+    sql: `
+-- Only dead letters are in it, so it costs no other job anything.
+create index curfew_done_dead on curfew_done (finished_at, id) where dead_letter = 1;
+`,
+  },
 ];

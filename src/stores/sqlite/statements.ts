@@ -15,9 +15,9 @@ const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
 
 const JOB = JOB_COLUMNS.join(", ");
-const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
+export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job in the shape of a finished one. */
-const LIVE = `${JOB}, null, null, 0`;
+export const LIVE = `${JOB}, null, null, 0`;
 
 /** What an image writes, in the order in which `imageValues` gives it. */
 const IMAGE_COLUMNS = [
@@ -311,14 +311,17 @@ export const PRUNE_EVENTS = `
 delete from curfew_events
  where seq in (select seq from (select seq, at from curfew_events order by seq limit ?) where at < ?)`;
 
-/** The newest events, newest first. Takes limit. Gives seq and body. */
-export const LATEST_EVENTS = "select seq, body from curfew_events order by seq desc limit ?";
+/** The newest events before a number, newest first. Takes the number and limit. Gives seq and body. */
+export const LATEST_EVENTS = "select seq, body from curfew_events where seq < ? order by seq desc limit ?";
 
 /** Events in the order of their commits. Takes the number they come after, and limit. Gives seq and body. */
 export const READ_EVENTS = "select seq, body from curfew_events where seq > ? order by seq limit ?";
 
 /** The lines of a job's log, oldest first. Takes the job. */
 export const READ_LOG = "select body from curfew_logs where job = ? order by seq";
+
+/** A page of lines of a job's log. Takes the job, the number they come after, and limit. Gives seq and body. */
+export const READ_LINES = "select seq, body from curfew_logs where job = ? and seq > ? order by seq limit ?";
 
 /** Takes origin and body. */
 export const ADD_HINTS = "insert into curfew_hints (origin, body) values (?, ?)";
@@ -359,6 +362,9 @@ select ${DONE} from curfew_done ${MATCHING} and dead_letter = coalesce(?, dead_l
 /** How many live jobs of a stretch are in each state. Takes the id it begins after, its last id, queue or null. */
 export const COUNT_JOBS = `
 select state, count(*) from curfew_jobs where id > ? and id <= ? and queue = coalesce(?, queue) group by state`;
+/** How many live jobs of a stretch there are by queue, type and state. Takes the id it begins after and its last id. */
+export const COUNT_LIVE = `
+select queue, type, state, count(*) from curfew_jobs where id > ? and id <= ? group by queue, type, state`;
 /** COUNT_JOBS for finished jobs. */
 export const COUNT_DONE = `
 select state, count(*) from curfew_done where id > ? and id <= ? and queue = coalesce(?, queue) group by state`;
