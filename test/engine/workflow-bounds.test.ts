@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { batch, chain, group, type JobRow, type StepNode, step } from "../../src/index.ts";
+import { batch, chain, group, type JobRow, processor, type StepNode, step } from "../../src/index.ts";
 import { errorOf, openStage } from "./stage.ts";
 import { echo, fails, openWorkflows, waits } from "./workflow-stage.ts";
 
@@ -148,4 +148,36 @@ describe("bad input is refused at the call", () => {
     expect((await errorOf(workflows.start(group(many)))).message).toContain("use at most 10000");
     expect(await live()).toBe(0);
   });
+});
+
+it("events of steps and workflows are recorded in the commits they tell of, each once and in order", async () => {
+  const stage = await openStage({ events: "durable" });
+  stage.work([
+    processor(echo, ({ payload }) => payload),
+    processor(fails, () => Promise.reject(new Error("no"))),
+  ]);
+  const { workflows, journal } = stage.engine;
+  const good = await workflows.start(chain([step(echo, "a"), step(echo, "b")]));
+  await stage.advance("2s");
+  const bad = await workflows.start(chain([step(fails, "c"), group([step(echo, "d")])]));
+  await stage.advance("2s");
+  const { events } = await journal.read({ limit: 100 });
+  const rows = [...(await good.steps()), ...(await bad.steps())];
+  const [a, b, c, d] = rows.map((row) => row?.id);
+  const names = events.map(({ name, job, subject }) => [name, job ?? subject]);
+  expect(names.filter(([name]) => name !== "job.started")).toEqual([
+    ["workflow.started", good.id],
+    ["job.enqueued", a],
+    ["job.completed", a],
+    ["job.enqueued", b],
+    ["job.completed", b],
+    ["workflow.completed", good.id],
+    ["workflow.started", bad.id],
+    ["job.enqueued", c],
+    ["job.failed", c],
+    ["job.discarded", c],
+    ["job.cancelled", d],
+    ["workflow.failed", bad.id],
+  ]);
+  expect(events.at(-1)).toMatchObject({ data: { kind: "chain", total: 2, failure: { type: "wf.fails" } } });
 });

@@ -4,6 +4,7 @@ import { earlier, type Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, type PlanNode, placeOf } from "../../core/workflow/plan.ts";
 import type { Unit } from "../../ports/store.ts";
+import { wakesOthers } from "../consequences.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { closeWorkflow } from "./close-workflow.ts";
@@ -19,6 +20,8 @@ interface Ready {
   readonly row: JobRow;
   readonly decision: Decided;
   readonly unit: Unit;
+  /** Whether it lets others go on although it has not ended. */
+  readonly wakes: boolean;
 }
 
 /**
@@ -83,7 +86,9 @@ export class TurnJudge {
     const isReleased = role === "callback" && decision.image.finishedAt === null;
     const woken = isReleased ? (row.options?.step?.wakes ?? []) : [];
     const effects = woken.map((countdown) => ({ countdown }));
-    return { row, decision, unit: outsidersUnit(row, decision, { effects }) };
+    const { recorder, clock } = this.#parts;
+    const told = recorder.isOn ? recorder.told(row, decision, clock.now()) : undefined;
+    return { row, decision, unit: outsidersUnit(row, decision, { effects }, told), wakes: isReleased };
   }
 
   async #commit(ready: readonly Ready[]): Promise<Instant | null> {
@@ -95,7 +100,7 @@ export class TurnJudge {
       { now },
     );
     let wakeAt: Instant | null = null;
-    for (const [index, { row, decision, unit }] of ready.entries()) {
+    for (const [index, { row, decision, wakes }] of ready.entries()) {
       if (!outcomes[index]?.ok) continue;
       const { image, events } = decision;
       if (image.finishedAt === null) counters.enqueued(row.type, row.queue);
@@ -103,7 +108,8 @@ export class TurnJudge {
       bus.announce(row, events, now);
       waiters.hint(row.id);
       if (image.state === "available") this.#onReady(row.queue);
-      wakeAt = earlier(wakeAt, unit.effects ? now : image.wakeAt);
+      const isWaking = wakes || wakesOthers(row, decision);
+      wakeAt = earlier(wakeAt, isWaking ? now : image.wakeAt);
     }
     return wakeAt;
   }

@@ -7,7 +7,7 @@ import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { Parts } from "../parts.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowKeeper } from "./keeper.ts";
-import { tellWorkflow } from "./tell-workflow.ts";
+import { tellWorkflow, workflowEffects } from "./tell-workflow.ts";
 import { guardOf, loadPlan, loadWorkflow, putOf, resultKey, type StoredWorkflow } from "./workflow-store.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
 
@@ -78,7 +78,7 @@ export class WorkflowHandle<Result = unknown> {
 
   /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
   async cancel(): Promise<WorkflowSummary> {
-    const { store, clock, bus, waiters, wakeSweepAt } = this.#parts;
+    const { store, clock, bus, waiters, recorder, wakeSweepAt } = this.#parts;
     for (let tries = 0; tries < TRIES; tries++) {
       const stored = await this.#load("cancel");
       if (stored.record.state !== "running")
@@ -89,7 +89,8 @@ export class WorkflowHandle<Result = unknown> {
       const now = clock.now();
       const record: WorkflowRecord = { ...stored.record, state: "cancelled", phase: "ending", endedAt: now };
       // Due at once: if this process dies now, another one goes on with it.
-      const unit = { when: [guardOf(stored)], effects: [putOf(this.id, record, now)] };
+      const effects = [putOf(this.id, record, now), ...workflowEffects(recorder, this.id, record, now)];
+      const unit = { when: [guardOf(stored)], effects };
       const [outcome] = await store.commit([unit], { now });
       if (!outcome?.ok) continue;
       tellWorkflow(bus, this.id, record, now);
