@@ -41,6 +41,19 @@ describe("operators and steps", () => {
   });
 });
 
+it("a cancel by somebody who gives a name leaves an entry in the audit", async () => {
+  const { stage } = await openWorkflows();
+  const { workflows, audit } = stage.engine;
+  const by = { actor: "mia", reason: "ordered twice" };
+  const first = await workflows.start(chain([step(waits, "a")]));
+  await stage.engine.as(by).cancelWorkflow(first.id);
+  const second = await workflows.start(chain([step(waits, "b")]));
+  expect(await errorOf(second.cancel({ actor: "" }))).toMatchObject({ code: "invalid_option" });
+  await second.cancel();
+  const { entries } = await audit.read();
+  expect(entries).toMatchObject([{ ...by, action: "workflow.cancel", details: { workflow: first.id } }]);
+});
+
 describe("bounds", () => {
   it("results that are too large to be handed on end the step that needs them, and say so", async () => {
     const { stage } = await openWorkflows({ documentLimit: 2_000 });

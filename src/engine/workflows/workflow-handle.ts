@@ -1,9 +1,11 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
 import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import type { Parts } from "../parts.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowKeeper } from "./keeper.ts";
@@ -76,8 +78,9 @@ export class WorkflowHandle<Result = unknown> {
     return ids.length === 0 ? [] : this.#parts.store.jobs.load(ids);
   }
 
-  /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
-  async cancel(): Promise<WorkflowSummary> {
+  /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. `by` leaves an entry in the audit. */
+  async cancel(by?: By): Promise<WorkflowSummary> {
+    if (by !== undefined) parseBy(by);
     const { store, clock, bus, waiters, recorder, wakeSweepAt } = this.#parts;
     for (let tries = 0; tries < TRIES; tries++) {
       const stored = await this.#load("cancel");
@@ -89,7 +92,11 @@ export class WorkflowHandle<Result = unknown> {
       const now = clock.now();
       const record: WorkflowRecord = { ...stored.record, state: "cancelled", phase: "ending", endedAt: now };
       // Due at once: if this process dies now, another one goes on with it.
-      const effects = [putOf(this.id, record, now), ...workflowEffects(recorder, this.id, record, now)];
+      const effects = [
+        putOf(this.id, record, now),
+        ...workflowEffects(recorder, this.id, record, now),
+        ...auditEffects(this.#parts, by, "workflow.cancel", { details: { workflow: this.id } }, now),
+      ];
       const unit = { when: [guardOf(stored)], effects };
       const [outcome] = await store.commit([unit], { now });
       if (!outcome?.ok) continue;
