@@ -17,7 +17,6 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
 import type { UniqueRule } from "../core/job/unique.ts";
 import type { Instant } from "../core/time.ts";
-import { type StepNode, wireStep } from "../core/workflow/node.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import { auditEffects } from "./audit/audit-log.ts";
@@ -128,14 +127,6 @@ export class Service {
     this.workers = new RemoteWorkers(parts);
     this.#beats = new RemoteBeats(parts, this.#held, this.workers);
     this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
-  }
-
-  /** A step of a workflow as a producer without definitions writes it, for `engine.workflows.start`. */
-  step({ definition, payload, options, visibility, wire }: RemoteJob): StepNode {
-    return wireStep(definition, JSON.parse(payload), options, {
-      ...(visibility !== undefined && { visibility }),
-      ...(wire !== undefined && { wire }),
-    });
   }
 
   /**

@@ -1,15 +1,19 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
 import { checkPriority } from "../../core/job/definition.ts";
 import type { JobEvent } from "../../core/job/events.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
+import type { EventRecorder } from "../events/recorder.ts";
 import { type RetryByHandOptions, tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-import { countJobs } from "./finder.ts";
+import { countJobs, type JobPage, loadNamed } from "./finder.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
 
 export interface BulkOptions {
@@ -23,6 +27,8 @@ export interface BulkOptions {
   readonly signal?: AbortSignal;
   /** Goes on where an earlier call with the same query ended. */
   readonly after?: string | null;
+  /** Who does it: each batch leaves an entry in the audit, in its own commit. */
+  readonly by?: By;
 }
 
 export interface BulkProgress {
@@ -50,7 +56,7 @@ const BATCH = 200;
 const LOOKS = 3;
 const MOST_FAILURES = 3;
 const MOST_ERRORS = 10;
-const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after"] as const;
+const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after", "by"] as const;
 
 /** What becomes of one job: a decision, its deletion, or nothing. */
 type Fate = Decided | "delete" | null;
@@ -84,7 +90,8 @@ export class Bulk {
 
   /** Ends jobs that wait or run (SEMANTICS 5.1). */
   async cancel(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
-    return this.#act(query, { isLive: true }, options, OPTION_KEYS, this.#byEvent({ type: "cancel" }));
+    const decided = this.#byEvent({ type: "cancel" });
+    return this.#act("cancel", query, { isLive: true }, options, OPTION_KEYS, decided);
   }
 
   /** Runs discarded jobs again, dead letters or not (SEMANTICS 4.6). */
@@ -93,13 +100,14 @@ export class Bulk {
     if (typeof keepDeadline !== "boolean")
       throw refuse("invalid_option", "options.keepDeadline", keepDeadline, "use true or false");
     const decided = this.#byEvent({ type: "retry", keepDeadline });
-    return this.#act(query, { state: "discarded" }, options, [...OPTION_KEYS, "keepDeadline"], decided);
+    const keys = [...OPTION_KEYS, "keepDeadline"];
+    return this.#act("retry", query, { state: "discarded" }, options, keys, decided);
   }
 
   /** Deletes jobs that have ended, with their logs; a live one is skipped, cancel it first. */
   async delete(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
     const decided: Decide = (row) => (isTerminal(row.state) ? "delete" : null);
-    return this.#act(query, { isLive: false }, options, OPTION_KEYS, decided);
+    return this.#act("delete", query, { isLive: false }, options, OPTION_KEYS, decided);
   }
 
   /** Gives jobs that wait another priority. */
@@ -109,7 +117,8 @@ export class Bulk {
   ): Promise<BulkResult> {
     const priority = checkPriority(options.priority, "options.priority");
     const decided = this.#byEvent({ type: "prioritise", priority });
-    return this.#act(query, { isLive: true }, options, [...OPTION_KEYS, "priority"], decided);
+    const keys = [...OPTION_KEYS, "priority"];
+    return this.#act("prioritise", query, { isLive: true }, options, keys, decided);
   }
 
   #byEvent(event: JobEvent): Decide {
@@ -120,6 +129,7 @@ export class Bulk {
   }
 
   async #act(
+    action: string,
     query: JobQuery,
     meant: JobQuery,
     options: BulkOptions,
@@ -127,6 +137,7 @@ export class Bulk {
     decided: Decide,
   ): Promise<BulkResult> {
     checkOptions(options, keys);
+    if (options.by) parseBy(options.by, "options.by");
     const asked = parseQuery(query, "query");
     if (asked.isEmpty && !options.dryRun)
       throw refuse(
@@ -144,7 +155,7 @@ export class Bulk {
       createdBefore: Math.min(createdBefore, now),
       ...(deadLetter && { finishedBefore: Math.min(finishedBefore, now) }),
     } as ParsedQuery["filter"];
-    return new BulkRun(this.#parts, { ...asked, filter }, options, decided).run();
+    return new BulkRun(this.#parts, action, { ...asked, filter }, options, decided).run();
   }
 }
 
@@ -159,8 +170,8 @@ function checkOptions(options: BulkOptions, keys: readonly string[]): void {
     throw refuse("invalid_option", "options.dryRun", dryRun, "use true or false");
 }
 
-function unitOf({ row, fate }: Decision): Unit {
-  if (fate !== "delete") return outsidersUnit(row, fate);
+function unitOf({ row, fate, at }: Decision, recorder: EventRecorder): Unit {
+  if (fate !== "delete") return outsidersUnit(row, fate, undefined, recorder.told(row, fate, at));
   const { id, fence, rev } = row;
   return { job: { id, fence, rev, drop: true } };
 }
@@ -174,6 +185,7 @@ function isDone({ fate }: Decision, row: JobRow | null): boolean {
 /** One bulk action under way. */
 class BulkRun {
   readonly #parts: Parts;
+  readonly #action: string;
   readonly #query: ParsedQuery;
   readonly #options: BulkOptions;
   readonly #decide: Decide;
@@ -184,8 +196,9 @@ class BulkRun {
   #failed = 0;
   #failuresInARow = 0;
 
-  constructor(parts: Parts, query: ParsedQuery, options: BulkOptions, decided: Decide) {
+  constructor(parts: Parts, action: string, query: ParsedQuery, options: BulkOptions, decided: Decide) {
     this.#parts = parts;
+    this.#action = action;
     this.#query = query;
     this.#options = options;
     this.#decide = decided;
@@ -228,28 +241,14 @@ class BulkRun {
     return isEnough || signal?.aborted === true || this.#failuresInARow >= MOST_FAILURES;
   }
 
-  /** The next batch of jobs: of those that were named, with the number of the next as cursor, or of a walk. */
-  async #nextPage(cursor: string | null) {
+  /** The next batch of jobs: of those that were named, or of a walk. */
+  #nextPage(cursor: string | null): Promise<JobPage> {
     const { store } = this.#parts;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
     const count = Math.min(BATCH, left);
     const { ids, filter } = this.#query;
-    if (!ids) return store.inspect.page({ filter, after: cursor }, count);
-    const from = Number(cursor ?? 0);
-    if (!Number.isInteger(from) || from < 0)
-      throw refuse(
-        "invalid_option",
-        "options.after",
-        cursor,
-        "use the cursor that the call before answered with",
-      );
-    const named = ids.slice(from, from + count);
-    const rows = named.length === 0 ? [] : await store.jobs.load(named);
-    const next = from + count;
-    return {
-      jobs: rows.filter((row) => row !== null),
-      cursor: next >= ids.length ? null : String(next),
-    };
+    if (ids) return loadNamed(store, ids, cursor, count);
+    return store.inspect.page({ filter, after: cursor }, count);
   }
 
   async #batch(rows: readonly JobRow[]): Promise<void> {
@@ -298,13 +297,22 @@ class BulkRun {
   /** Writes; answers with what had moved on. */
   async #commit(decisions: readonly Decision[]): Promise<readonly Decision[]> {
     if (decisions.length === 0) return [];
-    const { store, clock } = this.#parts;
-    const outcomes = await store.commit(decisions.map(unitOf), { now: clock.now() });
+    const { store, clock, recorder } = this.#parts;
+    const units = decisions.map((decision) => unitOf(decision, recorder));
+    const now = clock.now();
+    const outcomes = await store.commit([...units, ...this.#entry(decisions.length, now)], { now });
     return decisions.filter((decision, index) => {
       if (!outcomes[index]?.ok) return true;
       this.#tellDone(decision);
       return false;
     });
+  }
+
+  /** What the audit keeps of a batch: what was asked for, and how many jobs it was tried on. */
+  #entry(tried: number, now: Instant): Unit[] {
+    const details = { tried, filter: this.#query.filter as unknown as Json };
+    const effects = auditEffects(this.#parts, this.#options.by, `bulk.${this.#action}`, { details }, now);
+    return effects.length > 0 ? [{ effects }] : [];
   }
 
   #tellDone({ row, fate, at }: Decision): void {

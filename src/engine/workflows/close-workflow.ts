@@ -8,7 +8,7 @@ import type { Effect, Store } from "../../ports/store.ts";
 import { outsidersUnit } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { haltingDecision } from "./halt.ts";
-import { tellWorkflow, workflowEffects } from "./tell-workflow.ts";
+import { tellWorkflow, workflowEvents } from "./tell-workflow.ts";
 import { guardOf, loadWorkflow, putOf, resultKey, rowsOf, type StoredWorkflow } from "./workflow-store.ts";
 
 interface Ended {
@@ -19,7 +19,7 @@ interface Ended {
 
 /** All steps have ended: fixes the state of the workflow, and its result. `row` is the job that waited for that. */
 export async function closeWorkflow(parts: Parts, row: JobRow, plan: Plan): Promise<void> {
-  const { store, clock, bus, waiters, recorder, documentLimit } = parts;
+  const { store, clock, bus, waiters, documentLimit } = parts;
   const stored = await loadWorkflow(store, row.workflow as string);
   if (stored?.record.state !== "running") return;
   const ended = await readEnds(parts, plan);
@@ -40,7 +40,7 @@ export async function closeWorkflow(parts: Parts, row: JobRow, plan: Plan): Prom
     effects: [
       putOf(stored.id, record, now),
       ...resultEffects(stored.id, value, isKept),
-      ...workflowEffects(recorder, stored.id, record, now),
+      ...workflowEvents(parts.recorder, stored.id, record, now),
     ],
   });
   const [outcome] = await store.commit([{ ...unit, when: [guardOf(stored)] }], { now });

@@ -4,8 +4,7 @@ import { earlier, type Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, type PlanNode, placeOf } from "../../core/workflow/plan.ts";
 import type { Unit } from "../../ports/store.ts";
-import { wakesOthers } from "../consequences.ts";
-import { type Decided, outsidersUnit } from "../decision-unit.ts";
+import { type Decided, outsidersUnit, withEvents } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { closeWorkflow } from "./close-workflow.ts";
 import { halt, haltingDecision } from "./halt.ts";
@@ -20,7 +19,7 @@ interface Ready {
   readonly row: JobRow;
   readonly decision: Decided;
   readonly unit: Unit;
-  /** Whether it lets others go on although it has not ended. */
+  /** Whether somebody else may have been woken by it. */
   readonly wakes: boolean;
 }
 
@@ -86,9 +85,9 @@ export class TurnJudge {
     const isReleased = role === "callback" && decision.image.finishedAt === null;
     const woken = isReleased ? (row.options?.step?.wakes ?? []) : [];
     const effects = woken.map((countdown) => ({ countdown }));
-    const { recorder, clock } = this.#parts;
-    const told = recorder.isOn ? recorder.told(row, decision, clock.now()) : undefined;
-    return { row, decision, unit: outsidersUnit(row, decision, { effects }, told), wakes: isReleased };
+    const unit = outsidersUnit(row, decision, { effects });
+    const told = this.#parts.recorder.told(row, decision, this.#parts.clock.now());
+    return { row, decision, wakes: unit.effects !== undefined, unit: withEvents(unit, told) };
   }
 
   async #commit(ready: readonly Ready[]): Promise<Instant | null> {
@@ -108,8 +107,7 @@ export class TurnJudge {
       bus.announce(row, events, now);
       waiters.hint(row.id);
       if (image.state === "available") this.#onReady(row.queue);
-      const isWaking = wakes || wakesOthers(row, decision);
-      wakeAt = earlier(wakeAt, isWaking ? now : image.wakeAt);
+      wakeAt = earlier(wakeAt, wakes ? now : image.wakeAt);
     }
     return wakeAt;
   }

@@ -9,7 +9,7 @@ import { auditEffects } from "../audit/audit-log.ts";
 import type { Parts } from "../parts.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowKeeper } from "./keeper.ts";
-import { tellWorkflow, workflowEffects } from "./tell-workflow.ts";
+import { tellWorkflow, workflowEvents } from "./tell-workflow.ts";
 import { guardOf, loadPlan, loadWorkflow, putOf, resultKey, type StoredWorkflow } from "./workflow-store.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
 
@@ -78,10 +78,9 @@ export class WorkflowHandle<Result = unknown> {
     return ids.length === 0 ? [] : this.#parts.store.jobs.load(ids);
   }
 
-  /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. `by` leaves an entry in the audit. */
+  /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
   async cancel(by?: By): Promise<WorkflowSummary> {
-    if (by !== undefined) parseBy(by);
-    const { store, clock, bus, waiters, recorder, wakeSweepAt } = this.#parts;
+    const { store, clock, bus, waiters, wakeSweepAt, recorder } = this.#parts;
     for (let tries = 0; tries < TRIES; tries++) {
       const stored = await this.#load("cancel");
       if (stored.record.state !== "running")
@@ -92,12 +91,20 @@ export class WorkflowHandle<Result = unknown> {
       const now = clock.now();
       const record: WorkflowRecord = { ...stored.record, state: "cancelled", phase: "ending", endedAt: now };
       // Due at once: if this process dies now, another one goes on with it.
-      const effects = [
-        putOf(this.id, record, now),
-        ...workflowEffects(recorder, this.id, record, now),
-        ...auditEffects(this.#parts, by, "workflow.cancel", { details: { workflow: this.id } }, now),
-      ];
-      const unit = { when: [guardOf(stored)], effects };
+      const unit = {
+        when: [guardOf(stored)],
+        effects: [
+          putOf(this.id, record, now),
+          ...workflowEvents(recorder, this.id, record, now),
+          ...auditEffects(
+            this.#parts,
+            by && parseBy(by),
+            "workflow.cancel",
+            { details: { workflow: this.id } },
+            now,
+          ),
+        ],
+      };
       const [outcome] = await store.commit([unit], { now });
       if (!outcome?.ok) continue;
       tellWorkflow(bus, this.id, record, now);

@@ -6,7 +6,7 @@ import { BATCH_LIMIT, type Effect, type Unit } from "../../ports/store.ts";
 import { foundOr } from "../intake.ts";
 import type { Parts } from "../parts.ts";
 import { STARTS_WITHIN } from "./keeper.ts";
-import { workflowEffects } from "./tell-workflow.ts";
+import { workflowEvents } from "./tell-workflow.ts";
 import {
   guardOf,
   loadWorkflow,
@@ -45,9 +45,9 @@ export class WorkflowIntake {
   }
 
   #storeAtOnce({ id, record, plan, jobs }: NewWorkflow, tx: unknown): Promise<boolean> {
-    const added = jobs.map((job): Effect => ({ enqueue: job }));
-    const told = workflowEffects(this.#parts.recorder, id, record, record.startedAt);
-    return this.#create(id, plan, [putOf(id, record, null), putPlan(id, plan), ...told, ...added], tx);
+    const effects = jobs.map((job): Effect => ({ enqueue: job }));
+    const told = workflowEvents(this.#parts.recorder, id, record, record.startedAt);
+    return this.#create(id, plan, [...told, putOf(id, record, null), putPlan(id, plan), ...effects], tx);
   }
 
   /**
@@ -82,19 +82,17 @@ export class WorkflowIntake {
 
   async #validate(stored: StoredWorkflow, record: WorkflowRecord, plan: Plan): Promise<void> {
     const { store, clock, recorder } = this.#parts;
-    const effects: Effect[] = [
-      putOf(stored.id, record, null),
-      { countdown: plan.start as string },
-      ...workflowEffects(recorder, stored.id, record, record.startedAt),
-    ];
+    const told = workflowEvents(recorder, stored.id, record, record.startedAt);
+    const effects: Effect[] = [...told, putOf(stored.id, record, null), { countdown: plan.start as string }];
     const unit: Unit = { when: [guardOf(stored)], effects };
-    await this.#repeat(stored.id, async () => {
+    const isValid = await this.#repeat(stored.id, async () => {
       const [outcome] = await store.commit([unit], { now: clock.now() });
-      if (outcome?.ok) return;
+      if (outcome?.ok) return true;
       // A lost reply looks like a conflict with oneself.
       const now = await loadWorkflow(store, stored.id);
-      if (now?.record.phase !== "running") throw notStored(stored.id);
+      return now !== null && summaryOf(now) !== null;
     });
+    if (!isValid) throw notStored(stored.id);
   }
 
   #create(id: string, plan: Plan, effects: readonly Effect[], tx: unknown): Promise<boolean> {
@@ -117,7 +115,7 @@ export class WorkflowIntake {
       try {
         return await ask();
       } catch (error) {
-        if (error instanceof CurfewError && error.code !== "closed") throw error;
+        if (error instanceof CurfewError && error.code !== "store_failed") throw error;
         storeFailed(error, "workflow");
         if (tries === TRIES) throw notStored(id, error);
         await new Promise<void>((resolve) =>
