@@ -3,6 +3,7 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { RungOptions } from "../../core/job/policy.ts";
 import type { Crons } from "../crons/crons.ts";
 import type { ExtendOptions, RetryByHandOptions } from "../operations.ts";
+import type { WorkflowSummary } from "../workflows/workflow-view.ts";
 
 /** The commands of an engine that take the name of whoever gives them. */
 interface Commands {
@@ -14,6 +15,7 @@ interface Commands {
   pause(queue: string, by: By): Promise<void>;
   resume(queue: string, by: By): Promise<void>;
   readonly crons: Crons;
+  readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
 }
 
 /** What an operator does, with their name on it: each action leaves an entry in `engine.audit`, in the same commit. */
@@ -63,5 +65,10 @@ export class Operator {
 
   resume(queue: string): Promise<void> {
     return this.#engine.resume(queue, this.by);
+  }
+
+  /** Ends what is left of a workflow. */
+  cancelWorkflow(id: string): Promise<WorkflowSummary> {
+    return this.#engine.workflows.cancel(id, this.by);
   }
 }
