@@ -1,6 +1,7 @@
 import type { Route } from "../route.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
+import { eventStreamRoutes } from "./event-stream.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
@@ -18,4 +19,5 @@ export const ROUTES: readonly Route[] = [
   ...cronRoutes,
   ...workflowRoutes,
   ...eventRoutes,
+  ...eventStreamRoutes,
 ];
