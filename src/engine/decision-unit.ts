@@ -1,6 +1,7 @@
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import type { Decision } from "../core/job/verdict.ts";
 import type { Effect, JobWrite, Unit } from "../ports/store.ts";
+import { consequencesOf } from "./consequences.ts";
 
 export type Decided = Extract<Decision, { ok: true }>;
 
@@ -40,6 +41,14 @@ function unitOf(row: JobRow, decision: Decided, luggage: Luggage, namesRev: bool
   if (fence !== undefined) job.nextFence = fence;
   if (luggage.tell) job.tell = true;
   if (drop) job.drop = drop;
-  const { effects } = luggage;
+  const effects = allOf(luggage.effects, consequencesOf(row, decision));
   return effects && effects.length > 0 ? { job, effects } : { job };
+}
+
+function allOf(
+  brought: readonly Effect[] | undefined,
+  following: readonly Effect[] | undefined,
+): readonly Effect[] | undefined {
+  if (following === undefined) return brought;
+  return brought === undefined ? following : [...brought, ...following];
 }

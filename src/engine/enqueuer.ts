@@ -37,7 +37,7 @@ export class Enqueuer {
     if (!parent) this.#assertOpen();
     const stencil = prepareStencil(definition, options, this.context(parent));
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
-    const job = stamp(stencil, text, this.#parts.nextId);
+    const job = stamp(stencil, text, this.#parts.nextId, payload);
     const [answer] = await this.#store([job], options?.tx);
     return this.#handle(job.id, answer as Enqueued);
   }
@@ -63,7 +63,7 @@ export class Enqueuer {
       const text = preparePayload(definition, payload, documentLimit);
       texts.push(typeof text === "string" ? text : await text);
     }
-    const jobs = texts.map((text) => stamp(stencil, text, nextId));
+    const jobs = texts.map((text, index) => stamp(stencil, text, nextId, payloads[index]));
     const answers = await this.#store(jobs, options?.tx);
     return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued));
   }

@@ -2,6 +2,7 @@ import type { JobRow } from "../core/job/job.ts";
 import { imageOf, type LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Refused } from "../ports/store.ts";
+import { gateEffects } from "./consequences.ts";
 import type { Parts } from "./parts.ts";
 import type { Writer } from "./writer.ts";
 
@@ -55,8 +56,11 @@ export class StartMark {
       unit: () => {
         if (this.#attempt.isOver || this.#state !== "queued") return null;
         this.#state = "sent";
-        const { id, fence, rev, policy } = this.#attempt.row;
-        return { job: { id, fence, rev, image: imageOf(this.#attempt.row), documents: { policy } } };
+        const { row } = this.#attempt;
+        const { id, fence, rev, policy } = row;
+        const job = { id, fence, rev, image: imageOf(row), documents: { policy } };
+        const effects = row.gate === null ? undefined : gateEffects({ ...row, startedAt: null }, row);
+        return effects ? { job, effects } : { job };
       },
       done: (outcome) => this.#done(outcome),
     });

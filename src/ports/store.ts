@@ -1,5 +1,6 @@
 import type { NewJob } from "../core/job/envelope.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
+import type { GateLimit, GateUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
@@ -78,7 +79,7 @@ export interface JobStore {
    * Adds jobs, each by itself and in their order: a call that throws may have added some of them. All that were created
    * are durable when it answers.
    */
-  enqueue(jobs: readonly NewJob[], options: CommitOptions): Promise<Enqueued[]>;
+  enqueue(jobs: readonly NewJob[], options: EnqueueCallOptions): Promise<Enqueued[]>;
   /**
    * Takes the best available jobs of a queue exclusively, in the order (rank, id), and writes of each what `decide`
    * makes of a claim; a paused queue gives none. It gives fewer than `limit` only if there are no more that others do not
@@ -105,11 +106,19 @@ export interface JobStore {
   }): Promise<number>;
 }
 
+export interface EnqueueCallOptions extends CommitOptions {
+  /**
+   * How many jobs may wait in these queues, available and pending ones together. A job for which there is no room is
+   * answered `full`; the count holds over all processes. Queues that are not named are not counted.
+   */
+  readonly bounds?: ReadonlyMap<string, number>;
+}
+
 /**
  * `exists`: the id is known, of a live job or a finished one, and nothing was changed. `duplicate`: a live job holds the
- * unique key. A job gives its unique key up when it ends, and takes it back when it is revived and nobody else has it.
+ * unique key. `full`: its queue is bounded and holds as many waiting jobs as it may. A job gives its unique key up when it ends, and takes it back when it is revived and nobody else has it.
  */
-export type Enqueued = "created" | "exists" | { readonly duplicate: JobId };
+export type Enqueued = "created" | "exists" | "full" | { readonly duplicate: JobId };
 
 export interface ClaimRequest {
   readonly queue: string;
@@ -122,6 +131,12 @@ export interface ClaimRequest {
   readonly worker: string;
   /** Jobs of a lower rank are passed over: a hint that saves a store from walking its own dead entries. 0 for all. */
   readonly from: Rank;
+  /**
+   * How many jobs of the queue may be active, over all processes: it gives only as many as that leaves room for. What is
+   * claimed so, and has no gate, is marked with `queueMark` as its gate, and only gated jobs are counted: a job that was
+   * claimed before the queue had a limit is not. Left out: no limit.
+   */
+  readonly most?: number;
 }
 
 export interface BeatRequest {
@@ -183,6 +198,24 @@ export function pauseKey(queue: string): RecordKey {
   return ["pause", queue];
 }
 
+/** The record that overrules what the jobs of a gate say (a `LimitOverride`): `admit` and `spend` look at it. */
+export function limitKey(gate: string): RecordKey {
+  return ["limit", gate];
+}
+
+/** The kind of the records that remember starts behind a gate; each is due when its start no longer counts. */
+export function startKind(gate: string): string {
+  return `${START_KIND}${gate}`;
+}
+
+/** What the kinds of such records begin with. */
+export const START_KIND = "start ";
+
+/** The gate of a job that has none of its own, once it was claimed under the limit of its whole queue. */
+export function queueMark(queue: string): string {
+  return `queue ${queue}`;
+}
+
 export interface Unit {
   /** The job this unit writes: the fence is the guard, and so is `rev` where it is named. */
   readonly job?: JobWrite;
@@ -227,8 +260,19 @@ export type Effect =
   | { readonly stop: JobId; readonly image: JobImage; readonly nextFence: Fence }
   | { readonly put: RecordKey; readonly body: Json; readonly wakeAt: Instant | null }
   | { readonly delete: RecordKey }
-  /** Moves the best `count` jobs that wait behind a gate to available. */
-  | { readonly admit: string; readonly count: number }
+  /**
+   * Moves the best `count` jobs that wait behind a gate to available; under a limit, no more than it has room for.
+   * Whoever asks at the same time waits, so that no limit is ever exceeded. Within one call a store may put it off until
+   * it has written the jobs of the units behind it.
+   */
+  | { readonly admit: string; readonly count: number; readonly limit?: GateLimit }
+  /**
+   * Remembers that a job behind the gate started, until the rate of its limit no longer counts it; under the same `by` it
+   * is remembered once. Without a rate, and when that time is over already, it does nothing.
+   */
+  | { readonly spend: string; readonly by: string; readonly at: Instant; readonly limit: GateLimit }
+  /** Tells those who listen that a queue may have something to claim. */
+  | { readonly ready: string }
   /** Inserts a timeout; a known id does nothing, a known key replaces what has it. */
   | { readonly request: NewTimeout }
   /** Removes timeouts, held or not; the outcome says how many. */
@@ -272,6 +316,17 @@ export interface JobFilter {
   readonly type?: string;
   readonly state?: JobState;
   readonly deadLetter?: boolean;
+  /** The key of a limit; finished jobs are left out. */
+  readonly gate?: string;
+}
+
+/** What is behind a gate and in use of it. */
+export interface GateRow extends GateUse {
+  readonly gate: string;
+  /** Jobs that wait for the gate and for nothing else. */
+  readonly waiting: number;
+  /** When the first remembered start no longer counts. */
+  readonly nextAt: Instant | null;
 }
 
 /** For people and tools: not every answer is the state of one moment, and none is for deciding anything by it. */
@@ -279,6 +334,12 @@ export interface Inspector {
   /** Jobs in the order of their ids, after a cursor. */
   jobs(filter: JobFilter, after: JobId | null, limit: number): Promise<JobRow[]>;
   depth(queue?: string): Promise<Record<JobState, number>>;
+  /** The depth of every queue that has a job, finished ones included, in the order of their names. */
+  depths(): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
+  /** Gates with live jobs, in the order of their names, after a cursor. */
+  gates(after: string | null, limit: number): Promise<GateRow[]>;
+  /** One gate, whether anything is behind it or not. */
+  gate(gate: string): Promise<GateRow>;
   /** Events in the order of their commits; `cursor` continues where this page ended. */
   events(
     after: string | null,

@@ -19,6 +19,9 @@ export type StoreCall =
   | TimeoutCall
   | "inspect.jobs"
   | "inspect.depth"
+  | "inspect.depths"
+  | "inspect.gates"
+  | "inspect.gate"
   | "inspect.events"
   | "inspect.latestEvents"
   | "inspect.logs";
@@ -83,6 +86,9 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
     inspect: {
       jobs: (filter, after, limit) => through("inspect.jobs", () => inspect.jobs(filter, after, limit)),
       depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
+      depths: () => through("inspect.depths", () => inspect.depths()),
+      gates: (after, limit) => through("inspect.gates", () => inspect.gates(after, limit)),
+      gate: (gate) => through("inspect.gate", () => inspect.gate(gate)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logs: (id) => through("inspect.logs", () => inspect.logs(id)),

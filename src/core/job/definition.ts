@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { Rung } from "./job.ts";
 import { parseRung, type RungOptions } from "./policy.ts";
@@ -11,6 +12,8 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   readonly payload: Schema<Input, Payload> | undefined;
   readonly result: Schema<unknown, Result> | undefined;
   readonly rung: Rung;
+  /** The limit that its jobs run under. */
+  readonly limit: KeyedLimit | undefined;
   readonly [DEFINITION]: true;
 }
 
@@ -33,6 +36,8 @@ export interface DefinitionOptions<P extends Schema | undefined, R extends Schem
   readonly queue?: string;
   /** -100 (last) to 100 (first); 0 is the default. */
   readonly priority?: number;
+  /** How many of its jobs may run at once or start in a span of time, by a key: a text, or a function of the payload. */
+  readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
 }
 
 type InputBy<P> = P extends Schema ? InputOf<P> : Json | undefined;
@@ -41,7 +46,17 @@ type ResultBy<R> = R extends Schema ? OutputOf<R> : Json | undefined;
 
 const TYPE = /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/;
 const QUEUE = /^[a-z0-9][a-z0-9.-]*$/;
-const KEYS = ["type", "payload", "result", "queue", "priority", "timeouts", "retry", "retention"] as const;
+const KEYS = [
+  "type",
+  "payload",
+  "result",
+  "queue",
+  "priority",
+  "timeouts",
+  "retry",
+  "retention",
+  "limit",
+] as const;
 
 export const DEFAULT_QUEUE = "default";
 
@@ -67,6 +82,7 @@ export function defineJob<P extends Schema | undefined = undefined, R extends Sc
     payload: options.payload as Schema<InputBy<P>, PayloadBy<P>> | undefined,
     result: options.result as Schema<unknown, ResultBy<R>> | undefined,
     rung: parseRung(options, ""),
+    limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
     [DEFINITION]: true as const,
   });
 }

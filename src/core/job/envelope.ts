@@ -1,5 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { UUID } from "../ids.ts";
+import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import {
   type Duration,
@@ -44,6 +45,8 @@ export interface EnqueueOptions extends RungOptions {
   /** The `wait` limit as an instant; the earlier of the two wins. */
   readonly expiresAt?: InstantInput;
   readonly meta?: { readonly [key: string]: Json };
+  /** The limit that this job runs under, instead of its definition's; `"none"` for none. */
+  readonly limit?: LimitOptions | "none";
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
@@ -107,6 +110,7 @@ export const ENQUEUE_KEYS = [
   "expiresAt",
   "meta",
   "detach",
+  "limit",
   "timeouts",
   "retry",
   "retention",
@@ -122,6 +126,9 @@ export interface Stencil {
   readonly createdAt: Instant;
   readonly image: JobImage;
   readonly options: JobOptions | null;
+  /** The key of its limit, or what gives it. */
+  readonly key?: KeyedLimit["key"];
+  readonly needs?: number;
 }
 
 /** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
@@ -176,8 +183,8 @@ function newStencil<Input>(
   };
   const dueAt = startOf(said, now);
   const budgets = fixBudgets(said, rungs, now, dueAt, context.parent);
-  const isScheduled = dueAt > now;
-  const state = context.isPending ? "pending" : isScheduled ? "scheduled" : "available";
+  const keyed = limitOf(definition.limit, said);
+  const state = context.isPending ? "pending" : dueAt > now ? "scheduled" : keyed ? "pending" : "available";
   const rank = rankOf(priority, dueAt);
   const heartbeat = saysAnything(rungs, "timeouts")
     ? resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value
@@ -191,7 +198,9 @@ function newStencil<Input>(
     createdAt: now,
     image: {
       state,
-      ...waitingWake({ state, rank, waitAt, totalAt }),
+      ...waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit),
+      // A job at its gate is looked at at once, in case that whoever enqueues it does not come to let it through.
+      ...(keyed && state === "pending" && !context.isPending && { wakeAt: now }),
       rank,
       attempt: 0,
       returns: 0,
@@ -207,8 +216,20 @@ function newStencil<Input>(
       pruneAt: null,
       deadLetter: false,
     },
-    options: keptOptions(said, enqueueRung, rungs, budgets.kept, context),
+    options: withLimit(keptOptions(said, enqueueRung, rungs, budgets.kept, context), keyed),
+    ...(keyed && { key: keyed.key }),
+    // What waits to be activated is not let through by its gate meanwhile.
+    ...(keyed && context.isPending && { needs: 1 }),
   };
+}
+
+function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): KeyedLimit | undefined {
+  if (limit === undefined) return defined;
+  return limit === "none" ? undefined : parseLimit(limit, "options.limit");
+}
+
+function withLimit(options: JobOptions | null, keyed: KeyedLimit | undefined): JobOptions | null {
+  return keyed ? { ...options, limit: keyed.limit } : options;
 }
 
 function checkId(id: string): JobId {
@@ -390,8 +411,20 @@ export function newRow(job: NewJob): JobRow {
   };
 }
 
-/** One job off a stencil. */
-export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+/** One job off a stencil. The payload as it was given is needed only where the key of a limit is a function of it. */
+export function stamp(stencil: Stencil, payload: string, nextId: () => JobId, given?: unknown): NewJob {
+  const job = plainJob(stencil, payload, nextId);
+  const { key, needs } = stencil;
+  if (key === undefined) return job;
+  const gate = typeof key === "string" ? key : keyFrom(key, given);
+  return needs === undefined ? { ...job, gate } : { ...job, gate, needs };
+}
+
+function keyFrom(key: (payload: never) => string, payload: unknown): string {
+  return checkLimitKey(key(payload as never), "limit.key(payload)");
+}
+
+function plainJob(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
   return {
     id: stencil.id ?? nextId(),
     fresh: stencil.id === undefined,

@@ -39,6 +39,8 @@ export type JobEvent =
   | { readonly type: "snooze"; readonly dueAt: Instant }
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
   | { readonly type: "cancel" }
+  /** There is no room for a waiting job. */
+  | { readonly type: "drop"; readonly message: string }
   | ({ readonly type: "extend" } & Extension)
   | { readonly type: "retry"; readonly keepDeadline?: boolean };
 

@@ -1,8 +1,19 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
+import { effectiveLimit, type GateUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
+import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Enqueued, Guard, JobWrite, Outcome, Unit } from "../../ports/store.ts";
+import {
+  type Effect,
+  type Enqueued,
+  type Guard,
+  type JobWrite,
+  limitKey,
+  type Outcome,
+  startKind,
+  type Unit,
+} from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HintBatch } from "./hints.ts";
@@ -101,13 +112,39 @@ function applyEffect(
   else if ("remove" in effect) timeouts.remove({ id: effect.remove }, now);
   else if ("request" in effect) {
     if (timeouts.insert(effect.request) === "created") hints.timeout(effect.request.dueAt, now);
-  } else if ("admit" in effect) {
-    for (const { row } of jobs.admit(effect.admit, effect.count)) hints.ready(row.queue);
-  } else if ("event" in effect) events.add(effect.event, now);
+  } else if ("admit" in effect) admit(tables, effect, hints);
+  else if ("spend" in effect) spend(records, effect, now);
+  else if ("ready" in effect) hints.ready(effect.ready);
+  else if ("event" in effect) events.add(effect.event, now);
   else {
     const entry = jobs.get(effect.job);
     if (entry) jobs.log(entry, effect.log);
   }
+}
+
+/** As many as wait, as are asked for, and as the limit has room for. */
+function admit(
+  { jobs, records }: Tables,
+  { admit: gate, count, limit }: Extract<Effect, { admit: string }>,
+  hints: HintBatch,
+): void {
+  const room = limit ? roomOf(effectiveLimit(limit, overrideOf(records, gate)), gateUse(jobs, records, gate)) : count;
+  for (const { row } of jobs.admit(gate, Math.min(count, room))) hints.ready(row.queue);
+}
+
+function spend(records: RecordTable, effect: Extract<Effect, { spend: string }>, now: Instant): void {
+  const { spend: gate, by, at, limit } = effect;
+  const { rate } = effectiveLimit(limit, overrideOf(records, gate));
+  if (rate === undefined || at + rate.per <= now) return;
+  records.put([startKind(gate), by], { gate, limit } as unknown as Json, at + rate.per);
+}
+
+function overrideOf(records: RecordTable, gate: string): LimitOverride | undefined {
+  return records.get(limitKey(gate))?.body as LimitOverride | undefined;
+}
+
+export function gateUse(jobs: JobTable, records: RecordTable, gate: string): GateUse {
+  return { ...jobs.gates.count(gate), starts: records.count(startKind(gate)).count };
 }
 
 function countDown(jobs: JobTable, id: string, now: Instant): void {

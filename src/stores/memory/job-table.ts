@@ -3,8 +3,9 @@ import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/j
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import type { ClaimRequest, Enqueued, JobFilter } from "../../ports/store.ts";
+import { type ClaimRequest, type Enqueued, type JobFilter, queueMark } from "../../ports/store.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
+import { GateTable } from "./gate-table.ts";
 import { availableRow, claimedRow } from "./row.ts";
 import { SortedList } from "./sorted-list.ts";
 
@@ -35,8 +36,7 @@ export class JobTable {
   readonly #jobs = new Map<JobId, JobEntry>();
   readonly #byId = new SortedList<JobEntry>((a, b) => compareText(a.row.id, b.row.id));
   readonly #queues = new Map<string, QueueIndex>();
-  /** Jobs that wait behind a gate and for nothing else. */
-  readonly #gates = new Map<string, SortedList<JobEntry>>();
+  readonly gates = new GateTable<JobEntry>(compareRank);
   readonly #uniqueKeys = new Map<string, JobEntry>();
   readonly #promotable = new DueHeap<JobEntry>();
   readonly #judgeable = new DueHeap<JobEntry>();
@@ -51,11 +51,17 @@ export class JobTable {
     return earlier(this.#promotable.nextAt, this.#judgeable.nextAt);
   }
 
-  insert(job: NewJob): Enqueued {
+  /** What keeps a job from being inserted, if anything does. */
+  known(job: NewJob): Exclude<Enqueued, "created" | "full"> | undefined {
     if (this.#jobs.has(job.id)) return "exists";
+    const holder = job.uniqueKey === undefined ? undefined : this.#uniqueKeys.get(job.uniqueKey);
+    return holder && { duplicate: holder.row.id };
+  }
+
+  insert(job: NewJob): Enqueued {
+    const known = this.known(job);
+    if (known) return known;
     const uniqueKey = job.uniqueKey ?? null;
-    const holder = uniqueKey === null ? undefined : this.#uniqueKeys.get(uniqueKey);
-    if (holder) return { duplicate: holder.row.id };
     const entry: JobEntry = {
       row: newRow(job),
       slot: -1,
@@ -72,13 +78,18 @@ export class JobTable {
 
   /** Takes the best available jobs of a queue. */
   claim(request: ClaimRequest): JobRow[] {
-    const ready = this.#queues.get(request.queue)?.ready;
+    const { queue, limit, most } = request;
+    const ready = this.#queues.get(queue)?.ready;
     if (!ready) return [];
+    const room = most === undefined ? limit : Math.min(limit, most - this.gates.activeIn(queue));
+    if (room <= 0) return [];
+    const mark = most === undefined ? null : queueMark(queue);
     return ready
-      .take(request.limit, (entry) => entry.row.rank < request.from)
+      .take(room, (entry) => entry.row.rank < request.from)
       .map((entry) => {
         this.#leaveHeap(entry);
-        entry.row = claimedRow(entry.row, request);
+        const row = claimedRow(entry.row, request);
+        entry.row = mark !== null && row.gate === null ? { ...row, gate: mark } : row;
         this.#enter(entry);
         return entry.row;
       });
@@ -86,11 +97,7 @@ export class JobTable {
 
   /** Makes the best jobs behind a gate available. */
   admit(gate: string, count: number): JobEntry[] {
-    const admitted: JobEntry[] = [];
-    for (const entry of this.#gates.get(gate)?.from(() => false) ?? []) {
-      if (admitted.length === count) break;
-      admitted.push(entry);
-    }
+    const admitted = this.gates.best(gate, count);
     for (const entry of admitted) this.write(entry, availableRow(entry.row));
     return admitted;
   }
@@ -164,11 +171,23 @@ export class JobTable {
     return total;
   }
 
+  /** The depth of every queue, in the order of their names. */
+  depths(): ReadonlyMap<string, Readonly<Record<JobState, number>>> {
+    const queues = [...this.#queues.values()].sort((a, b) => compareText(a.name, b.name));
+    return new Map(queues.map(({ name, depth }) => [name, { ...depth }]));
+  }
+
+  /** How many jobs of a queue wait to be run now. */
+  waitingIn(queue: string): number {
+    const depth = this.#queues.get(queue)?.depth;
+    return depth ? depth.available + depth.pending : 0;
+  }
+
   #enter(entry: JobEntry): void {
     const { row, queue, uniqueKey } = entry;
     queue.depth[row.state] += 1;
     if (row.state === "available") queue.ready.add(entry);
-    else if (isGated(row)) this.#gateOf(row.gate).add(entry);
+    if (row.gate !== null) this.gates.enter(entry, row.gate);
     const dueAt = isTerminal(row.state) ? row.pruneAt : row.wakeAt;
     if (dueAt !== null) this.#heapOf(row).add(entry, dueAt);
     if (uniqueKey !== null) this.#holdKey(entry, uniqueKey);
@@ -177,13 +196,14 @@ export class JobTable {
   #leave(entry: JobEntry): void {
     const { row, queue } = entry;
     if (row.state === "available") queue.ready.remove(entry);
-    else if (isGated(row)) this.#leaveGate(entry, row.gate);
     this.#leaveHeap(entry);
   }
 
   /** Leaves what a job that was just taken from its queue is still in. */
   #leaveHeap(entry: JobEntry): void {
-    entry.queue.depth[entry.row.state] -= 1;
+    const { row } = entry;
+    entry.queue.depth[row.state] -= 1;
+    if (row.gate !== null) this.gates.leave(entry, row.gate);
     if (entry.slot >= 0) this.#heapOf(entry.row).remove(entry);
   }
 
@@ -199,12 +219,6 @@ export class JobTable {
     if (this.#uniqueKeys.get(key) === entry) this.#uniqueKeys.delete(key);
   }
 
-  #leaveGate(entry: JobEntry, gate: string): void {
-    const waiting = this.#gateOf(gate);
-    waiting.remove(entry);
-    if (waiting.isEmpty) this.#gates.delete(gate);
-  }
-
   #heapOf(row: JobRow): DueHeap<JobEntry> {
     if (isTerminal(row.state)) return this.#prunable;
     return row.wake === "ready" ? this.#promotable : this.#judgeable;
@@ -218,19 +232,6 @@ export class JobTable {
     }
     return index;
   }
-
-  #gateOf(gate: string): SortedList<JobEntry> {
-    let waiting = this.#gates.get(gate);
-    if (!waiting) {
-      waiting = new SortedList(compareRank);
-      this.#gates.set(gate, waiting);
-    }
-    return waiting;
-  }
-}
-
-function isGated(row: JobRow): row is JobRow & { readonly gate: string } {
-  return row.state === "pending" && row.gate !== null && row.needs === 0;
 }
 
 function matches(row: JobRow, filter: JobFilter): boolean {
@@ -238,7 +239,8 @@ function matches(row: JobRow, filter: JobFilter): boolean {
     (filter.queue === undefined || row.queue === filter.queue) &&
     (filter.type === undefined || row.type === filter.type) &&
     (filter.state === undefined || row.state === filter.state) &&
-    (filter.deadLetter === undefined || row.deadLetter === filter.deadLetter)
+    (filter.deadLetter === undefined || row.deadLetter === filter.deadLetter) &&
+    (filter.gate === undefined || (row.gate === filter.gate && !isTerminal(row.state)))
   );
 }
 

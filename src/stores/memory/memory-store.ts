@@ -4,6 +4,7 @@ import {
   BATCH_LIMIT,
   type BeatAnswer,
   type BeatRequest,
+  type GateRow,
   type Inspector,
   type JobStore,
   pauseKey,
@@ -11,9 +12,11 @@ import {
   type Store,
   type SweepRequest,
   type Swept,
+  startKind,
 } from "../../ports/store.ts";
+import { isWaitingNow } from "../gates.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
-import { commitUnit, enqueueJob, type Tables } from "./commit.ts";
+import { commitUnit, enqueueJob, gateUse, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
 import { JobTable } from "./job-table.ts";
@@ -69,11 +72,15 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
 function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): JobStore {
   const { jobs, records, events } = tables;
   return {
-    async enqueue(newJobs, _options) {
+    async enqueue(newJobs, { bounds }) {
       assertOpen();
       checkJobs(newJobs);
       const hints = new HintBatch();
-      const answers = newJobs.map((job) => enqueueJob(jobs, job, hints));
+      const answers = newJobs.map((job) => {
+        const bound = bounds?.get(job.queue);
+        const isFull = bound !== undefined && isWaitingNow(job) && jobs.waitingIn(job.queue) >= bound;
+        return isFull ? (jobs.known(job) ?? "full") : enqueueJob(jobs, job, hints);
+      });
       listeners.tell(hints);
       return answers;
     },
@@ -122,7 +129,7 @@ function createRecordStore(records: RecordTable, assertOpen: () => void): Record
   };
 }
 
-function createInspector({ jobs, events }: Tables, assertOpen: () => void): Inspector {
+function createInspector({ jobs, records, events }: Tables, assertOpen: () => void): Inspector {
   return {
     async jobs(filter, after, limit) {
       assertOpen();
@@ -132,6 +139,19 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
     async depth(queue) {
       assertOpen();
       return jobs.depth(queue);
+    },
+    async depths() {
+      assertOpen();
+      return jobs.depths();
+    },
+    async gates(after, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.gates.names(after, limit).map((gate) => gateRow(jobs, records, gate));
+    },
+    async gate(gate) {
+      assertOpen();
+      return gateRow(jobs, records, gate);
     },
     async latestEvents(limit) {
       assertOpen();
@@ -148,6 +168,12 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
       return [...(jobs.get(id)?.logs ?? [])];
     },
   };
+}
+
+function gateRow(jobs: JobTable, records: RecordTable, gate: string): GateRow {
+  const { nextAt } = records.count(startKind(gate));
+  const { waiting } = jobs.gates.count(gate);
+  return { gate, waiting, ...gateUse(jobs, records, gate), nextAt };
 }
 
 /** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */

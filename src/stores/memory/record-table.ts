@@ -1,5 +1,5 @@
 import type { Json } from "../../core/schema.ts";
-import type { Instant } from "../../core/time.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordKey, RecordRow } from "../../ports/store.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
 import { SortedList } from "./sorted-list.ts";
@@ -68,6 +68,14 @@ export class RecordTable {
       found.push(row);
     }
     return found;
+  }
+
+  /** How many records of a kind there are, and when the first of them is due. */
+  count(kind: string): { readonly count: number; readonly nextAt: Instant | null } {
+    let nextAt: Instant | null = null;
+    const entries = this.#kinds.get(kind)?.byKey;
+    for (const { row } of entries?.values() ?? []) nextAt = earlier(nextAt, row.wakeAt);
+    return { count: entries?.size ?? 0, nextAt };
   }
 
   #write(entry: RecordEntry, row: RecordRow): void {

@@ -5,6 +5,7 @@ import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type LaneGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
+import { enqueueBounded } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
 import { HOLDERS, INSERT, INSERT_ALIKE, LOCATE, TAKE_BACK } from "./statements.ts";
 import { inWaves } from "./waves.ts";
@@ -65,6 +66,22 @@ export async function enqueueWith(
     for (const answer of answered) answers.push(answer);
   }
   return answers;
+}
+
+/** Enqueues within a transaction, where queues may hold no more than so many waiting jobs. */
+export function enqueueWithin(
+  session: Runner,
+  jobs: readonly NewJob[],
+  bounds: ReadonlyMap<string, number>,
+  hints: HintBatch,
+): Promise<Enqueued[]> {
+  return enqueueBounded(
+    session,
+    jobs,
+    bounds,
+    (some) => enqueueWith(session, some, hints),
+    (some) => findRivals(session, some),
+  );
 }
 
 /** How often a job is tried again whose rival was gone before it could be named. */

@@ -2,9 +2,11 @@ import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
+import { gatesLast } from "../gates.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
+import { admit, spend } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
 import { ADD_EVENTS, ADD_LOGS, COUNT_DOWN } from "./statements.ts";
 
@@ -15,11 +17,19 @@ export interface CommitScope extends Runner {
 }
 
 /** Effects that ask nothing and fail nowhere, so that those of many units can be written together. */
-export type Follower = Note | Extract<Effect, { enqueue: unknown } | { countdown: unknown }>;
+export type Follower =
+  | Note
+  | Extract<Effect, { enqueue: unknown } | { countdown: unknown } | { admit: unknown } | { spend: unknown }>
+  | Extract<Effect, { ready: unknown }>;
 type Note = Extract<Effect, { event: unknown } | { log: unknown }>;
 
 export function isFollower(effect: Effect): effect is Follower {
-  return isNote(effect) || "enqueue" in effect || "countdown" in effect;
+  return isNote(effect) || "enqueue" in effect || "countdown" in effect || isAtGate(effect);
+}
+
+/** What is done about a gate: it may be put off until other jobs are written. */
+function isAtGate(effect: Effect): boolean {
+  return "admit" in effect || "spend" in effect || "ready" in effect;
 }
 
 function isNote(effect: Effect): effect is Note {
@@ -41,6 +51,12 @@ export async function follow(
     now,
   );
   await addNotes(session, effects.filter(isNote), now);
+  if (!effects.some(isAtGate)) return;
+  for (const effect of gatesLast(effects)) {
+    if ("spend" in effect) await spend(session, effect, now);
+    else if ("ready" in effect) hints.ready.add(effect.ready);
+    else if ("admit" in effect) await admit(session, effect, hints);
+  }
 }
 
 async function countDown(session: Runner, ids: readonly JobId[], now: Instant): Promise<void> {

@@ -6,6 +6,8 @@ import type { System } from "../../ports/system.ts";
 import { checkLimit } from "../limits.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Runner } from "./connection.ts";
+import { DEPTHS, GATES } from "./gate-statements.ts";
+import { gateRow } from "./gates.ts";
 import { DEPTH, LIST_JOBS, READ_EVENTS, READ_LOGS } from "./inspect-statements.ts";
 import type { Statement } from "./statements.ts";
 
@@ -14,7 +16,7 @@ const LOG_LIMIT = 1_000;
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {
-    async jobs({ queue, type, state, deadLetter }, after, limit) {
+    async jobs({ queue, type, state, deadLetter, gate }, after, limit) {
       checkLimit(limit);
       const rows = await runner.run(LIST_JOBS, [
         queue ?? null,
@@ -23,11 +25,27 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
         deadLetter === undefined ? null : Number(deadLetter),
         after,
         limit,
+        gate ?? null,
       ]);
       return rows.map(decodeJob);
     },
+    async depths() {
+      const depths = new Map<string, Record<JobState, number>>();
+      for (const [queue, code, count] of await runner.run(DEPTHS)) {
+        const depth = depths.get(queue as string) ?? noJobs();
+        depth[stateOf(code)] += count as number;
+        depths.set(queue as string, depth);
+      }
+      return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
+    },
+    async gates(after, limit) {
+      checkLimit(limit);
+      const gates = await runner.run(GATES, [after, limit]);
+      return Promise.all(gates.map(([gate]) => gateRow(runner, gate as string)));
+    },
+    gate: (gate) => gateRow(runner, gate),
     async depth(queue) {
-      const depth = Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
+      const depth = noJobs();
       for (const [code, count] of await runner.run(DEPTH, [queue ?? null]))
         depth[stateOf(code)] += count as number;
       return depth;
@@ -56,6 +74,10 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       return rows.map(([body]) => JSON.parse(body as string) as Json);
     },
   };
+}
+
+function noJobs(): Record<JobState, number> {
+  return Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
 }
 
 /** The newest events, newest first, with what READ_EVENTS gives. $1 how many. */

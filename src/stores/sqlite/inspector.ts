@@ -1,15 +1,18 @@
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
-import type { Inspector, JobFilter } from "../../ports/store.ts";
+import type { GateRow, Inspector, JobFilter } from "../../ports/store.ts";
 import { checkLimit } from "../limits.ts";
 import { decodeJob, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
+import { COUNT_QUEUES, COUNT_QUEUES_DONE, NEXT_GATE } from "./gate-statements.ts";
+import { gateRow } from "./gates.ts";
 import type { Session } from "./session.ts";
 import {
   COUNT_DONE,
   COUNT_JOBS,
   LATEST_EVENTS,
   LIST_DONE,
+  LIST_GATED,
   LIST_JOBS,
   READ_EVENTS,
   READ_LOG,
@@ -30,7 +33,7 @@ export function createInspector(connection: Connection): Inspector {
     },
     /** Not the state of one moment: a job that ends while the tables are walked may be counted in both. */
     async depth(queue) {
-      const depth = Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
+      const depth = noJobs();
       const tables = [
         [STRETCH_END, COUNT_JOBS],
         [STRETCH_END_DONE, COUNT_DONE],
@@ -45,6 +48,38 @@ export function createInspector(connection: Connection): Inspector {
       }
       return depth;
     },
+    async depths() {
+      const depths = new Map<string, Record<JobState, number>>();
+      const tables = [
+        [STRETCH_END, COUNT_QUEUES],
+        [STRETCH_END_DONE, COUNT_QUEUES_DONE],
+      ] as const;
+      for (const [stretchEnd, count] of tables) {
+        await walk(connection, stretchEnd, "", (session, from, to) => {
+          for (const [queue, code, jobs] of session.all(count, [from, to])) {
+            const depth = depths.get(queue as string) ?? noJobs();
+            depth[stateOf(code)] += jobs as number;
+            depths.set(queue as string, depth);
+          }
+          return true;
+        });
+      }
+      return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
+    },
+    gates: (after, limit) => {
+      checkLimit(limit);
+      return connection.read((session) => {
+        const rows: GateRow[] = [];
+        for (let last = after ?? ""; rows.length < limit; ) {
+          const gate = session.get(NEXT_GATE, [last, last])?.[0] as string | null;
+          if (gate === null) break;
+          rows.push(gateRow(session, gate));
+          last = gate;
+        }
+        return rows;
+      });
+    },
+    gate: (gate) => connection.read((session) => gateRow(session, gate)),
     async events(after, limit) {
       checkLimit(limit);
       const rows = await connection.read((session) => session.all(READ_EVENTS, [Number(after ?? 0), limit]));
@@ -68,6 +103,10 @@ export function createInspector(connection: Connection): Inspector {
   };
 }
 
+function noJobs(): Record<JobState, number> {
+  return Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
+}
+
 /** Walks a table in the order of ids, a stretch at a time, until `look` says that it has seen enough. */
 async function walk(
   connection: Connection,
@@ -88,11 +127,18 @@ async function walk(
 
 async function listJobs(
   connection: Connection,
-  { queue, type, state, deadLetter }: JobFilter,
+  { queue, type, state, deadLetter, gate }: JobFilter,
   after: JobId,
   limit: number,
 ): Promise<JobRow[]> {
   const filter = [queue ?? null, type ?? null, state === undefined ? null : STATE_CODES[state]];
+  if (gate !== undefined) {
+    if (deadLetter) return [];
+    const rows = await connection.read((session) =>
+      session.all(LIST_GATED, [gate, after, ...filter, limit]),
+    );
+    return rows.map(decodeJob);
+  }
   const found = new Map<JobId, JobRow>();
   const collect = (stretchEnd: string, list: string, more: readonly unknown[]) => {
     let left = limit;

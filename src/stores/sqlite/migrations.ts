@@ -185,4 +185,15 @@ create index curfew_timeouts_dead on curfew_timeouts (id) where dead_at is not n
 create index curfew_timeouts_wall_clock on curfew_timeouts (id) where wall_clock is not null;
 `,
   },
+  {
+    version: 4,
+    name: "limits",
+    sql: `
+-- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate
+-- that is claimed from an unbounded queue is in none of them.
+create index curfew_jobs_gated on curfew_jobs (gate, state) where gate is not null and state > 0;
+create index curfew_jobs_gated_active on curfew_jobs (queue) where gate is not null and state = 2;
+create index curfew_jobs_pending on curfew_jobs (queue) where state = 0;
+`,
+  },
 ];

@@ -352,6 +352,12 @@ const MATCHING = `
  */
 export const LIST_JOBS = `select ${LIVE} from curfew_jobs ${MATCHING} order by id limit ?`;
 
+/** Live jobs of a gate. Takes the gate, the id they come after, queue, type, state (each null for any), limit. */
+export const LIST_GATED = `
+select ${LIVE} from curfew_jobs
+ where gate = ? and id > ? and queue = coalesce(?, queue) and type = coalesce(?, type) and state = coalesce(?, state)
+ order by id limit ?`;
+
 /** LIST_JOBS for finished jobs; takes dead_letter (null for any) before the limit. */
 export const LIST_DONE = `
 select ${DONE} from curfew_done ${MATCHING} and dead_letter = coalesce(?, dead_letter) order by id limit ?`;

@@ -1,0 +1,44 @@
+import type { JobRow } from "../core/job/job.ts";
+import type { Effect } from "../ports/store.ts";
+import type { Decided } from "./decision-unit.ts";
+
+/** How many jobs one settle lets through at most; whatever is left goes with the next, or by the sweep. */
+export const ADMITTED_AT_ONCE = 200;
+
+/** What else is true once a decision on a job is committed, as effects of the same unit: undefined for a plain job. */
+export function consequencesOf(row: JobRow, decision: Decided): readonly Effect[] | undefined {
+  if (row.gate === null) return undefined;
+  return gateEffects(row, decision.image);
+}
+
+/**
+ * A start is remembered where it counts against a rate. A job that gives up its place, or comes to its gate, lets the
+ * next ones through: so a place is free in the very commit that frees it, whoever decides that.
+ */
+export function gateEffects(row: JobRow, image: Pick<JobRow, "state" | "startedAt">): readonly Effect[] | undefined {
+  const gate = row.gate as string;
+  const limit = row.options?.limit;
+  const effects: Effect[] = [];
+  // One that was claimed under the limit of its queue only makes room for a claim.
+  if (row.state === "active" && image.state !== "active") effects.push({ ready: row.queue });
+  if (limit) {
+    const startedAt = row.startedAt ?? (image.state === "active" ? image.startedAt : null);
+    const isNews = row.startedAt === null || image.state !== "active";
+    if (startedAt !== null && row.state === "active" && isNews)
+      effects.push({ spend: gate, by: `${row.id} ${row.fence}`, at: startedAt, limit });
+    const isFreed = isPlaceOf(row, row.state) && !isPlaceOf(row, image.state);
+    if (isFreed || image.state === "pending") effects.push(admission(row));
+  }
+  return effects.length > 0 ? effects : undefined;
+}
+
+/** Whether a job in this state holds a place of its gate. */
+function isPlaceOf({ options }: JobRow, state: JobRow["state"]): boolean {
+  if (state === "retryable") return options?.limit?.strict === true;
+  return state === "available" || state === "active";
+}
+
+/** Lets through whom the limit of a job's gate has room for. */
+export function admission({ gate, options }: Pick<JobRow, "gate" | "options">): Effect {
+  return { admit: gate as string, count: ADMITTED_AT_ONCE, limit: options?.limit ?? {} };
+}
