@@ -15,7 +15,10 @@ export function consequencesOf(row: JobRow, decision: Decided): readonly Effect[
  * A start is remembered where it counts against a rate. A job that gives up its place, or comes to its gate, lets the
  * next ones through: so a place is free in the very commit that frees it, whoever decides that.
  */
-export function gateEffects(row: JobRow, image: Pick<JobRow, "state" | "startedAt">): readonly Effect[] | undefined {
+export function gateEffects(
+  row: JobRow,
+  image: Pick<JobRow, "state" | "startedAt">,
+): readonly Effect[] | undefined {
   const gate = row.gate as string;
   const limit = row.options?.limit;
   const effects: Effect[] = [];

@@ -1,15 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
+import { CurfewError } from "../core/errors.ts";
 import { createIdSource } from "../core/ids.ts";
-import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
+import { assertDefinition, type JobDefinition } from "../core/job/definition.ts";
 import type { EnqueueOptions } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
-import { parseRung, type RungOptions } from "../core/job/policy.ts";
+import { parseRung } from "../core/job/policy.ts";
+import type { QueueOptions } from "../core/limit/queue-settings.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
-import { DOCUMENT_LIMIT, type InputOf, type Json, type Schema } from "../core/schema.ts";
+import { DOCUMENT_LIMIT, type InputOf, type Schema } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { type Hint, type JobFilter, pauseKey, type Store } from "../ports/store.ts";
+import type { Hint, JobFilter, Store } from "../ports/store.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
 import { EngineClock } from "./clock.ts";
 import { Committer } from "./committer.ts";
@@ -19,6 +20,7 @@ import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
+import { Limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
@@ -26,6 +28,7 @@ import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
+import { Queues } from "./queues.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
@@ -49,6 +52,10 @@ type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, i
 export class Engine implements AsyncDisposable {
   /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
+  /** Queues: their settings, pauses and depth. */
+  readonly queues: Queues;
+  /** Limits of keys: what is in use of them, and what operators say about them. */
+  readonly limits: Limits;
   readonly #parts: Parts;
   readonly #intake: Intake;
   readonly #enqueuer: Enqueuer;
@@ -80,6 +87,9 @@ export class Engine implements AsyncDisposable {
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
+    const assertOpen = () => this.#assertOpen();
+    this.queues = new Queues(this.#parts, { assertOpen, ready: (queue) => this.#ready(queue) });
+    this.limits = new Limits(this.#parts, assertOpen);
     this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
     this.#settings = new Loop({
       name: "settings",
@@ -285,35 +295,19 @@ export class Engine implements AsyncDisposable {
     );
   }
 
-  /** Settings of a queue that all processes see: the third rung of SEMANTICS 2. */
-  async configureQueue(queue: string, options: RungOptions): Promise<void> {
-    refuseUnknownKeys(options, "queue", ["timeouts", "retry", "retention"]);
-    const body = parseRung(options, "queue") as unknown as Json;
-    await this.#put({ put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null });
-    await this.#parts.queues.refresh();
+  /** Settings of a queue that all processes see: the third rung of SEMANTICS 2. The same as `queues.configure`. */
+  configureQueue(queue: string, options: QueueOptions): Promise<void> {
+    return this.queues.configure(queue, options);
   }
 
-  /** Stops claims from a queue, in all processes, from the moment this resolves. */
-  async pause(queue: string): Promise<void> {
-    await this.#put({
-      put: pauseKey(checkQueue(queue, "queue")),
-      body: { at: this.#parts.clock.now() },
-      wakeAt: null,
-    });
+  /** Stops claims from a queue, in all processes, from the moment this resolves. The same as `queues.pause`. */
+  pause(queue: string): Promise<void> {
+    return this.queues.pause(queue);
   }
 
-  async resume(queue: string): Promise<void> {
-    await this.#put({ delete: pauseKey(checkQueue(queue, "queue")) });
-    this.#ready(queue);
-  }
-
-  async #put(
-    effect:
-      | { put: readonly [string, string]; body: Json; wakeAt: null }
-      | { delete: readonly [string, string] },
-  ): Promise<void> {
-    this.#assertOpen();
-    await this.#parts.store.commit([{ effects: [effect] }], { now: this.#parts.clock.now() });
+  /** The same as `queues.resume`. */
+  resume(queue: string): Promise<void> {
+    return this.queues.resume(queue);
   }
 
   /** Calls back for each event of this process; returns the function that stops it. */

@@ -13,6 +13,7 @@ import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import { JobHandle } from "./handle.ts";
 import { foundOr, type Intake } from "./intake.ts";
 import type { Parts } from "./parts.ts";
+import { QueueFullError } from "./queue-full.ts";
 
 /** The way of an `enqueue`: all of it is checked, and then the intake takes it, or the caller's own transaction. */
 export class Enqueuer {
@@ -70,7 +71,7 @@ export class Enqueuer {
 
   /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
   #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, clock, random } = this.#parts;
+    const { store, random } = this.#parts;
     const jobs = stamped.every(({ fresh }) => fresh)
       ? stamped
       : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
@@ -91,7 +92,19 @@ export class Enqueuer {
         `enqueue at most ${BATCH_LIMIT} jobs in one call with tx`,
       );
     }
-    return store.jobs.enqueue(jobs, { now: clock.now(), tx });
+    return this.#storeWithin(jobs, tx);
+  }
+
+  /** Nobody can be dropped for a job that may yet be rolled back, so a full queue refuses it. */
+  async #storeWithin(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock, queues } = this.#parts;
+    const bounded = this.#intake.bounded(jobs);
+    const answers = await store.jobs.enqueue(jobs, { now: clock.now(), tx, ...bounded });
+    const refused = jobs.filter((_, index) => answers[index] === "full");
+    const first = refused[0];
+    if (!first) return answers;
+    const ids = refused.map(({ id }) => id);
+    throw new QueueFullError(first.queue, queues.depthOf(first.queue)?.most ?? 0, ids);
   }
 
   #handle(id: JobId, answer: Enqueued): JobHandle<unknown> {

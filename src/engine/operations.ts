@@ -7,6 +7,7 @@ import { parseTimeouts, type TimeoutOptions } from "../core/job/policy.ts";
 import type { Rejection } from "../core/job/verdict.ts";
 import type { Json } from "../core/schema.ts";
 import { formatDuration, type Instant } from "../core/time.ts";
+import type { Effect } from "../ports/store.ts";
 import { outsidersUnit } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 
@@ -49,7 +50,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     const unit = outsidersUnit(row, decision, {
       // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
       tell: row.state === "active" && fence === undefined,
-      effects: event.type === "extend" ? [{ log: extensionLine(row, event, now), job: id }] : undefined,
+      effects: effectsOf(row, event, now),
     });
     const [outcome] = await store.commit([unit], { now });
     if (!outcome?.ok) continue;
@@ -64,6 +65,13 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent): Promise
     "invalid_state",
     `${event.type}: job ${id} changed ${TRIES} times while it was being decided; try again`,
   );
+}
+
+/** A job with a limit that was kept from its gate needs nothing more once it is activated. */
+function effectsOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[] | undefined {
+  if (event.type === "extend") return [{ log: extensionLine(row, event, now), job: row.id }];
+  if (event.type === "activate" && row.options?.limit && row.needs > 0) return [{ countdown: row.id }];
+  return undefined;
 }
 
 /** The job's own log says who moved its limits and when (SEMANTICS 5.3). */

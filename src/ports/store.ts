@@ -112,6 +112,8 @@ export interface EnqueueCallOptions extends CommitOptions {
    * answered `full`; the count holds over all processes. Queues that are not named are not counted.
    */
   readonly bounds?: ReadonlyMap<string, number>;
+  /** Is told how many jobs wait in each bounded queue once these are stored; in a bounded queue only up to its bound. */
+  readonly onDepth?: (queue: string, waiting: number) => void;
 }
 
 /**

@@ -6,6 +6,13 @@ export function isWaitingNow({ image }: NewJob): boolean {
   return image.state === "available" || image.state === "pending";
 }
 
+/** The bounded queues that waiting jobs of a call go to, in the order of their names. */
+export function boundedQueues(jobs: readonly NewJob[], bounds: ReadonlyMap<string, number>): string[] {
+  const queues = new Set<string>();
+  for (const job of jobs) if (isWaitingNow(job) && bounds.has(job.queue)) queues.add(job.queue);
+  return [...queues].sort();
+}
+
 /**
  * Effects of many units in the order to apply them. Jobs of one key settle many at a time: what the limit of a gate
  * leaves room for is looked at once, after everything else, and gates in the order of their names, so that two

@@ -146,7 +146,8 @@ function checkRow(row: JobRow, seenAt: Instant | null): void {
   check(!row.deadLetter || (row.state === "discarded" && row.pruneAt === null), "a dead letter is discarded");
   const nextAt = nextInstant(row, seenAt);
   // A job at its gate may be looked at again at any time.
-  const isWoken = nextAt === null ? row.wakeAt === null || isAtGate(row) : row.wakeAt !== null && row.wakeAt <= nextAt;
+  const isWoken =
+    nextAt === null ? row.wakeAt === null || isAtGate(row) : row.wakeAt !== null && row.wakeAt <= nextAt;
   check(isWoken, `wakeAt ${row.wakeAt} is later than ${nextAt}`);
 }
 
@@ -169,7 +170,7 @@ function checkStep(before: JobRow, event: JobEvent, after: JobRow, now: Instant)
   if (event.type !== "wake" || after.state === before.state) return;
   const seenAt = event.seenAt ?? null;
   const nextAt = nextInstant(before, seenAt);
-  const isReleased = before.state === "pending" && !isTerminal(after.state);
+  const isReleased = before.state === "pending" && (!isTerminal(after.state) || isAtGate(before));
   check(isReleased || (nextAt !== null && now >= nextAt), `woken early: ${before.state} to ${after.state}`);
 }
 

@@ -81,7 +81,12 @@ export function parseLimit(options: LimitOptions<unknown>, field: string): Keyed
   if (strict !== undefined && typeof strict !== "boolean")
     throw refuse("invalid_option", `${field}.strict`, strict, "write true or false");
   if (strict && (rate !== undefined || concurrency !== 1))
-    throw refuse("invalid_limit", `${field}.strict`, strict, "it goes with concurrency: 1 and without a rate");
+    throw refuse(
+      "invalid_limit",
+      `${field}.strict`,
+      strict,
+      "it goes with concurrency: 1 and without a rate",
+    );
   return {
     key: typeof key === "function" ? (key as KeyedLimit["key"]) : checkLimitKey(key, `${field}.key`),
     limit: {
@@ -135,7 +140,12 @@ export function checkLimitKey(key: unknown, field: string): string {
   if (typeof key !== "string" || key === "" || key.length > KEY_LIMIT)
     throw refuse("invalid_name", field, key, `use a text of 1 to ${KEY_LIMIT} characters`);
   if (key.startsWith(RESERVED))
-    throw refuse("invalid_name", field, key, `"${RESERVED}" marks jobs of queues with a concurrency; begin it otherwise`);
+    throw refuse(
+      "invalid_name",
+      field,
+      key,
+      `"${RESERVED}" marks jobs of queues with a concurrency; begin it otherwise`,
+    );
   return key;
 }
 

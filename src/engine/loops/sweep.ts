@@ -1,17 +1,18 @@
 import { deadlineBehind } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { isAtGate } from "../../core/job/verdict.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import type { RecordRow, Unit } from "../../ports/store.ts";
+import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
+import { admission } from "../consequences.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
+import { judgeRecord } from "./record-judges.ts";
 
 const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
 const HOLD = 2_000;
-/** A worker that was not heard of for so long when its record is due is gone. */
-const SILENT_FOR = 10_000;
 const POLL = 1_000;
 /** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
 const SHORTEST = 2;
@@ -88,6 +89,7 @@ export class SweepLoop {
     const { clock, store, random } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
+    await this.#letThrough(rows, now);
     const judged: Judged[] = [];
     const units: Unit[] = [];
     for (const row of rows) {
@@ -132,16 +134,16 @@ export class SweepLoop {
     );
   }
 
-  /** Workers that were never heard of again, completed sagas whose time is over, and replies that nobody fetched. */
   async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
-    const gone = records.filter(({ key, body }) => {
-      if (key[0] === "worker") return (body as { seenAt: number }).seenAt + SILENT_FOR < now;
-      return key[0] === "saga" || key[0] === "reply";
-    });
-    if (gone.length === 0) return;
-    const units = gone.map(
-      ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),
-    );
-    await this.#parts.store.commit(units, { now });
+    const units = records.flatMap((record) => judgeRecord(record, now) ?? []);
+    if (units.length > 0) await this.#parts.store.commit(units, { now });
+  }
+
+  /** Whoever is turned away by a limit was first let through if there was room. */
+  async #letThrough(rows: readonly JobRow[], now: Instant): Promise<void> {
+    const gates = new Map<string, Effect>();
+    for (const row of rows)
+      if (isAtGate(row) && row.options?.limit?.onLimit) gates.set(row.gate as string, admission(row));
+    if (gates.size > 0) await this.#parts.store.commit([{ effects: [...gates.values()] }], { now });
   }
 }

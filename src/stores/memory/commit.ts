@@ -128,7 +128,9 @@ function admit(
   { admit: gate, count, limit }: Extract<Effect, { admit: string }>,
   hints: HintBatch,
 ): void {
-  const room = limit ? roomOf(effectiveLimit(limit, overrideOf(records, gate)), gateUse(jobs, records, gate)) : count;
+  const room = limit
+    ? roomOf(effectiveLimit(limit, overrideOf(records, gate)), gateUse(jobs, records, gate))
+    : count;
   for (const { row } of jobs.admit(gate, Math.min(count, room))) hints.ready(row.queue);
 }
 

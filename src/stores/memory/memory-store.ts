@@ -14,7 +14,7 @@ import {
   type Swept,
   startKind,
 } from "../../ports/store.ts";
-import { isWaitingNow } from "../gates.ts";
+import { boundedQueues, isWaitingNow } from "../gates.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
 import { commitUnit, enqueueJob, gateUse, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
@@ -72,7 +72,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
 function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): JobStore {
   const { jobs, records, events } = tables;
   return {
-    async enqueue(newJobs, { bounds }) {
+    async enqueue(newJobs, { bounds, onDepth }) {
       assertOpen();
       checkJobs(newJobs);
       const hints = new HintBatch();
@@ -81,6 +81,8 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
         const isFull = bound !== undefined && isWaitingNow(job) && jobs.waitingIn(job.queue) >= bound;
         return isFull ? (jobs.known(job) ?? "full") : enqueueJob(jobs, job, hints);
       });
+      if (bounds && onDepth)
+        for (const queue of boundedQueues(newJobs, bounds)) onDepth(queue, jobs.waitingIn(queue));
       listeners.tell(hints);
       return answers;
     },

@@ -9,14 +9,7 @@ import { commitSteps, leadingSteps } from "./commit-steps.ts";
 import { type LaneGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
 import { type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
-import {
-  CREATE_RECORD,
-  DELETE_RECORD,
-  HOLD_JOB,
-  HOLD_RECORD,
-  LOCATE,
-  PUT_RECORD,
-} from "./statements.ts";
+import { CREATE_RECORD, DELETE_RECORD, HOLD_JOB, HOLD_RECORD, LOCATE, PUT_RECORD } from "./statements.ts";
 import { OK, placeOf, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 

@@ -5,7 +5,7 @@ import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type LaneGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
-import { enqueueBounded } from "./gates.ts";
+import { type Bounded, enqueueBounded } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
 import { HOLDERS, INSERT, INSERT_ALIKE, LOCATE, TAKE_BACK } from "./statements.ts";
 import { inWaves } from "./waves.ts";
@@ -72,13 +72,13 @@ export async function enqueueWith(
 export function enqueueWithin(
   session: Runner,
   jobs: readonly NewJob[],
-  bounds: ReadonlyMap<string, number>,
+  bounded: Bounded,
   hints: HintBatch,
 ): Promise<Enqueued[]> {
   return enqueueBounded(
     session,
     jobs,
-    bounds,
+    bounded,
     (some) => enqueueWith(session, some, hints),
     (some) => findRivals(session, some),
   );

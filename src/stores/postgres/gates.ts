@@ -1,8 +1,17 @@
-import { effectiveLimit, type GateUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
+import { effectiveLimit, type GateUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
-import { type ClaimRequest, type Effect, type Enqueued, type GateRow, limitKey, queueMark, startKind } from "../../ports/store.ts";
-import { isWaitingNow } from "../gates.ts";
+import {
+  type ClaimRequest,
+  type Effect,
+  type EnqueueCallOptions,
+  type Enqueued,
+  type GateRow,
+  limitKey,
+  queueMark,
+  startKind,
+} from "../../ports/store.ts";
+import { boundedQueues, isWaitingNow } from "../gates.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import type { LaneGroup, Runner } from "./connection.ts";
 import { AWAIT_WAITING, CLAIM_LIMITED, GATE_USE, GATE_WAITING, LOCK, WAITING_IN } from "./gate-statements.ts";
@@ -96,6 +105,8 @@ export function claimLimited(lanes: LaneGroup, request: ClaimRequest, most: numb
   });
 }
 
+export type Bounded = Pick<EnqueueCallOptions, "onDepth"> & { readonly bounds: ReadonlyMap<string, number> };
+
 /**
  * Enqueues jobs of which some go to bounded queues, in their order; those for which there is no room are answered
  * `full`. `insert` stores jobs, `known` says of jobs which ones nothing would be stored for.
@@ -103,7 +114,7 @@ export function claimLimited(lanes: LaneGroup, request: ClaimRequest, most: numb
 export async function enqueueBounded(
   session: Runner,
   jobs: readonly NewJob[],
-  bounds: ReadonlyMap<string, number>,
+  { bounds, onDepth }: Bounded,
   insert: (jobs: readonly NewJob[]) => Promise<Enqueued[]>,
   known: (jobs: readonly NewJob[]) => Promise<ReadonlyMap<string, Enqueued>>,
 ): Promise<Enqueued[]> {
@@ -125,6 +136,7 @@ export async function enqueueBounded(
       break;
     }
   }
+  for (const [queue, room] of rooms) onDepth?.(queue, (bounds.get(queue) as number) - room);
   return jobs.map((job) => answers.get(job) as Enqueued);
 }
 
@@ -144,10 +156,8 @@ async function roomsIn(
   bounds: ReadonlyMap<string, number>,
 ): Promise<Map<string, number>> {
   const rooms = new Map<string, number>();
-  const queues = new Set(jobs.filter(isWaitingNow).map(({ queue }) => queue));
-  for (const queue of [...queues].sort()) {
-    const bound = bounds.get(queue);
-    if (bound === undefined) continue;
+  for (const queue of boundedQueues(jobs, bounds)) {
+    const bound = bounds.get(queue) as number;
     await session.run(LOCK, [`queue ${queue}`]);
     const [row] = await session.run(WAITING_IN, [queue, bound]);
     rooms.set(queue, Math.max(0, bound - (row?.[0] as number)));

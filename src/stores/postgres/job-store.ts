@@ -16,7 +16,7 @@ import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, numberArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";
 import { enqueueOn, enqueueWith, enqueueWithin } from "./enqueue.ts";
-import { claimLimited } from "./gates.ts";
+import { type Bounded, claimLimited } from "./gates.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import type { Lanes } from "./lanes.ts";
 import {
@@ -36,13 +36,14 @@ import { type Place, placeOf } from "./write-jobs.ts";
 
 export function createJobStore(lanes: Lanes, channel: HintChannel, transactions: Transactions): JobStore {
   return {
-    async enqueue(jobs, { tx, bounds }) {
+    async enqueue(jobs, { tx, bounds, onDepth }) {
       checkJobs(jobs);
       if (bounds !== undefined) {
+        const bounded = { bounds, ...(onDepth && { onDepth }) };
         return transactions.run(
           tx,
-          (session, hints) => enqueueWithin(session, jobs, bounds, hints),
-          (hints) => enqueueInTurn(lanes.enqueue, jobs, bounds, hints),
+          (session, hints) => enqueueWithin(session, jobs, bounded, hints),
+          (hints) => enqueueInTurn(lanes.enqueue, jobs, bounded, hints),
         );
       }
       return transactions.run(
@@ -87,10 +88,10 @@ export function createJobStore(lanes: Lanes, channel: HintChannel, transactions:
 async function enqueueInTurn(
   lanes: LaneGroup,
   jobs: readonly NewJob[],
-  bounds: ReadonlyMap<string, number>,
+  bounded: Bounded,
   hints: HintBatch,
 ): Promise<Enqueued[]> {
-  return withRepeats(() => lanes.transaction((session) => enqueueWithin(session, jobs, bounds, hints)));
+  return withRepeats(() => lanes.transaction((session) => enqueueWithin(session, jobs, bounded, hints)));
 }
 
 async function claim(lanes: LaneGroup, request: ClaimRequest): Promise<JobRow[]> {

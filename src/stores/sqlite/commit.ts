@@ -81,9 +81,7 @@ function isOnItsOwn({ when, effects }: Unit): boolean {
 
 /** Effects that no guard asks about; what a gate lets through may be put off until other jobs are written. */
 function isAside(effect: Effect): boolean {
-  return (
-    "event" in effect || "log" in effect || "admit" in effect || "spend" in effect || "ready" in effect
-  );
+  return "event" in effect || "log" in effect || "admit" in effect || "spend" in effect || "ready" in effect;
 }
 
 /**

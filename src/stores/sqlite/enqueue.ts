@@ -1,6 +1,6 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobImage } from "../../core/job/job.ts";
-import type { Enqueued } from "../../ports/store.ts";
+import type { EnqueueCallOptions, Enqueued } from "../../ports/store.ts";
 import { isWaitingNow } from "../gates.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { isTaken } from "./errors.ts";
@@ -25,15 +25,17 @@ export function enqueueJobs(session: Session, jobs: readonly NewJob[], hints: Hi
   return answers;
 }
 
+type Bounded = Pick<EnqueueCallOptions, "onDepth"> & { readonly bounds: ReadonlyMap<string, number> };
+
 /** Enqueues jobs of which some go to queues that may not hold more than so many waiting ones. */
 export function enqueueBounded(
   session: Session,
   jobs: readonly NewJob[],
-  bounds: ReadonlyMap<string, number>,
+  { bounds, onDepth }: Bounded,
   hints: HintBatch,
 ): Enqueued[] {
   const rooms = new Map<string, number>();
-  return jobs.map((job) => {
+  const answers = jobs.map((job) => {
     const { queue } = job;
     const bound = isWaitingNow(job) ? bounds.get(queue) : undefined;
     if (bound === undefined) return enqueueJob(session, job, hints);
@@ -42,6 +44,8 @@ export function enqueueBounded(
     rooms.set(queue, answer === "created" ? room - 1 : room);
     return answer;
   });
+  for (const [queue, room] of rooms) onDepth?.(queue, (bounds.get(queue) as number) - room);
+  return answers;
 }
 
 function waitingIn(session: Session, queue: string, most: number): number {

@@ -31,7 +31,8 @@ select count(*) from curfew_jobs indexed by curfew_jobs_gated_active
  where queue = ? and gate is not null and state = ${ACTIVE}`;
 
 /** Gives a gate to rows that have none. Takes the gate and rows. */
-export const MARK = "update curfew_jobs set gate = ? where gate is null and rowid in (select value from json_each(?))";
+export const MARK =
+  "update curfew_jobs set gate = ? where gate is null and rowid in (select value from json_each(?))";
 
 /** How many jobs wait in a queue, as far as one wants to know. Takes queue and how many at most, for each of two kinds. */
 export const WAITING_IN = `

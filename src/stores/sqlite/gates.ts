@@ -1,4 +1,10 @@
-import { effectiveLimit, type GateLimit, type GateUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
+import {
+  effectiveLimit,
+  type GateLimit,
+  type GateUse,
+  type LimitOverride,
+  roomOf,
+} from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, type GateRow, limitKey, startKind } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";

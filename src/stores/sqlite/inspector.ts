@@ -134,9 +134,7 @@ async function listJobs(
   const filter = [queue ?? null, type ?? null, state === undefined ? null : STATE_CODES[state]];
   if (gate !== undefined) {
     if (deadLetter) return [];
-    const rows = await connection.read((session) =>
-      session.all(LIST_GATED, [gate, after, ...filter, limit]),
-    );
+    const rows = await connection.read((session) => session.all(LIST_GATED, [gate, after, ...filter, limit]));
     return rows.map(decodeJob);
   }
   const found = new Map<JobId, JobRow>();

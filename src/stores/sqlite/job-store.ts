@@ -50,11 +50,11 @@ const BEAT_ROWS = [BEAT];
  */
 export function createJobStore(connection: Connection, transactions: Transactions): JobStore {
   return {
-    async enqueue(jobs, { tx, bounds }) {
+    async enqueue(jobs, { tx, bounds, onDepth }) {
       checkJobs(jobs);
       if (bounds === undefined) return transactions.run(jobs, textOfJob, tx, enqueueJobs);
       return transactions.run(jobs, textOfJob, tx, (session, batch, hints) =>
-        enqueueBounded(session, batch, bounds, hints),
+        enqueueBounded(session, batch, { bounds, ...(onDepth && { onDepth }) }, hints),
       );
     },
     async claim(request) {
