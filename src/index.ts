@@ -13,6 +13,8 @@ export {
   TimeoutError,
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
+export type { GateLimit, LimitOptions, LimitOverride, RateOptions } from "./core/limit/limit.ts";
+export type { DepthOptions, QueueOptions } from "./core/limit/queue-settings.ts";
 export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/definition.ts";
 export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
@@ -27,6 +29,7 @@ export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
 export { JobFailedError, type JobHandle } from "./engine/handle.ts";
 export { EnqueueFailedError } from "./engine/intake.ts";
+export type { LimitChange, Limits, LimitView } from "./engine/limits.ts";
 export {
   type AttemptContext,
   type CleanupHook,
@@ -35,6 +38,8 @@ export {
   type Processor,
   processor,
 } from "./engine/processor.ts";
+export { QueueFullError } from "./engine/queue-full.ts";
+export type { PurgeOptions, Queues, QueueView } from "./engine/queues.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
 export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";

@@ -1,4 +1,5 @@
 import type { JobRow } from "../core/job/job.ts";
+import type { Instant } from "../core/time.ts";
 import type { Effect } from "../ports/store.ts";
 import type { Decided } from "./decision-unit.ts";
 
@@ -44,4 +45,11 @@ function isPlaceOf({ options }: JobRow, state: JobRow["state"]): boolean {
 /** Lets through whom the limit of a job's gate has room for. */
 export function admission({ gate, options }: Pick<JobRow, "gate" | "options">): Effect {
   return { admit: gate as string, count: ADMITTED_AT_ONCE, limit: options?.limit ?? {} };
+}
+
+/** When a start that was just committed no longer counts against the rate of its job, and another may follow. */
+export function startOverAt({ gate, options, startedAt }: JobRow): Instant | null {
+  if (gate === null || startedAt === null) return null;
+  const rate = options?.limit?.rate;
+  return rate ? startedAt + rate.per : null;
 }

@@ -17,6 +17,7 @@ import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
 import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import { startOverAt } from "./consequences.ts";
 import type { Decided } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote/beats.ts";
@@ -227,6 +228,8 @@ export class Service {
     if ((softAt !== null && upper >= softAt) || (stallAt !== null && upper >= stallAt))
       return this.#giveBack(started);
     this.#held.set(started);
+    const overAt = startOverAt(started);
+    if (overAt !== null) this.#parts.wakeSweepAt(overAt);
     return started;
   }
 

@@ -2,7 +2,7 @@ import type { JobRow } from "../core/job/job.ts";
 import { imageOf, type LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Refused } from "../ports/store.ts";
-import { gateEffects } from "./consequences.ts";
+import { gateEffects, startOverAt } from "./consequences.ts";
 import type { Parts } from "./parts.ts";
 import type { Writer } from "./writer.ts";
 
@@ -82,6 +82,8 @@ export class StartMark {
     const { row, parts } = this.#attempt;
     this.#state = "written";
     this.#attempt.row = { ...row, rev: row.rev + 1 };
+    const overAt = startOverAt(row);
+    if (overAt !== null) parts.wakeSweepAt(overAt);
     if (this.#isTold) return;
     this.#isTold = true;
     parts.counters.record(row, STARTED, row.startedAt as Instant);

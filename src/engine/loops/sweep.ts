@@ -103,7 +103,8 @@ export class SweepLoop {
     const outcomes = await store.commit(units, { now });
     let wakeAt: Instant | null = null;
     for (const [index, outcome] of outcomes.entries()) {
-      // Whoever was faster has decided on a newer row; its wakeAt brings the job back here if need be.
+      // Whoever was faster has decided on a newer row, which may be due as well: a gate lets through what was judged here.
+      if (!outcome.ok && outcome.because === "stale") wakeAt = earlier(wakeAt, now);
       if (!outcome.ok) continue;
       const one = judged[index] as Judged;
       this.#announce(one, now);
