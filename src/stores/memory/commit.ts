@@ -15,6 +15,7 @@ import {
   type Unit,
 } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
+import { gatesLast } from "../gates.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HintBatch } from "./hints.ts";
 import type { JobEntry, JobTable } from "./job-table.ts";
@@ -41,7 +42,7 @@ export function commitUnit(tables: Tables, unit: Unit, now: Instant, hints: Hint
   }
   if (unit.job && entry) writeJob(tables.jobs, entry, unit.job, hints);
   const revoked: Revoked[] = [];
-  for (const effect of unit.effects ?? []) {
+  for (const effect of unit.effects ? gatesLast(unit.effects) : []) {
     if ("revoke" in effect) revoked.push(tables.timeouts.cancel(effect.revoke, now));
     else applyEffect(tables, effect, now, hints);
   }

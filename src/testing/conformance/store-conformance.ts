@@ -8,6 +8,7 @@ import { hinting } from "./hinting.ts";
 import { inspecting } from "./inspecting.ts";
 import { type ConformanceSection, type Runner, registerSections } from "./kit.ts";
 import { leases } from "./leases.ts";
+import { limits } from "./limits.ts";
 import { oddData } from "./odd-data.ts";
 import { recording } from "./recording.ts";
 import { sweeping } from "./sweeping.ts";
@@ -26,6 +27,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   sweeping,
   recording,
   workflows,
+  limits,
   oddData,
   clock,
   growth,
