@@ -24,6 +24,7 @@ import { Limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
+import { forgettingJudges, startJudges } from "./loops/record-judges.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
@@ -82,7 +83,10 @@ export class Engine implements AsyncDisposable {
     const { system, logger, storeFailed } = this.#parts;
     this.#intake = new Intake(this.#parts);
     this.#enqueuer = new Enqueuer(this.#parts, this.#intake, () => this.#assertOpen());
-    this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue));
+    this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue), {
+      ...forgettingJudges(this.#parts),
+      ...startJudges(this.#parts),
+    });
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });

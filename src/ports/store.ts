@@ -205,13 +205,19 @@ export function limitKey(gate: string): RecordKey {
   return ["limit", gate];
 }
 
-/** The kind of the records that remember starts behind a gate; each is due when its start no longer counts. */
-export function startKind(gate: string): string {
-  return `${START_KIND}${gate}`;
+/** The kind of the records that remember starts behind gates; each is due when its start no longer counts. */
+export const START_KIND = "start";
+
+/** The record of one start behind a gate. */
+export function startKey(gate: string, by: string): RecordKey {
+  return [START_KIND, `${startsOf(gate).from}${by}`];
 }
 
-/** What the kinds of such records begin with. */
-export const START_KIND = "start ";
+/** Where the keys of a gate's starts lie: its length goes first, so that no name of a gate is the beginning of another. */
+export function startsOf(gate: string): { readonly from: string; readonly to: string } {
+  const name = `${gate.length} ${gate}`;
+  return { from: `${name} `, to: `${name}!` };
+}
 
 /** The gate of a job that has none of its own, once it was claimed under the limit of its whole queue. */
 export function queueMark(queue: string): string {

@@ -2,37 +2,50 @@ import type { GateLimit } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
 import { type RecordRow, START_KIND, type Unit } from "../../ports/store.ts";
 import { ADMITTED_AT_ONCE } from "../consequences.ts";
+import type { Parts } from "../parts.ts";
+
+/** Acts on due records of one kind; answers when the first of them wants to be looked at again, null for never. */
+export type RecordJudge = (records: readonly RecordRow[], now: Instant) => Promise<Instant | null>;
+
+/** Who judges due records, by their kind. A record of a kind that nobody judges stays. */
+export type RecordJudges = Readonly<Record<string, RecordJudge>>;
 
 /** A worker that was not heard of for so long when its record is due is gone. */
 const SILENT_FOR = 10_000;
 
-/** What becomes of a record that is due, committed under the version that was handed out; undefined for nothing. */
-type RecordJudge = (record: RecordRow, now: Instant) => Unit | undefined;
-
-/** By kind; a kind that ends in a space stands for all that begin so. */
-const JUDGES: Readonly<Record<string, RecordJudge>> = {
-  worker: (record, now) =>
-    (record.body as { seenAt: number }).seenAt + SILENT_FOR < now ? forgotten(record) : undefined,
-  saga: forgotten,
-  reply: forgotten,
-  [START_KIND]: startOver,
-};
-
-export function judgeRecord(record: RecordRow, now: Instant): Unit | undefined {
-  const [kind] = record.key;
-  const judge = JUDGES[kind] ?? JUDGES[kind.slice(0, kind.indexOf(" ") + 1)];
-  return judge?.(record, now);
-}
-
-function forgotten({ key, version }: RecordRow): Unit {
-  return { when: [{ record: key, version }], effects: [{ delete: key }] };
-}
-
-/** A start that no longer counts against its rate: another one may follow. */
-function startOver({ key, version, body }: RecordRow): Unit {
-  const { gate, limit } = body as unknown as { readonly gate: string; readonly limit: GateLimit };
+/** Records that are of no use any more: workers never heard of again, completed sagas, and replies that nobody fetched. */
+export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges {
+  const forget: RecordJudge = async (records, now) => {
+    const units = records.map(
+      ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),
+    );
+    if (units.length > 0) await store.commit(units, { now });
+    return null;
+  };
+  const isSilent = ({ body }: RecordRow, now: Instant) =>
+    (body as { seenAt: number }).seenAt + SILENT_FOR < now;
   return {
-    when: [{ record: key, version }],
-    effects: [{ delete: key }, { admit: gate, count: ADMITTED_AT_ONCE, limit }],
+    worker: (records, now) =>
+      forget(
+        records.filter((record) => isSilent(record, now)),
+        now,
+      ),
+    saga: forget,
+    reply: forget,
+  };
+}
+
+/** Starts that no longer count against their rate: others may follow them. */
+export function startJudges({ store }: Pick<Parts, "store">): RecordJudges {
+  return {
+    async [START_KIND](records, now) {
+      const units = records.map(({ key, version, body }): Unit => {
+        const { gate, limit } = body as unknown as { readonly gate: string; readonly limit: GateLimit };
+        const effects = [{ delete: key }, { admit: gate, count: ADMITTED_AT_ONCE, limit }];
+        return { when: [{ record: key, version }], effects };
+      });
+      await store.commit(units, { now });
+      return null;
+    },
   };
 }

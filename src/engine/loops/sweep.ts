@@ -8,7 +8,7 @@ import { admission } from "../consequences.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
-import { judgeRecord } from "./record-judges.ts";
+import type { RecordJudges } from "./record-judges.ts";
 
 const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
@@ -31,12 +31,14 @@ export class SweepLoop {
   readonly loop: Loop;
   readonly #parts: Parts;
   readonly #onReady: (queue: string) => void;
+  readonly #judges: RecordJudges;
   #nextWakeAt: Instant | null = null;
   /** What came up while a round was under way, whose answer from the store may know nothing of it. */
   #meanwhile: { wakeAt: Instant | null } | undefined;
 
-  constructor(parts: Parts, onReady: (queue: string) => void) {
+  constructor(parts: Parts, onReady: (queue: string) => void, judges: RecordJudges) {
     this.#parts = parts;
+    this.#judges = judges;
     this.#onReady = onReady;
     const { system, logger, storeFailed } = parts;
     this.loop = new Loop({
@@ -76,8 +78,9 @@ export class SweepLoop {
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
     const judgedWakeAt = swept.jobs.length > 0 ? await this.#judge(swept.jobs) : null;
-    if (swept.records.length > 0) await this.#judgeRecords(swept.records, now);
-    this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, judgedWakeAt), meanwhile.wakeAt);
+    const recordsWakeAt = swept.records.length > 0 ? await this.#judgeRecords(swept.records, now) : null;
+    const foundWakeAt = earlier(judgedWakeAt, recordsWakeAt);
+    this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, foundWakeAt), meanwhile.wakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
@@ -135,9 +138,14 @@ export class SweepLoop {
     );
   }
 
-  async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<void> {
-    const units = records.flatMap((record) => judgeRecord(record, now) ?? []);
-    if (units.length > 0) await this.#parts.store.commit(units, { now });
+  /** Each kind by its own judge; answers when the first of the records wants to be looked at again. */
+  async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<Instant | null> {
+    let wakeAt: Instant | null = null;
+    for (const [kind, ofKind] of Map.groupBy(records, ({ key }) => key[0])) {
+      const judge = this.#judges[kind];
+      if (judge) wakeAt = earlier(wakeAt, await judge(ofKind, now));
+    }
+    return wakeAt;
   }
 
   /** Whoever is turned away by a limit was first let through if there was room. */

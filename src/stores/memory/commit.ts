@@ -11,7 +11,9 @@ import {
   type JobWrite,
   limitKey,
   type Outcome,
-  startKind,
+  START_KIND,
+  startKey,
+  startsOf,
   type Unit,
 } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
@@ -139,15 +141,19 @@ function spend(records: RecordTable, effect: Extract<Effect, { spend: string }>,
   const { spend: gate, by, at, limit } = effect;
   const { rate } = effectiveLimit(limit, overrideOf(records, gate));
   if (rate === undefined || at + rate.per <= now) return;
-  records.put([startKind(gate), by], { gate, limit } as unknown as Json, at + rate.per);
+  records.put(startKey(gate, by), { gate, limit } as unknown as Json, at + rate.per);
 }
 
 function overrideOf(records: RecordTable, gate: string): LimitOverride | undefined {
   return records.get(limitKey(gate))?.body as LimitOverride | undefined;
 }
 
+export function startsBehind(records: RecordTable, gate: string): ReturnType<RecordTable["count"]> {
+  return records.count(START_KIND, startsOf(gate).from);
+}
+
 export function gateUse(jobs: JobTable, records: RecordTable, gate: string): GateUse {
-  return { ...jobs.gates.count(gate), starts: records.count(startKind(gate)).count };
+  return { ...jobs.gates.count(gate), starts: startsBehind(records, gate).count };
 }
 
 function countDown(jobs: JobTable, id: string, now: Instant): void {

@@ -12,11 +12,10 @@ import {
   type Store,
   type SweepRequest,
   type Swept,
-  startKind,
 } from "../../ports/store.ts";
 import { boundedQueues, isWaitingNow } from "../gates.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
-import { commitUnit, enqueueJob, gateUse, type Tables } from "./commit.ts";
+import { commitUnit, enqueueJob, gateUse, startsBehind, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
 import { JobTable } from "./job-table.ts";
@@ -173,7 +172,7 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
 }
 
 function gateRow(jobs: JobTable, records: RecordTable, gate: string): GateRow {
-  const { nextAt } = records.count(startKind(gate));
+  const { nextAt } = startsBehind(records, gate);
   const { waiting } = jobs.gates.count(gate);
   return { gate, waiting, ...gateUse(jobs, records, gate), nextAt };
 }

@@ -70,12 +70,17 @@ export class RecordTable {
     return found;
   }
 
-  /** How many records of a kind there are, and when the first of them is due. */
-  count(kind: string): { readonly count: number; readonly nextAt: Instant | null } {
+  /** How many records of a kind have keys that begin so, and when the first of them is due. */
+  count(kind: string, prefix: string): { readonly count: number; readonly nextAt: Instant | null } {
     let nextAt: Instant | null = null;
-    const entries = this.#kinds.get(kind)?.byKey;
-    for (const { row } of entries?.values() ?? []) nextAt = earlier(nextAt, row.wakeAt);
-    return { count: entries?.size ?? 0, nextAt };
+    let count = 0;
+    const sorted = this.#kinds.get(kind)?.sorted;
+    for (const { row } of sorted?.from((entry) => entry.row.key[1] < prefix) ?? []) {
+      if (!row.key[1].startsWith(prefix)) break;
+      nextAt = earlier(nextAt, row.wakeAt);
+      count += 1;
+    }
+    return { count, nextAt };
   }
 
   #write(entry: RecordEntry, row: RecordRow): void {

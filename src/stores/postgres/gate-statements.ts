@@ -1,3 +1,4 @@
+import { START_KIND } from "../../ports/store.ts";
 import { CLAIMED_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 import type { Statement } from "./statements.ts";
 
@@ -15,7 +16,7 @@ export const LOCK: Statement = {
 };
 
 /**
- * What is in use of a gate. $1 gate, $2 the kind of the records of its starts. Gives the body of an override or null;
+ * What is in use of a gate. $1 gate, $2 and $3 where the keys of its starts begin and end. Gives the body of an override or null;
  * how many are available, active, active and not started, retryable; how many starts count, and when the first of them
  * is due; and 1 if anybody waits.
  */
@@ -27,8 +28,9 @@ select (select body from curfew.records where kind = 'limit' and key = $1::text)
        coalesce(sum(u.n) filter (where u.state = ${ACTIVE}), 0)::int,
        coalesce(sum(u.unstarted) filter (where u.state = ${ACTIVE}), 0)::int,
        coalesce(sum(u.n) filter (where u.state = ${STATE_CODES.retryable}), 0)::int,
-       (select count(*) from curfew.records where kind = $2::text)::int,
-       (select min(wake_at) from curfew.records where kind = $2::text),
+       (select count(*) from curfew.records where kind = '${START_KIND}' and key >= $2::text and key < $3::text)::int,
+       (select min(wake_at) from curfew.records
+         where kind = '${START_KIND}' and key >= $2::text and key < $3::text),
        (select count(*) from (select 1 from curfew.jobs
                                where gate = $1::text and gate is not null and state = ${PENDING} and needs = 0
                                order by gate, rank, id limit 1) w)::int

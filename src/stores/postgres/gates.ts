@@ -9,7 +9,8 @@ import {
   type GateRow,
   limitKey,
   queueMark,
-  startKind,
+  startKey,
+  startsOf,
 } from "../../ports/store.ts";
 import { boundedQueues, isWaitingNow } from "../gates.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
@@ -30,7 +31,7 @@ export async function admit(
   let most = count;
   if (limit) {
     await session.run(LOCK, [`gate ${gate}`]);
-    const [row] = await session.run(GATE_USE, [gate, startKind(gate)]);
+    const [row] = await session.run(GATE_USE, [gate, startsOf(gate).from, startsOf(gate).to]);
     const { use, override, isAwaited } = useOf(row as SqlRow);
     if (!isAwaited) return;
     most = Math.min(count, roomOf(effectiveLimit(limit, override), use));
@@ -58,7 +59,7 @@ export async function spend(
   const override = record && (JSON.parse(record[4] as string) as LimitOverride);
   const { rate } = effectiveLimit(limit, override);
   if (rate === undefined || at + rate.per <= now) return;
-  await session.run(PUT_RECORD, [startKind(gate), by, at + rate.per, JSON.stringify({ gate, limit })]);
+  await session.run(PUT_RECORD, [...startKey(gate, by), at + rate.per, JSON.stringify({ gate, limit })]);
 }
 
 interface Counted {
@@ -90,7 +91,7 @@ function useOf(row: SqlRow): Counted {
 }
 
 export async function gateRow(runner: Runner, gate: string): Promise<GateRow> {
-  const [row] = await runner.run(GATE_USE, [gate, startKind(gate)]);
+  const [row] = await runner.run(GATE_USE, [gate, startsOf(gate).from, startsOf(gate).to]);
   const [waiting] = await runner.run(GATE_WAITING, [gate]);
   const { use, nextAt } = useOf(row as SqlRow);
   return { gate, waiting: waiting?.[0] as number, ...use, nextAt };

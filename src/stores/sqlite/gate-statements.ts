@@ -1,3 +1,4 @@
+import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
 
 const PENDING = STATE_CODES.pending;
@@ -14,8 +15,9 @@ export const GATE_WAITING = `
 select count(*) from curfew_jobs indexed by curfew_jobs_gate
  where gate = ? and gate is not null and state = ${PENDING} and needs = 0`;
 
-/** Starts that count behind a gate. Takes the kind of their records. Gives how many, and when the first is due. */
-export const GATE_STARTS = "select count(*), min(wake_at) from curfew_records where kind = ?";
+/** Starts that count behind a gate. Takes where their keys begin and end. Gives how many, and when the first is due. */
+export const GATE_STARTS = `
+select count(*), min(wake_at) from curfew_records where kind = '${START_KIND}' and key >= ? and key < ?`;
 
 /** The next gate with live jobs. Takes the name it comes after, twice. */
 export const NEXT_GATE = `

@@ -6,7 +6,7 @@ import {
   roomOf,
 } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
-import { type Effect, type GateRow, limitKey, startKind } from "../../ports/store.ts";
+import { type Effect, type GateRow, limitKey, startKey, startsOf } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
 import { GATE_STARTS, GATE_USE, GATE_WAITING } from "./gate-statements.ts";
 import type { HintBatch } from "./hints.ts";
@@ -29,7 +29,7 @@ export function spend(session: Session, effect: Extract<Effect, { spend: string 
   const { spend: gate, by, at, limit } = effect;
   const { rate } = limitOf(session, gate, limit);
   if (rate === undefined || at + rate.per <= now) return;
-  session.run(PUT_RECORD, [startKind(gate), by, at + rate.per, JSON.stringify({ gate, limit })]);
+  session.run(PUT_RECORD, [...startKey(gate, by), at + rate.per, JSON.stringify({ gate, limit })]);
 }
 
 function limitOf(session: Session, gate: string, own: GateLimit): GateLimit {
@@ -47,7 +47,12 @@ function gateUse(session: Session, gate: string): GateUse {
       use.unstarted = unstarted as number;
     }
   }
-  return { ...use, starts: session.get(GATE_STARTS, [startKind(gate)])?.[0] as number };
+  return { ...use, starts: startsBehind(session, gate)?.[0] as number };
+}
+
+function startsBehind(session: Session, gate: string) {
+  const { from, to } = startsOf(gate);
+  return session.get(GATE_STARTS, [from, to]);
 }
 
 export function gateRow(session: Session, gate: string): GateRow {
@@ -55,6 +60,6 @@ export function gateRow(session: Session, gate: string): GateRow {
     gate,
     waiting: session.get(GATE_WAITING, [gate])?.[0] as number,
     ...gateUse(session, gate),
-    nextAt: (session.get(GATE_STARTS, [startKind(gate)])?.[1] ?? null) as Instant | null,
+    nextAt: (startsBehind(session, gate)?.[1] ?? null) as Instant | null,
   };
 }

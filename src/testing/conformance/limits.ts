@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import type { JobRow } from "../../core/job/job.ts";
 import type { GateLimit } from "../../core/limit/limit.ts";
-import { type Effect, limitKey, queueMark, type Store, startKind, type Unit } from "../../ports/store.ts";
+import {
+  type Effect,
+  limitKey,
+  queueMark,
+  START_KIND,
+  type Store,
+  startKey,
+  type Unit,
+} from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, claimRequest, found, idsOf, POLICY, type TestBed, times } from "./test-bed.ts";
 
@@ -121,11 +129,11 @@ const rates: ConformanceCase[] = [
       const spend = { spend: GATE, by: `${id} ${fence}`, at: bed.now, limit };
       await bed.write(found(first), start(bed), { effects: [spend, admit(limit)] });
       assert.deepEqual(await available(bed), [ids[1]], "a start counts");
-      const [record] = await bed.store.records.list(startKind(GATE), null, 10);
+      const [record] = await bed.store.records.list(START_KIND, null, 10);
       assert.deepEqual(record?.body, { gate: GATE, limit });
       assert.equal(record?.wakeAt, bed.now + 1_000);
       assert.deepEqual((await bed.store.inspect.gate(GATE)).nextAt, bed.now + 1_000);
-      await bed.effect({ delete: [startKind(GATE), `${id} ${fence}`] }, admit(limit));
+      await bed.effect({ delete: startKey(GATE, `${id} ${fence}`) }, admit(limit));
       assert.deepEqual(await available(bed), ids.slice(1, 3));
     },
   },
@@ -142,7 +150,11 @@ const rates: ConformanceCase[] = [
         { ...spend, by: "c", limit: { concurrency: 1 } },
       );
       assert.equal(await count(), 1);
-      await bed.effect({ ...spend, by: "d", at: bed.now - 999 });
+      await bed.effect(
+        { ...spend, by: "d", at: bed.now - 999 },
+        { ...spend, spend: "gate 2" },
+        { ...spend, spend: "gat" },
+      );
       assert.equal(await count(), 2);
       await bed.effect({ put: limitKey(GATE), body: { rate: null }, wakeAt: null }, { ...spend, by: "e" });
       assert.equal(await count(), 2);
