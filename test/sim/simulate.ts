@@ -1,3 +1,5 @@
+import { parseQueue } from "../../src/core/limit/queue-settings.ts";
+import type { Json } from "../../src/core/schema.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Checker, type Violation } from "./checker.ts";
@@ -63,6 +65,7 @@ class World {
   readonly #plan: Plan;
   readonly #scheduler = new Scheduler();
   readonly #trace: Trace;
+  readonly #store: Store;
   readonly #network: Network;
   readonly #workload: Workload;
   readonly #processes: readonly Process[];
@@ -80,10 +83,12 @@ class World {
     });
     this.checker = new Checker({
       now,
+      plan: this.#plan,
       trace: this.#trace,
       troubledAt: (machine) => this.#network.troubledAt.get(machine) ?? 0,
     });
     const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    this.#store = memory;
     const store = mutation.store?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
     this.#network = new Network({
       rates: this.#plan.rates,
@@ -109,12 +114,23 @@ class World {
 
   async run(): Promise<void> {
     const { calmAt } = this.#plan;
+    await this.#configure();
     this.#scheduleChaos();
     await this.#until(() => false, EPOCH + calmAt);
     this.#trace.add("world", "faults stop");
     this.#network.rates = NO_FAULTS;
     await this.#settle();
     await this.#close();
+  }
+
+  /** Before any process is up, so that all of them go by the settings from the beginning. */
+  async #configure(): Promise<void> {
+    const effects = Object.entries(this.#plan.settings).map(([queue, options]) => ({
+      put: ["queue", queue] as const,
+      body: parseQueue(options, "queue") as unknown as Json,
+      wakeAt: null,
+    }));
+    if (effects.length > 0) await this.#store.commit([{ effects }], { now: EPOCH });
   }
 
   /** A violation ends the run: whatever follows from it would only hide the cause. */
