@@ -1,15 +1,17 @@
-import type { JobRow } from "../core/job/job.ts";
+import type { JobImage, JobRow } from "../core/job/job.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect } from "../ports/store.ts";
-import type { Decided } from "./decision-unit.ts";
 
 /** How many jobs one settle lets through at most; whatever is left goes with the next, or by the sweep. */
 export const ADMITTED_AT_ONCE = 200;
 
 /** What else is true once a decision on a job is committed, as effects of the same unit: undefined for a plain job. */
-export function consequencesOf(row: JobRow, decision: Decided): readonly Effect[] | undefined {
+export function consequencesOf(
+  row: JobRow,
+  { image }: { readonly image: JobImage },
+): readonly Effect[] | undefined {
   if (row.gate === null) return undefined;
-  return gateEffects(row, decision.image);
+  return gateEffects(row, image);
 }
 
 /**

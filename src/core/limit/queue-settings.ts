@@ -31,7 +31,7 @@ export interface StoredQueue extends Rung {
   readonly depth?: QueueDepth;
 }
 
-export const QUEUE_KEYS = ["timeouts", "retry", "retention", "concurrency", "depth"] as const;
+const QUEUE_KEYS = ["timeouts", "retry", "retention", "concurrency", "depth"] as const;
 
 const MOST_DEPTH = 1_000_000;
 

@@ -10,8 +10,8 @@ const ACTIVE = STATE_CODES.active;
  * Keeps all others who count the same thing waiting until the transaction ends. What is counted is read by the next
  * statement, which sees what they have committed. $1 what. The first number tells our locks from those of others.
  */
-export const LOCK: Statement = {
-  name: "lock",
+export const TAKE_TURN: Statement = {
+  name: "take_turn",
   text: "select pg_advisory_xact_lock(1668641382, hashtext($1::text))",
 };
 

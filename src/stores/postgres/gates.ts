@@ -15,7 +15,14 @@ import {
 import { boundedQueues, isWaitingNow } from "../gates.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import type { LaneGroup, Runner } from "./connection.ts";
-import { AWAIT_WAITING, CLAIM_LIMITED, GATE_USE, GATE_WAITING, LOCK, WAITING_IN } from "./gate-statements.ts";
+import {
+  AWAIT_WAITING,
+  CLAIM_LIMITED,
+  GATE_USE,
+  GATE_WAITING,
+  TAKE_TURN,
+  WAITING_IN,
+} from "./gate-statements.ts";
 import type { HintBatch } from "./hints.ts";
 import { ADMIT, LOAD_RECORDS, PUT_RECORD } from "./statements.ts";
 
@@ -30,7 +37,7 @@ export async function admit(
 ): Promise<void> {
   let most = count;
   if (limit) {
-    await session.run(LOCK, [`gate ${gate}`]);
+    await session.run(TAKE_TURN, [`gate ${gate}`]);
     const [row] = await session.run(GATE_USE, [gate, startsOf(gate).from, startsOf(gate).to]);
     const { use, override, isAwaited } = useOf(row as SqlRow);
     if (!isAwaited) return;
@@ -101,7 +108,7 @@ export async function gateRow(runner: Runner, gate: string): Promise<GateRow> {
 export function claimLimited(lanes: LaneGroup, request: ClaimRequest, most: number): Promise<SqlRow[]> {
   const { queue, now, limit, salt, from, worker, lease } = request;
   return lanes.transaction(async (session) => {
-    await session.run(LOCK, [`claim ${queue}`]);
+    await session.run(TAKE_TURN, [`claim ${queue}`]);
     return session.run(CLAIM_LIMITED, [queue, now, limit, salt, from, worker, lease, most, queueMark(queue)]);
   });
 }
@@ -159,7 +166,7 @@ async function roomsIn(
   const rooms = new Map<string, number>();
   for (const queue of boundedQueues(jobs, bounds)) {
     const bound = bounds.get(queue) as number;
-    await session.run(LOCK, [`queue ${queue}`]);
+    await session.run(TAKE_TURN, [`queue ${queue}`]);
     const [row] = await session.run(WAITING_IN, [queue, bound]);
     rooms.set(queue, Math.max(0, bound - (row?.[0] as number)));
   }

@@ -48,24 +48,7 @@ export function createInspector(connection: Connection): Inspector {
       }
       return depth;
     },
-    async depths() {
-      const depths = new Map<string, Record<JobState, number>>();
-      const tables = [
-        [STRETCH_END, COUNT_QUEUES],
-        [STRETCH_END_DONE, COUNT_QUEUES_DONE],
-      ] as const;
-      for (const [stretchEnd, count] of tables) {
-        await walk(connection, stretchEnd, "", (session, from, to) => {
-          for (const [queue, code, jobs] of session.all(count, [from, to])) {
-            const depth = depths.get(queue as string) ?? noJobs();
-            depth[stateOf(code)] += jobs as number;
-            depths.set(queue as string, depth);
-          }
-          return true;
-        });
-      }
-      return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
-    },
+    depths: () => depthsOf(connection),
     gates: (after, limit) => {
       checkLimit(limit);
       return connection.read((session) => {
@@ -101,6 +84,26 @@ export function createInspector(connection: Connection): Inspector {
       return rows.map(([body]) => JSON.parse(body as string) as Json);
     },
   };
+}
+
+/** By queue; not the state of one moment either. */
+async function depthsOf(connection: Connection): Promise<Map<string, Record<JobState, number>>> {
+  const depths = new Map<string, Record<JobState, number>>();
+  const tables = [
+    [STRETCH_END, COUNT_QUEUES],
+    [STRETCH_END_DONE, COUNT_QUEUES_DONE],
+  ] as const;
+  for (const [stretchEnd, count] of tables) {
+    await walk(connection, stretchEnd, "", (session, from, to) => {
+      for (const [queue, code, jobs] of session.all(count, [from, to])) {
+        const depth = depths.get(queue as string) ?? noJobs();
+        depth[stateOf(code)] += jobs as number;
+        depths.set(queue as string, depth);
+      }
+      return true;
+    });
+  }
+  return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function noJobs(): Record<JobState, number> {
