@@ -33,7 +33,8 @@ export function gateEffects(
     if (startedAt !== null && row.state === "active" && isNews)
       effects.push({ spend: gate, by: `${row.id} ${row.fence}`, at: startedAt, limit });
     const isFreed = isPlaceOf(row, row.state) && !isPlaceOf(row, image.state);
-    if (isFreed || image.state === "pending") effects.push(admission(row));
+    // A job that leaves the gate may have been the only one that the sweep would look at.
+    if (isFreed || image.state === "pending" || row.state === "pending") effects.push(admission(row));
   }
   return effects.length > 0 ? effects : undefined;
 }

@@ -1,4 +1,5 @@
 import { CurfewError } from "../core/errors.ts";
+import { waitingWake } from "../core/job/deadlines.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import { fenceSalt, type JobId } from "../core/job/job.ts";
 import type { Random } from "../core/random.ts";
@@ -134,7 +135,7 @@ export class Intake {
   async #send(entries: readonly Entry[], jobs: readonly NewJob[]): Promise<void> {
     let answers: Enqueued[];
     try {
-      answers = await this.#tryStore(jobs);
+      answers = await this.#tryStore(wokenOnce(jobs));
     } catch (error) {
       for (const entry of entries) entry.reject(new EnqueueFailedError(entry.jobs, error));
       return;
@@ -229,4 +230,22 @@ export class Intake {
     const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
     this.#parts.bus.emit({ name, id, type, queue, attempt: 0, at });
   }
+}
+
+/**
+ * Of the jobs that come to one gate together, the sweep need look at one: with it, it lets the others through. Were it to
+ * look at each, a flood of them would keep deadlines waiting.
+ */
+function wokenOnce(jobs: readonly NewJob[]): readonly NewJob[] {
+  if (jobs.every(({ gate }) => gate === undefined)) return jobs;
+  const woken = new Set<string>();
+  return jobs.map((job) => {
+    const { gate, image, options } = job;
+    if (gate === undefined || image.state !== "pending" || options?.limit?.onLimit) return job;
+    if (!woken.has(gate)) {
+      woken.add(gate);
+      return job;
+    }
+    return { ...job, image: { ...image, ...waitingWake(image, options?.limit) } };
+  });
 }

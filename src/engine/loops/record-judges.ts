@@ -1,6 +1,6 @@
 import type { GateLimit } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
-import { type RecordRow, START_KIND, type Unit } from "../../ports/store.ts";
+import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/store.ts";
 import { ADMITTED_AT_ONCE } from "../consequences.ts";
 import type { Parts } from "../parts.ts";
 
@@ -35,14 +35,18 @@ export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges 
   };
 }
 
-/** Starts that no longer count against their rate: others may follow them. */
+/**
+ * Starts that no longer count against their rate: others may follow them. They are deleted without a guard: nobody else
+ * writes them but the attempt that they belong to, and all of a gate make one unit.
+ */
 export function startJudges({ store }: Pick<Parts, "store">): RecordJudges {
   return {
     async [START_KIND](records, now) {
-      const units = records.map(({ key, version, body }): Unit => {
-        const { gate, limit } = body as unknown as { readonly gate: string; readonly limit: GateLimit };
-        const effects = [{ delete: key }, { admit: gate, count: ADMITTED_AT_ONCE, limit }];
-        return { when: [{ record: key, version }], effects };
+      const byGate = Map.groupBy(records, ({ body }) => (body as { readonly gate: string }).gate);
+      const units = Array.from(byGate, ([gate, starts]): Unit => {
+        const { limit } = starts[0]?.body as unknown as { readonly limit: GateLimit };
+        const deletes = starts.map(({ key }): Effect => ({ delete: key }));
+        return { effects: [...deletes, { admit: gate, count: ADMITTED_AT_ONCE, limit }] };
       });
       await store.commit(units, { now });
       return null;

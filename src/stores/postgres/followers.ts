@@ -52,9 +52,13 @@ export async function follow(
   );
   await addNotes(session, effects.filter(isNote), now);
   if (!effects.some(isAtGate)) return;
+  await spend(
+    session,
+    effects.filter((effect) => "spend" in effect),
+    now,
+  );
   for (const effect of gatesLast(effects)) {
-    if ("spend" in effect) await spend(session, effect, now);
-    else if ("ready" in effect) hints.ready.add(effect.ready);
+    if ("ready" in effect) hints.ready.add(effect.ready);
     else if ("admit" in effect) await admit(session, effect, hints);
   }
 }

@@ -1,6 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
 import { CLAIMED_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
-import type { Statement } from "./statements.ts";
+import { type Statement, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -36,6 +36,16 @@ select (select body from curfew.records where kind = 'limit' and key = $1::text)
                                order by gate, rank, id limit 1) w)::int
   from (select state, count(*) as n, count(*) filter (where started_at is null) as unstarted
           from curfew.jobs where gate = $1::text and gate is not null and state > 0 group by state) u`,
+};
+
+/** Remembers starts. $1 keys, $2 when they no longer count, $3 bodies. */
+export const PUT_STARTS: Statement = {
+  name: "put_starts",
+  text: `
+insert into curfew.records (kind, key, wake_at, body)
+select '${START_KIND}', s.key, s.wake_at, s.body
+  from unnest($1::text[], $2::bigint[], ${texts(3)}) as s(key, wake_at, body)
+on conflict (kind, key) do update set version = default, wake_at = excluded.wake_at, body = excluded.body`,
 };
 
 /** How many wait behind a gate and for nothing else. $1 gate. */

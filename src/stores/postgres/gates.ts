@@ -14,17 +14,19 @@ import {
 } from "../../ports/store.ts";
 import { boundedQueues, isWaitingNow } from "../gates.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
+import { jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import type { LaneGroup, Runner } from "./connection.ts";
 import {
   AWAIT_WAITING,
   CLAIM_LIMITED,
   GATE_USE,
   GATE_WAITING,
+  PUT_STARTS,
   TAKE_TURN,
   WAITING_IN,
 } from "./gate-statements.ts";
 import type { HintBatch } from "./hints.ts";
-import { ADMIT, LOAD_RECORDS, PUT_RECORD } from "./statements.ts";
+import { ADMIT, LOAD_RECORDS } from "./statements.ts";
 
 /**
  * As many as wait, as are asked for, and as the limit has room for. Whoever fills the same gate waits until this
@@ -55,18 +57,33 @@ async function admitAwaited(session: Runner, gate: string, most: number, hints: 
   for (const [queue] of await session.run(ADMIT, [gate, most])) hints.ready.add(queue as string);
 }
 
+/** Remembers starts: one statement for what operators say about their gates, and one for all of them. */
 export async function spend(
   session: Runner,
-  effect: Extract<Effect, { spend: string }>,
+  effects: readonly Extract<Effect, { spend: string }>[],
   now: Instant,
 ): Promise<void> {
-  const { spend: gate, by, at, limit } = effect;
-  const [kind, key] = limitKey(gate);
-  const [record] = await session.run(LOAD_RECORDS, [kind, [key]]);
-  const override = record && (JSON.parse(record[4] as string) as LimitOverride);
-  const { rate } = effectiveLimit(limit, override);
-  if (rate === undefined || at + rate.per <= now) return;
-  await session.run(PUT_RECORD, [...startKey(gate, by), at + rate.per, JSON.stringify({ gate, limit })]);
+  if (effects.length === 0) return;
+  const [kind] = limitKey("");
+  const gates = [...new Set(effects.map((effect) => effect.spend))];
+  const records = await session.run(LOAD_RECORDS, [kind, textArray(gates, (gate) => gate)]);
+  const overrides = new Map(
+    records.map((record) => [record[1] as string, JSON.parse(record[4] as string) as LimitOverride]),
+  );
+  // The last word under a key counts, as if they had been written one after the other.
+  const starts = new Map<string, { readonly until: Instant; readonly body: string }>();
+  for (const { spend: gate, by, at, limit } of effects) {
+    const { rate } = effectiveLimit(limit, overrides.get(gate));
+    if (rate === undefined || at + rate.per <= now) continue;
+    starts.set(startKey(gate, by)[1], { until: at + rate.per, body: JSON.stringify({ gate, limit }) });
+  }
+  if (starts.size === 0) return;
+  const sorted = [...starts].sort(([a], [b]) => (a < b ? -1 : 1));
+  await session.run(PUT_STARTS, [
+    textArray(sorted, ([key]) => key),
+    numberArray(sorted, ([, { until }]) => until),
+    jsonTexts(sorted, ([, { body }]) => body),
+  ]);
 }
 
 interface Counted {

@@ -23,7 +23,7 @@ export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
 
 /** A parameter made by `jsonTexts`, as an array: JSON texts are never empty and hold neither of the two characters. */
-function texts(parameter: number): string {
+export function texts(parameter: number): string {
   return `string_to_array($${parameter}::text, chr(31), chr(30))`;
 }
 
