@@ -44,7 +44,8 @@ export function startJudges({ store }: Pick<Parts, "store">): RecordJudges {
     async [START_KIND](records, now) {
       const byGate = Map.groupBy(records, ({ body }) => (body as { readonly gate: string }).gate);
       const units = Array.from(byGate, ([gate, starts]): Unit => {
-        const { limit } = starts[0]?.body as unknown as { readonly limit: GateLimit };
+        const [{ body }] = starts as [RecordRow, ...RecordRow[]];
+        const { limit } = body as unknown as { readonly limit: GateLimit };
         const deletes = starts.map(({ key }): Effect => ({ delete: key }));
         return { effects: [...deletes, { admit: gate, count: ADMITTED_AT_ONCE, limit }] };
       });
