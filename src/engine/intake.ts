@@ -7,6 +7,7 @@ import { BATCH_LIMIT, type Effect, type EnqueueCallOptions, type Enqueued } from
 import { Backpressure } from "./backpressure.ts";
 import { admission } from "./consequences.ts";
 import type { Parts } from "./parts.ts";
+import { QueueFullError } from "./queue-full.ts";
 
 interface Entry {
   readonly jobs: readonly NewJob[];
@@ -162,7 +163,11 @@ export class Intake {
       await this.#letThrough(again, given);
       return given;
     };
-    await this.#backpressure.settle(jobs, answers, store).then(resolve, reject);
+    await this.#backpressure
+      .settle(jobs, answers, store)
+      .then(resolve, (error: unknown) =>
+        reject(error instanceof QueueFullError ? error : new EnqueueFailedError(jobs, error)),
+      );
     this.#settling -= 1;
     this.#tellIdle();
   }

@@ -80,14 +80,25 @@ export class Limits {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { store } = this.#parts;
     const { after = null, limit = 100 } = page;
-    const [rows, overrides] = await Promise.all([
-      store.inspect.gates(after, limit),
+    const [gates, overrides] = await Promise.all([
+      this.#gates(after, limit),
       allRecords(store, limitKey("")[0]),
     ]);
-    const keys = new Set(rows.map(({ gate }) => gate));
+    const keys = new Set(gates);
     for (const key of overrides.keys()) if (after === null || key > after) keys.add(key);
-    const sorted = [...keys].filter((key) => !key.startsWith(queueMark(""))).sort();
+    const sorted = [...keys].sort((a, b) => (a < b ? -1 : 1));
     return Promise.all(sorted.slice(0, limit).map((key) => this.get(key)));
+  }
+
+  /** Keys with live jobs; marks of queues are gates too, and are left out. */
+  async #gates(after: string | null, limit: number): Promise<string[]> {
+    const found: string[] = [];
+    for (let last = after; ; ) {
+      const page = await this.#parts.store.inspect.gates(last, limit);
+      for (const { gate } of page) if (!gate.startsWith(queueMark(""))) found.push(gate);
+      if (page.length < limit || found.length >= limit) return found;
+      last = (page[page.length - 1] as GateRow).gate;
+    }
   }
 
   /** What one of its live jobs says, the one that came first. */

@@ -4,8 +4,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { openEngine, silentLogger } from "../../src/index.ts";
+import { openEngine, processor, silentLogger } from "../../src/index.ts";
 import { startOwnPostgres } from "../postgres.ts";
 import { PACE, PLACES, paceJob, placesJob, QUEUE_PLACES, queueJob } from "./limits/jobs.ts";
 
@@ -114,5 +115,27 @@ describe("limits over processes that are killed", () => {
   it("PostgreSQL: no bound is passed, and no place is lost", { timeout: LIMIT }, async () => {
     await using server = await startOwnPostgres();
     expectKept(await runKilled(server.url));
+  });
+
+  it("SQLite: a job of the caller's own transaction goes through its gate once that has committed", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "curfew-limits-tx-"));
+    const file = join(folder, "limits.db");
+    const engine = await openEngine({ store: `sqlite:${file}`, logger: silentLogger });
+    const db = new Database(file);
+    try {
+      await engine.queues.configure("default", { depth: { most: 2 } });
+      db.exec("begin immediate");
+      const one = await engine.enqueue(placesJob, 1, { tx: db });
+      await engine.enqueue(placesJob, 2, { tx: db });
+      await expect(engine.enqueue(placesJob, 3, { tx: db })).rejects.toMatchObject({ code: "queue_full" });
+      expect(await engine.load(one.id)).toBeNull();
+      db.exec("commit");
+      engine.work({ processors: [processor(placesJob, () => {})] });
+      await one.result({ within: "20s" });
+    } finally {
+      db.close();
+      await engine.close({ drain: "0s" });
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 });

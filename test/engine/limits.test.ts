@@ -331,6 +331,23 @@ describe("operators", () => {
     expect(stage.told("limit.changed")?.key).toBe("k");
   });
 
+  it("list limits in pages, with overrides of idle keys and without the marks of queues", async () => {
+    const stage = await openStage();
+    const job = defineJob({ type: "test.job", payload: unchecked<string>() });
+    await stage.engine.queues.configure("default", { concurrency: 5 });
+    await stage.engine.enqueueMany(job, [..."xy"]);
+    const fetching = stage.engine.service.fetch({ queues: ["default"], count: 2, worker: "w", hears: true });
+    await stage.settle();
+    expect((await fetching).map(({ gate }) => gate)).toEqual(["queue default", "queue default"]);
+    for (const key of ["a", "z", "q"])
+      await stage.engine.enqueue(job, key, { limit: { key, concurrency: 1 } });
+    await stage.engine.limits.put("m", { concurrency: 1 });
+    const keys = async (page?: object) => (await stage.engine.limits.list(page)).map(({ key }) => key);
+    expect(await keys()).toEqual(["a", "m", "q", "z"]);
+    expect(await keys({ limit: 1 })).toEqual(["a"]);
+    expect(await keys({ after: "q", limit: 1 })).toEqual(["z"]);
+  });
+
   it("give a rate to jobs that named none", async () => {
     const { stage, definition, processors, starts } = await openLimited({ key: "k", concurrency: 100 }, 10);
     stage.work(processors);
@@ -348,6 +365,18 @@ describe("operators", () => {
     for (const job of [free, other]) expect((await stage.load(job)).state).toBe("available");
     expect((await stage.load(other)).gate).toBe("other");
     expect((await stage.load(free)).gate).toBeNull();
+  });
+
+  it("a remote producer's key may come from the payload as well", async () => {
+    const stage = await openStage();
+    const definition = defineJob({
+      type: "test.job",
+      payload: unchecked<{ account: string }>(),
+      limit: { key: ({ account }) => account, concurrency: 1 },
+    });
+    const job = { definition: definition as never, payload: '{"account":"seven"}', options: {} };
+    const [made] = await stage.engine.service.enqueue([job], stage.now());
+    expect(made?.row.gate).toBe("seven");
   });
 
   it("activate a pending job with a limit: it goes to its gate", async () => {

@@ -135,10 +135,6 @@ export const BROKEN_STORES = {
       ["limits", "8 producers"],
     ],
   },
-  "keeps quiet about a queue that may have something": {
-    change: (store) => withEffects(store, (effect) => ("ready" in effect ? [] : [effect])),
-    foundBy: [["hints", "an admission"]],
-  },
   "ignores fences": {
     change: (store) => ({
       commit: (units, options) => insist(store, units, options, ["lost", "stale"]),

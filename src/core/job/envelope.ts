@@ -411,12 +411,13 @@ export function newRow(job: NewJob): JobRow {
   };
 }
 
-/** One job off a stencil. The payload as it was given is needed only where the key of a limit is a function of it. */
+/** One job off a stencil. The key of a limit may be a function of the payload as it was given, or as it is kept. */
 export function stamp(stencil: Stencil, payload: string, nextId: () => JobId, given?: unknown): NewJob {
   const job = plainJob(stencil, payload, nextId);
   const { key, needs } = stencil;
   if (key === undefined) return job;
-  const gate = typeof key === "string" ? key : keyFrom(key, given);
+  const gate =
+    typeof key === "string" ? key : keyFrom(key, given === undefined ? JSON.parse(payload) : given);
   return needs === undefined ? { ...job, gate } : { ...job, gate, needs };
 }
 
