@@ -6,7 +6,8 @@ export interface OpenSettings {
   readonly short?: boolean;
 }
 
-export type Role = "curfew" | "peer" | "floor";
+/** A variant is curfew with something more turned on, measured where that could cost something. */
+export type Role = "curfew" | "variant" | "peer" | "floor";
 
 /** What can be measured. A floor is raw SQL: a bound, and no job queue. */
 export interface Contender {

@@ -1,13 +1,19 @@
 /**
  * `npm run bench:engine`: what the engine itself costs, on the memory store in one process: no-op jobs from enqueue to
- * settled, an empty sweep beside a million deadlines, and how late deadlines fire in real time.
+ * settled, with and without recorded events and these on SQLite and PostgreSQL too (whose own CPU is left out: `npm run
+ * bench` has it), an empty sweep beside a million deadlines, and how
+ * late deadlines fire in real time. `npm run bench:engine -- events` runs the rows about events alone.
  */
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createIdSource } from "../src/core/ids.ts";
 import { preparePayload, prepareStencil, stamp } from "../src/core/job/envelope.ts";
 import { realSystem } from "../src/engine/system.ts";
-import { defineJob, openEngine, processor } from "../src/index.ts";
+import { defineJob, openEngine, processor, silentLogger } from "../src/index.ts";
 import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
+import { createDatabase, startPostgres } from "../test/postgres.ts";
 
 const JOBS = 100_000;
 const ROUNDS = 7;
@@ -22,28 +28,65 @@ function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] as number;
 }
 
+interface Figures {
+  readonly rates: number[];
+  readonly cpu: number[];
+}
+
+interface Setting {
+  readonly retention: "0s" | "1h";
+  readonly events: "off" | "durable";
+  readonly store: "memory:" | "sqlite:" | "postgres:";
+  /** Of a PostgreSQL server. */
+  readonly url?: string;
+}
+
 /** No-op jobs, enqueued and worked on in the same process, until the last verdict is committed. */
-async function throughput(retention: "0s" | "1h"): Promise<void> {
-  const rates: number[] = [];
-  const cpu: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
-    await using engine = await openEngine({ store: "memory:" });
-    const noop = defineJob({ type: "noop", retention });
-    engine.work({ queues: { default: { concurrency: 100 } }, processors: [processor(noop, async () => {})] });
-    const usage = process.cpuUsage();
-    const startedAt = performance.now();
-    for (let from = 0; from < JOBS; from += CHUNK)
-      await engine.enqueueMany(noop, new Array(CHUNK).fill({ n: from }));
-    while (engine.counters().completed < JOBS) await new Promise((resolve) => setImmediate(resolve));
-    rates.push((JOBS / (performance.now() - startedAt)) * 1_000);
-    const { user, system } = process.cpuUsage(usage);
-    cpu.push((user + system) / JOBS);
-    process.stderr.write(`  round ${round + 1} of ${ROUNDS}: ${Math.round(rates.at(-1) as number)} jobs/s\n`);
+async function round({ retention, events, store, url }: Setting, { rates, cpu }: Figures): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "curfew-bench-"));
+  await using database = url === undefined ? undefined : await createDatabase(url);
+  const address = store === "memory:" ? store : `sqlite:${join(folder, "jobs.db")}`;
+  const engine = await openEngine({ store: database?.url ?? address, events, logger: silentLogger });
+  const noop = defineJob({ type: "noop", retention });
+  engine.work({ queues: { default: { concurrency: 100 } }, processors: [processor(noop, async () => {})] });
+  const usage = process.cpuUsage();
+  const startedAt = performance.now();
+  for (let from = 0; from < JOBS; from += CHUNK)
+    await engine.enqueueMany(noop, new Array(CHUNK).fill({ n: from }));
+  while (engine.counters().completed < JOBS) await new Promise((resolve) => setImmediate(resolve));
+  rates.push((JOBS / (performance.now() - startedAt)) * 1_000);
+  const { user, system } = process.cpuUsage(usage);
+  cpu.push((user + system) / JOBS);
+  process.stderr.write(`  ${store} events ${events}: ${Math.round(rates.at(-1) as number)} jobs/s\n`);
+  await engine.close();
+  rmSync(folder, { recursive: true });
+}
+
+/** Settings that are compared take turns, so that a machine that slows down slows all of them down. */
+async function throughput(...settings: readonly Setting[]): Promise<void> {
+  const figures = settings.map((): Figures => ({ rates: [], cpu: [] }));
+  for (let turn = 0; turn < ROUNDS; turn++) {
+    for (const [index, setting] of settings.entries()) await round(setting, figures[index] as Figures);
   }
-  const spread = `${Math.round(Math.min(...rates))} to ${Math.round(Math.max(...rates))}`;
-  console.log(
-    `no-op jobs, concurrency 100, retention ${retention}: median ${Math.round(median(rates))} jobs/s (${spread}), ${median(cpu).toFixed(1)} µs CPU per job`,
-  );
+  for (const [index, { store, retention, events }] of settings.entries()) {
+    const { rates, cpu } = figures[index] as Figures;
+    const spread = `${Math.round(Math.min(...rates))} to ${Math.round(Math.max(...rates))}`;
+    console.log(
+      `no-op jobs, ${store} concurrency 100, retention ${retention}, events ${events}: median ${Math.round(median(rates))} jobs/s (${spread}), ${median(cpu).toFixed(1)} µs CPU per job`,
+    );
+  }
+}
+
+/** A job without and with everything recorded that happens to it: enqueued, started, completed. */
+async function eventCosts(): Promise<void> {
+  await using server = await startPostgres();
+  for (const store of ["memory:", "sqlite:", "postgres:"] as const) {
+    const { url } = server;
+    for (const retention of ["0s", "1h"] as const) {
+      const setting = { store, retention, ...(store === "postgres:" && { url }) };
+      await throughput({ ...setting, events: "off" }, { ...setting, events: "durable" });
+    }
+  }
 }
 
 /** The cost of a sweep follows what is due, not what is stored. */
@@ -99,8 +142,9 @@ async function lateness(): Promise<void> {
   );
 }
 
-await throughput("0s");
-await throughput("1h");
-await emptySweep(1_000);
-await emptySweep(1_000_000);
-await lateness();
+await eventCosts();
+if (!process.argv.includes("events")) {
+  await emptySweep(1_000);
+  await emptySweep(1_000_000);
+  await lateness();
+}

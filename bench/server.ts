@@ -1,7 +1,9 @@
 /**
  * `npm run bench:server`: round trips over HTTP (enqueue, fetch, ack: three requests), with one keep-alive client and
- * with 16, on each store. The server is a process of its own; the clients share this one. Arguments: stores to measure
- * (memory, sqlite, postgres), `--seconds N`, `--rounds N`. PostgreSQL is the one of the tests, with fsync on.
+ * with 16, on each store. The server is a process of its own; the clients share this one. In every round a bare Node HTTP
+ * server, which parses what it gets and answers with as many bytes, is measured beside it: it is what this machine
+ * allows at most. Arguments: stores to measure (memory, sqlite, postgres), `--seconds N`, `--rounds N`. PostgreSQL is
+ * the one of the tests, with fsync on.
  */
 
 import { fork } from "node:child_process";
@@ -45,12 +47,14 @@ async function roundTrips(url: string, worker: string, until: number): Promise<n
   return count;
 }
 
-async function measure(url: string, clients: number, duration: number): Promise<number> {
+async function measure(
+  trips: (nth: number, until: number) => Promise<number>,
+  clients: number,
+  duration: number,
+): Promise<number> {
   const startedAt = performance.now();
   const until = startedAt + duration * 1_000;
-  const counts = await Promise.all(
-    Array.from({ length: clients }, (_, index) => roundTrips(url, `bench-${index}`, until)),
-  );
+  const counts = await Promise.all(Array.from({ length: clients }, (_, index) => trips(index, until)));
   const total = counts.reduce((sum, count) => sum + count, 0);
   return (total / (performance.now() - startedAt)) * 1_000;
 }
@@ -59,29 +63,66 @@ function median(list: readonly number[]): number {
   return [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)] as number;
 }
 
+/** Three requests that are answered without any work. */
+async function bareTrips(url: string, until: number): Promise<number> {
+  const client = await HttpClient.open(url);
+  const body = JSON.stringify({ queues: ["default"], worker_id: "bench" });
+  let count = 0;
+  for (; performance.now() < until; count++) for (let nth = 0; nth < 3; nth++) await client.post("/", body);
+  client.close();
+  return count;
+}
+
+interface Rates {
+  readonly trips: number[];
+  /** Microseconds of the server's CPU a round trip. */
+  readonly costs: number[];
+}
+
+async function addRound(
+  { trips, costs }: Rates,
+  server: ReturnType<typeof fork>,
+  run: () => Promise<number>,
+): Promise<void> {
+  await ask(server);
+  const rate = await run();
+  const { cpu } = await ask(server);
+  trips.push(rate);
+  costs.push(cpu / (rate * seconds));
+}
+
 async function benchStore(name: StoreName, address: string): Promise<void> {
   const server = fork(join(import.meta.dirname, "server-main.ts"), [address]);
   const [{ url }] = (await once(server, "message")) as [{ url: string }];
+  const bare = fork(join(import.meta.dirname, "bare-server.ts"));
+  const [{ url: bareUrl }] = (await once(bare, "message")) as [{ url: string }];
+  const trips = (nth: number, until: number) => roundTrips(url, `bench-${nth}`, until);
+  const floor = (_nth: number, until: number) => bareTrips(bareUrl, until);
   for (const clients of [1, 16]) {
-    await measure(url, clients, 1);
-    const rates: number[] = [];
-    const costs: number[] = [];
+    await measure(trips, clients, 1);
+    await measure(floor, clients, 1);
+    const ours: Rates = { trips: [], costs: [] };
+    const bares: Rates = { trips: [], costs: [] };
     for (let round = 0; round < rounds; round++) {
-      await ask(server);
-      const rate = await measure(url, clients, seconds);
-      const { cpu } = await ask(server);
-      rates.push(rate);
-      costs.push(cpu / (rate * seconds));
+      await addRound(ours, server, () => measure(trips, clients, seconds));
+      await addRound(bares, bare, () => measure(floor, clients, seconds));
     }
-    const spread = `${Math.round(Math.min(...rates))} to ${Math.round(Math.max(...rates))}`;
-    const share = (median(rates) / REFERENCE[name]).toFixed(2);
-    console.log(
-      `${name}, ${clients} client${clients === 1 ? "" : "s"}: median ${Math.round(median(rates))} round trips/s (${spread}), ` +
-        `${median(costs).toFixed(0)} µs of the server's CPU each, ${share} of the reference`,
-    );
+    report(name, clients, ours, bares);
   }
-  server.send("close");
-  await once(server, "exit");
+  for (const child of [server, bare]) {
+    child.send("close");
+    await once(child, "exit");
+  }
+}
+
+function report(name: StoreName, clients: number, ours: Rates, bares: Rates): void {
+  const [rate, floor] = [median(ours.trips), median(bares.trips)];
+  const spread = `${Math.round(Math.min(...ours.trips))} to ${Math.round(Math.max(...ours.trips))}`;
+  console.log(
+    `${name}, ${clients} client${clients === 1 ? "" : "s"}: median ${Math.round(rate)} round trips/s (${spread}), ` +
+      `${median(ours.costs).toFixed(0)} µs of the server's CPU each; a bare Node server ${Math.round(floor)}/s, ` +
+      `${median(bares.costs).toFixed(0)} µs; ${(rate / floor).toFixed(2)} of it, ${(rate / REFERENCE[name]).toFixed(2)} of the reference`,
+  );
 }
 
 async function ask(server: ReturnType<typeof fork>): Promise<{ cpu: number }> {

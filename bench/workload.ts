@@ -42,5 +42,5 @@ export interface Workload {
 
 /** Wants jobs that are due later. */
 export function isQueue({ role }: Contender): boolean {
-  return role !== "floor";
+  return role === "curfew" || role === "peer";
 }

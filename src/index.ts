@@ -1,4 +1,15 @@
+export type { AuditEntry, By } from "./core/audit/audit-entry.ts";
+export type { CronMissed, CronOptions, CronOverlap, CronRun, CronSkip } from "./core/cron/cron.ts";
+export type {
+  ClockChangeOptions,
+  CronGap,
+  CronInstant,
+  CronRepeat,
+  ScheduleOptions,
+} from "./core/cron/expression.ts";
 export { CurfewError, ERRORS, type ErrorCode } from "./core/errors.ts";
+export { type CloudEvent, toCloudEvent } from "./core/event/cloud-event.ts";
+export type { EventFilter, JournalEvent } from "./core/event/journal-event.ts";
 export { type DefinitionOptions, defineJob, type JobDefinition, unchecked } from "./core/job/definition.ts";
 export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { ExplainedField, Explanation } from "./core/job/explain.ts";
@@ -13,21 +24,47 @@ export {
   TimeoutError,
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
+export type { OnConflict, PayloadPath, UniqueOptions } from "./core/job/unique.ts";
 export type { GateLimit, LimitOptions, LimitOverride, RateOptions } from "./core/limit/limit.ts";
 export type { DepthOptions, QueueOptions } from "./core/limit/queue-settings.ts";
 export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/definition.ts";
 export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
 export type { Json, Schema } from "./core/schema.ts";
+export type { Advice, WhatIf } from "./core/stats/advice.ts";
+export type { Figures, Percentiles } from "./core/stats/figures.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export type { WallClockInput } from "./core/timeout/wall-clock.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
+export {
+  type BatchCallbacks,
+  type BatchNode,
+  batch,
+  type ChainNode,
+  chain,
+  type GroupNode,
+  group,
+  type StepNode,
+  type StepOptions,
+  step,
+  type WorkflowNode,
+} from "./core/workflow/node.ts";
+export type { WorkflowFailure, WorkflowState } from "./core/workflow/record.ts";
+export type { AuditLog, AuditOptions, AuditPage } from "./engine/audit/audit-log.ts";
+export type { Operator } from "./engine/audit/operator.ts";
+export type { Bulk, BulkOptions, BulkProgress, BulkResult } from "./engine/bulk/bulk.ts";
+export type { DeadLetterQuery, DeadLetters } from "./engine/bulk/dead-letters.ts";
+export type { JobPage, PageOptions } from "./engine/bulk/finder.ts";
+export type { JobQuery } from "./engine/bulk/job-query.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
+export type { SavedCheckpoint } from "./engine/checkpoints.ts";
 export type { CounterSnapshot } from "./engine/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/counters.ts";
+export type { CronInput, CronJobOptions, Crons, CronView, IfExists } from "./engine/crons/crons.ts";
 export type { LogLine } from "./engine/draft.ts";
 export type { Engine } from "./engine/engine.ts";
-export { JobFailedError, type JobHandle } from "./engine/handle.ts";
+export type { EventJournal, FollowOptions, JournalPage, ReadOptions } from "./engine/events/event-journal.ts";
+export { JobFailedError, type JobHandle, type JobProgress, type LogPage } from "./engine/handle.ts";
 export { EnqueueFailedError } from "./engine/intake.ts";
 export type { LimitChange, Limits, LimitView } from "./engine/limits.ts";
 export {
@@ -43,6 +80,8 @@ export type { PurgeOptions, Queues, QueueView } from "./engine/queues.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
 export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";
+export type { AdviseQuery, StatsQuery } from "./engine/statistics/query.ts";
+export type { Depth, Stats, StatsGroup, StatsPoint } from "./engine/statistics/statistics.ts";
 export type {
   EngineTimeouts,
   EnqueueLaterOptions,
@@ -52,8 +91,13 @@ export type {
   TimeoutMetrics,
 } from "./engine/timeouts/engine-timeouts.ts";
 export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
+export { DuplicateJobError } from "./engine/unique-jobs.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
 export type { Worker } from "./engine/worker.ts";
+export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
+export { WorkflowFailedError, type WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
+export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";
+export type { Workflows } from "./engine/workflows/workflows.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";

@@ -8,6 +8,7 @@ import { realSystem } from "./engine/system.ts";
 import type { Logger } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
+import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
@@ -19,12 +20,22 @@ export interface OpenOptions extends RungOptions {
   readonly logger?: Logger;
   /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
   readonly openWithin?: Duration;
+  /** Where spans of enqueues and attempts go: `openTelemetry()` of `curfew/tracing`. */
+  readonly tracing?: Tracing;
   /** Clock, timers and randomness; tests hand in virtual ones. */
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
-  /** How long the events that a server writes are kept. Default 1 day. */
+  /**
+   * Whether everything that happens to jobs is recorded in the store, to be read by `engine.journal`: "durable" turns it
+   * on, here and in every engine on the same store that does not say "off". Left out, an engine does what the others on
+   * its store do, and a store begins without. A server turns it on.
+   */
+  readonly events?: "durable" | "off";
+  /** How long recorded events are kept. Default 1 day. */
   readonly keepEvents?: Duration;
+  /** How long is kept what operators did. Default 90 days. */
+  readonly keepAudit?: Duration;
   /**
    * How long a due timeout or message for a saga is held by a process that may have died, before another takes it; slow
    * handlers renew it. Default 5 min.
@@ -37,8 +48,11 @@ const KEYS = [
   "logger",
   "openWithin",
   "system",
+  "tracing",
   "documentLimit",
+  "events",
   "keepEvents",
+  "keepAudit",
   "timeoutLease",
   "timeouts",
   "retry",

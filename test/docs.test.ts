@@ -70,6 +70,7 @@ const TSCONFIG = {
       "curfew/server": ["../../src/server/index.ts"],
       "curfew/client": ["../../src/client/index.ts"],
       "curfew/timeouts": ["../../src/timeouts.ts"],
+      "curfew/tracing": ["../../src/tracing.ts"],
     },
   },
   include: ["."],

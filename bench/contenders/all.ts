@@ -9,11 +9,14 @@ import { plainjob } from "./plainjob.ts";
 export const CONTENDERS: readonly Contender[] = [
   curfew("postgres", "drop"),
   curfew("postgres", "keep"),
+  curfew("postgres", "drop", "durable"),
+  curfew("postgres", "keep", "durable"),
   graphileWorker,
   pgBoss,
   floorPostgres,
   curfew("sqlite", "drop"),
   curfew("sqlite", "keep"),
+  curfew("sqlite", "keep", "durable"),
   plainjob,
   floorSqlite,
 ];

@@ -13,15 +13,22 @@ import {
 
 type Retention = "drop" | "keep";
 
-/** `drop` deletes a job in its settle, `keep` keeps it as a finished job for a day. */
-export function curfew(database: "postgres" | "sqlite", retention: Retention): Contender {
+/**
+ * `drop` deletes a job in its settle, `keep` keeps it as a finished job for a day. With events, everything that happens to
+ * a job is recorded.
+ */
+export function curfew(
+  database: "postgres" | "sqlite",
+  retention: Retention,
+  events: "off" | "durable" = "off",
+): Contender {
   return {
-    name: `curfew ${retention}`,
-    role: "curfew",
+    name: events === "off" ? `curfew ${retention}` : `curfew ${retention} events`,
+    role: events === "off" ? "curfew" : "variant",
     database,
     async open(place, settings) {
       const store = database === "sqlite" ? `sqlite:${place}` : place;
-      const engine = await openEngine({ store });
+      const engine = await openEngine({ store, events });
       const clear = database === "sqlite" ? () => clearFile(place) : () => clearSchema(place);
       return openOn(engine, retention, settings, clear);
     },
@@ -99,12 +106,14 @@ async function delay(
 async function clearSchema(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await client.query("truncate curfew.jobs, curfew.done");
+  await client.query("truncate curfew.jobs, curfew.done, curfew.events");
   await client.end();
 }
 
 async function clearFile(path: string): Promise<void> {
   const file = new Database(path, { timeout: 5_000 });
-  file.exec("delete from curfew_jobs; delete from curfew_done; delete from curfew_hints");
+  file.exec(
+    "delete from curfew_jobs; delete from curfew_done; delete from curfew_hints; delete from curfew_events",
+  );
   file.close();
 }

@@ -56,6 +56,7 @@ function addServe(program: Command): void {
     .option("--cors <origin...>", "origins whose pages may call this server")
     .option("--rate <requests>", "requests per second that each key may send", positiveNumber)
     .option("--drain <duration>", "how long running jobs may finish when the server stops", "25s")
+    .option("--traces", "send spans to the OpenTelemetry SDK that this process was started with")
     .option("--conformance", "answer the hooks that the conformance suite needs; never in production")
     .option("--json", "write logs as JSON lines")
     .addOption(new Option("--log-level <level>", "what to log").choices(LOG_LEVELS).default("info"))

@@ -17,6 +17,7 @@ const KEYS = [
   "at",
   "expiresAt",
   "meta",
+  "unique",
   "detach",
   "limit",
   "timeouts",
@@ -54,6 +55,14 @@ export function enqueueFields<Input>(
     );
   if (said.detach !== undefined && typeof said.detach !== "boolean")
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
+  const unique = said.unique ?? definition.unique;
+  if (unique)
+    throw refuse(
+      "not_over_http",
+      "options.unique",
+      unique,
+      "the server does not keep it yet: pass unique: false, or enqueue with openEngine on the same database",
+    );
   const { queue = definition.queue, priority = definition.priority } = said;
   return {
     type: definition.type,
@@ -125,8 +134,13 @@ export function rungFields(rung: Rung): Fields {
     ...(timeouts?.mode !== undefined && { timeout_mode: timeouts.mode }),
     ...(rung.retry?.retryFit !== undefined && { retry_fit: rung.retry.retryFit }),
     ...(Object.keys(retry).length > 0 && { retry }),
-    ...(retention && Object.keys(retention).length > 0 && { retention_ms: retention as Fields }),
+    ...(retention && Object.keys(retention).length > 0 && { retention_ms: retentionFields(retention) }),
   };
+}
+
+function retentionFields({ deadLetter, ...states }: NonNullable<Rung["retention"]>): Fields {
+  if (deadLetter === undefined) return states as Fields;
+  return { ...(states as Fields), dead_letter: deadLetter ?? "until_removed" };
 }
 
 function retryFields(retry: Rung["retry"]): Fields {

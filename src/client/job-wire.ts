@@ -191,7 +191,11 @@ export function readFetched(value: unknown): FetchedJob {
     heartbeat: silence,
     payload: JSON.stringify(snapshot.payload),
     checkpoint: checkpoint === undefined ? null : JSON.stringify(checkpoint),
-    options: { meta: snapshot.meta, ...(total !== undefined && { total }) },
+    options: {
+      meta: snapshot.meta,
+      ...(total !== undefined && { total }),
+      ...(Array.isArray(job.parent_results) && { parentResults: JSON.stringify(job.parent_results) }),
+    },
     policy: policyOf(job, snapshot, beats, silence),
   };
   return { row, serverTime };

@@ -3,7 +3,7 @@ import type { JobRow, Policy } from "../core/job/job.ts";
 import { BUILT_IN_GRACE } from "../core/job/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../core/job/reasons.ts";
 import { timeoutError } from "../core/job/verdict.ts";
-import { type Json, validate } from "../core/schema.ts";
+import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import { AttemptScope, type ScopedAttempt } from "../engine/attempt-scope.ts";
 import { CleanupHooks } from "../engine/cleanup.ts";
@@ -125,11 +125,8 @@ export class RemoteAttempt implements ScopedAttempt {
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
     const schema = this.processor.definition.payload;
     // A sandbox parses its payload inside; here it is parsed only for middleware, which sees what the handler sees.
-    if (!schema || (this.processor.sandbox && this.#host.middleware.length === 0)) return undefined;
-    const payload = validate(schema, JSON.parse(this.row.payload), "payload", "invalid_payload");
-    if (payload instanceof Promise) return payload.then((value) => scope.setPayload(value));
-    scope.setPayload(payload);
-    return undefined;
+    const isParsedInside = this.processor.sandbox && this.#host.middleware.length === 0;
+    return schema && !isParsedInside ? scope.parse(schema) : undefined;
   }
 
   #call(scope: AttemptScope): void {

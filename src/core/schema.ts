@@ -71,8 +71,9 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
 export const DOCUMENT_LIMIT = 1_000_000;
 /** A line of a job's log, with its fields. */
 export const LOG_LINE_LIMIT = 16_000;
-/** So many lines are kept of one attempt. */
+/** So many lines are kept of one attempt, the last of which says so, and so many characters. */
 export const LOG_LINES_LIMIT = 1_000;
+export const LOG_SIZE_LIMIT = 1_000_000;
 const DEPTH_LIMIT = 1_000;
 
 /**

@@ -1,7 +1,7 @@
 import type { JobDefinition } from "../core/job/definition.ts";
 import type { EnqueuedJob, EnqueueOptions } from "../core/job/envelope.ts";
 import type { JobRow } from "../core/job/job.ts";
-import type { Json } from "../core/schema.ts";
+import { type Json, type Schema, validate } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { AttemptParts } from "./parts.ts";
 import type { AttemptContext } from "./processor.ts";
@@ -34,8 +34,15 @@ export class AttemptScope implements AttemptContext {
     this.#attempt = attempt;
   }
 
-  setPayload(payload: unknown): void {
+  /** Reads the payload by its schema; a promise where that takes its time. */
+  parse(schema: Schema): Promise<void> | undefined {
+    const payload = validate(schema, JSON.parse(this.#attempt.row.payload), "payload", "invalid_payload");
+    if (payload instanceof Promise)
+      return payload.then((value) => {
+        this.#payload = value;
+      });
     this.#payload = payload;
+    return undefined;
   }
 
   get id(): string {
@@ -61,6 +68,11 @@ export class AttemptScope implements AttemptContext {
 
   get meta(): { readonly [key: string]: Json } {
     return this.#attempt.row.options?.meta ?? {};
+  }
+
+  get parentResults(): readonly Json[] {
+    const results = this.#attempt.row.options?.parentResults;
+    return results === undefined ? [] : (JSON.parse(results) as readonly Json[]);
   }
 
   get signal(): AbortSignal {

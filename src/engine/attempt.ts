@@ -7,10 +7,11 @@ import { BUILT_IN_GRACE } from "../core/job/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../core/job/reasons.ts";
 import { timeoutError } from "../core/job/verdict.ts";
 import { writtenRow } from "../core/job/written-row.ts";
-import { type Json, validate } from "../core/schema.ts";
+import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../ports/sandbox.ts";
 import type { Refused } from "../ports/store.ts";
+import type { AttemptTrace } from "../ports/trace.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup.ts";
 import type { Decided } from "./decision-unit.ts";
@@ -74,6 +75,7 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
   #rejectForced: ((reason: AbortReason) => void) | undefined;
   #journal: Journal | undefined;
   #sandbox: SandboxedRun | undefined;
+  #trace: AttemptTrace | undefined;
   #cleanup: CleanupHooks | undefined;
   /** The last beat of the handler that the store has not heard of. */
   unsentStallAt: Instant | undefined;
@@ -116,9 +118,9 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
       // A schema that takes its time may take more than there was: a handler is never entered past its deadline.
       if (parsed)
         parsed
-          .then(() => (this.#reason ? this.#threw(this.#reason) : this.#call(scope)))
+          .then(() => (this.#reason ? this.#threw(this.#reason) : this.#enter(scope)))
           .catch((error) => this.#threw(error));
-      else this.#call(scope);
+      else this.#enter(scope);
     } catch (error) {
       this.#threw(error);
     }
@@ -127,11 +129,14 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
     const schema = this.processor.definition.payload;
     // A sandbox parses its payload inside; here it is parsed only for middleware, which sees what the handler sees.
-    if (!schema || (this.processor.sandbox && this.#host.middleware.length === 0)) return undefined;
-    const payload = validate(schema, JSON.parse(this.row.payload), "payload", "invalid_payload");
-    if (payload instanceof Promise) return payload.then((value) => scope.setPayload(value));
-    scope.setPayload(payload);
-    return undefined;
+    const isParsedInside = this.processor.sandbox && this.#host.middleware.length === 0;
+    return schema && !isParsedInside ? scope.parse(schema) : undefined;
+  }
+
+  #enter(scope: AttemptScope): void {
+    this.#trace = this.parts.tracing?.enter(this.row);
+    if (this.#trace) this.#trace.run(() => this.#call(scope));
+    else this.#call(scope);
   }
 
   #call(scope: AttemptScope): void {
@@ -248,9 +253,9 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
     const before = () => (this.mark.isTold ? undefined : STARTED);
     const { nextRev } = this.mark;
     const row = nextRev === this.row.rev ? this.row : { ...this.row, rev: nextRev };
-    writer.push(
-      new VerdictWrite({ parts, writer, row, event, decision, at, before, draft: this.#journal?.take() }),
-    );
+    const draft = this.#journal?.take();
+    const trace = this.#trace;
+    writer.push(new VerdictWrite({ parts, writer, row, event, decision, at, before, draft, trace }));
     this.#over();
   }
 
@@ -355,6 +360,7 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
   #tellLost(now: Instant): void {
     const { bus, counters } = this.parts;
     counters.add("lost");
+    this.#trace?.settled({ state: "lost", events: [], at: now, committedAt: now });
     if (bus.wants("job.lost")) bus.emit(bus.detail(this.row, "job.lost", now));
   }
 
@@ -404,6 +410,7 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
 
   #abort(reason: AbortReason): void {
     this.#reason ??= reason;
+    this.#trace?.aborted(this.#reason);
     this.#controller?.abort(this.#reason);
     this.#cleanup?.run();
   }
@@ -467,7 +474,8 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
     // What was signalled stays signalled (SEMANTICS 3.3): only the revision is news then.
     if (this.#reason) this.row = { ...this.row, rev: row.rev };
     else this.row = extendedAttempt(this.row, row, this.parts.clock.now());
-    if (!isMarked) this.mark.redo();
+    if (isMarked) this.mark.found();
+    else this.mark.redo();
     this.#sandbox?.refreshed();
     this.#schedule();
   }

@@ -1,7 +1,9 @@
 import { decide } from "../core/job/decide.ts";
 import type { NewJob } from "../core/job/envelope.ts";
+import type { JobRow } from "../core/job/job.ts";
 import type { Enqueued, Unit } from "../ports/store.ts";
 import { type Decided, outsidersUnit } from "./decision-unit.ts";
+import { tellOutcome } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueFullError } from "./queue-full.ts";
 
@@ -83,25 +85,24 @@ export class Backpressure {
 
   /** Discards those that came first. Somebody may take one of them meanwhile, which makes room as well. */
   async #dropOldest(queue: string, count: number): Promise<void> {
-    const { store, clock, random, counters, bus, waiters } = this.#parts;
+    const { store, clock, random, recorder } = this.#parts;
     const now = clock.now();
     const pages = await Promise.all(
       (["available", "pending"] as const).map((state) => store.inspect.jobs({ queue, state }, null, count)),
     );
     const oldest = pages.flat().sort((a, b) => (a.id < b.id ? -1 : 1));
     const message = `Dropped: the queue "${queue}" was full, and this job had waited longest`;
-    const decided = oldest.slice(0, count).map((row) => {
-      const decision = decide(row, { type: "drop", message }, now, random) as Decided;
-      return { row, decision };
-    });
-    const units = decided.map(({ row, decision }): Unit => outsidersUnit(row, decision));
+    const decided: { row: JobRow; decision: Decided }[] = [];
+    for (const row of oldest) {
+      const decision = decide(row, { type: "drop", message }, now, random);
+      if (decision.ok && decided.length < count) decided.push({ row, decision });
+    }
+    const units = decided.map(
+      ({ row, decision }): Unit => outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)),
+    );
     if (units.length === 0) return;
     const outcomes = await store.commit(units, { now });
-    for (const [index, { row, decision }] of decided.entries()) {
-      if (!outcomes[index]?.ok) continue;
-      counters.record(row, decision.events, now);
-      bus.announce(row, decision.events, now);
-      waiters.hint(row.id);
-    }
+    for (const [index, { row, decision }] of decided.entries())
+      if (outcomes[index]?.ok) tellOutcome(this.#parts, row, decision, now);
   }
 }

@@ -3,8 +3,10 @@ import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
+import type { CronSkipped, CronTriggered } from "./crons/events.ts";
 import type { TimeoutEventDetail, TimeoutEventName } from "./dispatch/events.ts";
 import type { SagaEventDetail, SagaEventName } from "./sagas/events.ts";
+import type { WorkflowEventDetail, WorkflowEventName } from "./workflows/events.ts";
 
 /** What every event about one job carries. */
 export interface JobEventDetail {
@@ -95,12 +97,14 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "sandbox.broken": SandboxDetail;
   readonly "sandbox.mended": SandboxDetail;
   readonly "store.error": StoreErrorDetail;
+  readonly "cron.triggered": CronTriggered;
+  readonly "cron.skipped": CronSkipped;
   readonly "limit.changed": LimitDetail;
 } & { readonly [Name in QueueDetail["name"]]: QueueDetail & { readonly name: Name } } & {
   readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name };
 } & {
   readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
-};
+} & { readonly [Name in WorkflowEventName]: WorkflowEventDetail & { readonly name: Name } };
 
 export type EngineEventName = keyof EngineEvents;
 
@@ -112,6 +116,8 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "sandbox.broken": true,
   "sandbox.mended": true,
   "store.error": true,
+  "cron.triggered": true,
+  "cron.skipped": true,
   "limit.changed": true,
   "queue.paused": true,
   "queue.resumed": true,
@@ -127,6 +133,10 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "timeout.sent": true,
   "timeout.failed": true,
   "timeout.dead": true,
+  "workflow.started": true,
+  "workflow.completed": true,
+  "workflow.failed": true,
+  "workflow.cancelled": true,
 };
 const EVENT_NAMES: ReadonlySet<string> = new Set([
   ...LIFECYCLE_EVENTS,

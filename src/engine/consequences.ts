@@ -1,17 +1,33 @@
-import type { JobImage, JobRow } from "../core/job/job.ts";
+import type { JobRow } from "../core/job/job.ts";
+import { isTerminal } from "../core/job/lifecycle.ts";
+import type { Decision } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect } from "../ports/store.ts";
 
 /** How many jobs one settle lets through at most; whatever is left goes with the next, or by the sweep. */
 export const ADMITTED_AT_ONCE = 200;
 
+type Decided = Extract<Decision, { ok: true }>;
+
 /** What else is true once a decision on a job is committed, as effects of the same unit: undefined for a plain job. */
-export function consequencesOf(
-  row: JobRow,
-  { image }: { readonly image: JobImage },
-): readonly Effect[] | undefined {
-  if (row.gate === null) return undefined;
-  return gateEffects(row, image);
+export function consequencesOf(row: JobRow, decision: Decided): readonly Effect[] | undefined {
+  if (row.workflow === null && row.gate === null) return undefined;
+  const countdowns = turnEffects(row, decision);
+  if (row.gate === null) return countdowns;
+  const effects = gateEffects(row, decision.image);
+  return countdowns && effects ? [...countdowns, ...effects] : (countdowns ?? effects);
+}
+
+/** The end of a step counts down whoever waits for it in its workflow. */
+function turnEffects({ options, state }: JobRow, { image }: Decided): readonly Effect[] | undefined {
+  const step = options?.step;
+  if (step === undefined || !isTerminal(image.state) || isTerminal(state)) return undefined;
+  return step.wakes.map((countdown) => ({ countdown }));
+}
+
+/** Whether a decision may have woken somebody else, so that a sweep has something to do right after its commit. */
+export function wakesOthers(row: JobRow, { image }: Decided): boolean {
+  return row.options !== null && row.options.step !== undefined && isTerminal(image.state);
 }
 
 /**

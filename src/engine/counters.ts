@@ -1,15 +1,14 @@
-import type { JobRow, TimeoutKind } from "../core/job/job.ts";
+import type { JobRow } from "../core/job/job.ts";
 import type { LifecycleEvent } from "../core/job/verdict.ts";
+import { type CountedKind, OTHER } from "../core/stats/series.ts";
 import type { Instant } from "../core/time.ts";
 import { Histogram, type HistogramSnapshot } from "./histogram.ts";
 import { SagaCounters, type SagaCounts } from "./sagas/saga-counters.ts";
-import { OTHER, Tallies, type Tally } from "./tallies.ts";
+import { Minutes } from "./statistics/minutes.ts";
+import { Tallies, type Tally } from "./tallies.ts";
 
 /** Upper bounds of the lateness histogram in milliseconds; the last bucket takes the rest. */
 export const LATENESS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 60_000] as const;
-
-/** A visibility timeout is none of the five, but whoever counts timeouts wants to see it beside them. */
-type CountedKind = TimeoutKind | "visibility";
 
 export interface TimeoutCount {
   readonly kind: CountedKind;
@@ -98,6 +97,8 @@ export class Counters {
   >();
   readonly #lateness = new Histogram(LATENESS_BOUNDS);
   readonly #tallies = new Tallies(MOST_PAIRS);
+  /** The same counts by the minute, until they are written. */
+  readonly minutes = new Minutes(this.#tallies);
 
   add(name: SimpleCounter, count = 1): void {
     this.#simple[name] += count;
@@ -111,13 +112,18 @@ export class Counters {
   /** Counts what a decision committed at `at` tells of a job, given as it was before. */
   record(job: JobRow, events: readonly LifecycleEvent[], at: Instant): void {
     const tally = this.#tallies.of(job.type, job.queue);
+    if (at >= this.minutes.endsAt) this.minutes.turn(at);
     for (const event of events) {
       tally.record(job, event, at);
       const simple = BY_EVENT[event.name];
       if (simple) this.#simple[simple] += 1;
       if (event.late) this.#simple.late += 1;
+      // Every timeout has its error, and most events have none.
+      if (event.error === undefined) continue;
       const kind = countedKind(event);
-      if (kind) this.#countTimeout(job, kind);
+      if (!kind) continue;
+      tally.counts[kind] += 1;
+      this.#countTimeout(job, kind);
     }
   }
 

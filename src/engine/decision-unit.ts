@@ -1,3 +1,4 @@
+import type { NewEvent } from "../core/event/new-event.ts";
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import type { Decision } from "../core/job/verdict.ts";
 import type { Effect, JobWrite, Unit } from "../ports/store.ts";
@@ -20,14 +21,30 @@ const NOTHING: Luggage = {};
  * The unit that commits what the holder of an attempt decided. A success that is kept needs no revision: nothing an
  * outsider may change about a running job would spoil it.
  */
-export function holdersUnit(row: JobRow, decision: Decided, luggage: Luggage = NOTHING): Unit {
+export function holdersUnit(
+  row: JobRow,
+  decision: Decided,
+  luggage: Luggage = NOTHING,
+  told?: readonly NewEvent[],
+): Unit {
   const isPlain = decision.image.state === "completed" && decision.drop === undefined;
-  return unitOf(row, decision, luggage, !isPlain);
+  return withEvents(unitOf(row, decision, luggage, !isPlain), told);
 }
 
 /** The unit that commits what somebody else decided: it holds only for the very row that was looked at. */
-export function outsidersUnit(row: JobRow, decision: Decided, luggage: Luggage = NOTHING): Unit {
-  return unitOf(row, decision, luggage, true);
+export function outsidersUnit(
+  row: JobRow,
+  decision: Decided,
+  luggage: Luggage = NOTHING,
+  told?: readonly NewEvent[],
+): Unit {
+  return withEvents(unitOf(row, decision, luggage, true), told);
+}
+
+/** The unit together with what it tells, if events are recorded at all. */
+export function withEvents(unit: Unit, told: readonly NewEvent[] | undefined): Unit {
+  if (told === undefined || told.length === 0) return unit;
+  return { ...unit, effects: unit.effects ? [...told, ...unit.effects] : told };
 }
 
 /** Written out, because every job comes through here twice and an object spread costs more than all of it. */

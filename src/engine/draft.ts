@@ -1,6 +1,7 @@
+import type { NewEvent } from "../core/event/new-event.ts";
 import type { JobDocuments, JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
-import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText } from "../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, LOG_SIZE_LIMIT, toJsonText } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect, Outcome, Refused } from "../ports/store.ts";
 import type { Writer } from "./writer.ts";
@@ -27,6 +28,9 @@ export interface LogLine {
   readonly fields?: { readonly [key: string]: Json };
 }
 
+const LONGEST_MESSAGE = 4_000;
+const LOG_IS_FULL = "This attempt has logged as much as is kept; what follows is left out";
+
 interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -41,17 +45,21 @@ export class Draft {
   readonly #attempt: DraftedAttempt;
   #documents: JobDocuments | undefined;
   #effects: Effect[] | undefined;
+  #told: NewEvent | undefined;
   #waiting: Waiting[] | undefined;
   #isQueued = false;
   #logLines = 0;
+  #logSize = 0;
 
   constructor(writer: Writer, attempt: DraftedAttempt) {
     this.#writer = writer;
     this.#attempt = attempt;
   }
 
-  write(documents: JobDocuments): void {
+  /** What is told of it replaces what was to be told before: of progress only the last is kept, too. */
+  write(documents: JobDocuments, told?: NewEvent): void {
     this.#documents = { ...this.#documents, ...documents };
+    if (told) this.#told = told;
     this.#queue();
   }
 
@@ -71,15 +79,19 @@ export class Draft {
 
   log(at: Instant, message: string, fields: { readonly [key: string]: Json } | undefined): void {
     if (this.#logLines >= LOG_LINES_LIMIT) return;
-    this.#logLines += 1;
     const { id, attempt } = this.#attempt.row;
     const line: LogLine = {
       at,
       attempt,
-      message: String(message).slice(0, 4_000),
+      message: String(message).slice(0, LONGEST_MESSAGE),
       ...(fields && { fields }),
     };
-    const log = JSON.parse(toJsonText(line, "log", LOG_LINE_LIMIT)) as Json;
+    const text = toJsonText(line, "log", LOG_LINE_LIMIT);
+    this.#logLines += 1;
+    this.#logSize += text.length;
+    const isFull = this.#logLines === LOG_LINES_LIMIT || this.#logSize > LOG_SIZE_LIMIT;
+    if (isFull) this.#logLines = LOG_LINES_LIMIT;
+    const log = isFull ? { at, attempt, message: LOG_IS_FULL } : (JSON.parse(text) as Json);
     this.#effects ??= [];
     this.#effects.push({ log, job: id });
     this.#queue();
@@ -110,8 +122,9 @@ export class Draft {
   /** Hands over what is not on its way yet. */
   take(): DraftContent | undefined {
     const documents = this.#documents;
-    const effects = this.#effects;
+    const effects = this.#told ? [...(this.#effects ?? []), this.#told] : this.#effects;
     const waiting = this.#waiting;
+    this.#told = undefined;
     this.#documents = undefined;
     this.#effects = undefined;
     this.#waiting = undefined;

@@ -4,6 +4,8 @@ import type { Duration } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import type { Tracing } from "../ports/trace.ts";
+import type { EventsOption } from "./events/event-journal.ts";
 
 export interface EngineOptions extends RungOptions {
   readonly store: Store;
@@ -11,14 +13,25 @@ export interface EngineOptions extends RungOptions {
   readonly logger: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
-  /** How long the events that a server writes are kept. Default 1 day. */
+  /** Whether events are recorded: see `EventsOption`. Left out: as the store says for all. */
+  readonly events?: EventsOption;
+  /** How long events are kept. Default 1 day. */
   readonly keepEvents?: Duration;
+  /** How long entries of the audit are kept. Default 90 days. */
+  readonly keepAudit?: Duration;
   /** How long a due timeout or message is held by a process that may have died before another takes it. Default 5 min. */
   readonly timeoutLease?: Duration;
+  /** Where spans of enqueues and attempts go. */
+  readonly tracing?: Tracing | undefined;
   /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
   readonly zoneData?: string | undefined;
   /** How many times longer than usual idle loops rest. Default 1; a test engine passes idle days faster with more. */
   readonly patience?: number;
+}
+
+export function checkEvents(events: EventsOption | undefined): EventsOption | undefined {
+  if (events === undefined || events === "off" || events === "durable") return events;
+  throw refuse("invalid_option", "events", events, 'write "durable" or "off", or leave it out');
 }
 
 export function checkDocumentLimit(limit: number): number {

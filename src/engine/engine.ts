@@ -1,46 +1,59 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
-import { createIdSource } from "../core/ids.ts";
 import { assertDefinition, type JobDefinition } from "../core/job/definition.ts";
-import type { EnqueueOptions } from "../core/job/envelope.ts";
+import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
-import { parseRung } from "../core/job/policy.ts";
 import type { QueueOptions } from "../core/limit/queue-settings.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
-import { DOCUMENT_LIMIT, type InputOf, type Schema } from "../core/schema.ts";
+import type { InputOf, Schema } from "../core/schema.ts";
+import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, JobFilter, Store } from "../ports/store.ts";
-import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "./bus.ts";
-import { EngineClock } from "./clock.ts";
-import { Committer } from "./committer.ts";
-import { type CounterSnapshot, Counters } from "./counters.ts";
+import { AuditLog } from "./audit/audit-log.ts";
+import { Operator } from "./audit/operator.ts";
+import { Bulk } from "./bulk/bulk.ts";
+import { DeadLetters } from "./bulk/dead-letters.ts";
+import { findJobs, type JobPage, type PageOptions, parsePage } from "./bulk/finder.ts";
+import { type JobQuery, parseQuery } from "./bulk/job-query.ts";
+import type { EngineEvent, EngineEventName, EngineEvents } from "./bus.ts";
+import type { CounterSnapshot } from "./counters.ts";
+import { CronJudge } from "./crons/cron-judge.ts";
+import { Crons } from "./crons/crons.ts";
 import type { LogLine } from "./draft.ts";
-import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
+import { checkEvents, type EngineOptions } from "./engine-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
+import { EventJournal, type EventsOption } from "./events/event-journal.ts";
+import { recordWorkerEvents } from "./events/worker-events.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
 import { Limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
-import { forgettingJudges, startJudges } from "./loops/record-judges.ts";
+import { forgettingJudges, type RecordJudges, startJudges } from "./loops/record-judges.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
-import { QueueSettings } from "./queue-settings.ts";
 import { Queues } from "./queues.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import { resolveZones } from "./sagas/zones.ts";
 import { Service } from "./service.ts";
+import { openSharedParts, type SharedParts } from "./shared-parts.ts";
+import type { AdviseQuery, StatsQuery } from "./statistics/query.ts";
+import { Statistics, type Stats } from "./statistics/statistics.ts";
 import { EngineTimeouts } from "./timeouts/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./timeouts/job-destination.ts";
-import { Waiters } from "./waiters.ts";
+import { UniqueJobs } from "./unique-jobs.ts";
 import { within } from "./within.ts";
 import { parseDrain, type WorkOptions } from "./work-options.ts";
 import { Worker } from "./worker.ts";
+import { WorkflowKeeper } from "./workflows/keeper.ts";
+import { TurnJudge } from "./workflows/turn-judge.ts";
+import { Workflows } from "./workflows/workflows.ts";
 
 const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
@@ -57,12 +70,28 @@ export class Engine implements AsyncDisposable {
   readonly queues: Queues;
   /** Limits of keys: what is in use of them, and what operators say about them. */
   readonly limits: Limits;
+  /** The stream of everything that happened to jobs, where `events` is on. */
+  readonly journal: EventJournal;
+  /** What operators did who named themselves: see `as`. */
+  readonly audit: AuditLog;
+  /** Jobs that follow each other or run side by side, started, watched and cancelled as one. */
+  readonly workflows: Workflows;
+  /** Jobs that are enqueued again and again, at instants that a cron expression names. */
+  readonly crons: Crons;
+  /** Actions on many jobs at once: cancel, retry, delete, prioritise. */
+  readonly bulk: Bulk;
+  /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
+  readonly deadLetters: DeadLetters;
   readonly #parts: Parts;
   readonly #intake: Intake;
+  readonly #unique: UniqueJobs;
   readonly #enqueuer: Enqueuer;
   readonly #sweep: SweepLoop;
+  readonly #turns: TurnJudge;
+  readonly #keeper: WorkflowKeeper;
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
+  readonly #statistics: Statistics;
   readonly #dispatcher: Dispatcher;
   readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
@@ -70,7 +99,7 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(parts: Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">, lease: number) {
+  private constructor(parts: SharedParts, lease: number, events: EventsOption | undefined) {
     this.#parts = {
       ...parts,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -81,26 +110,46 @@ export class Engine implements AsyncDisposable {
       },
     };
     const { system, logger, storeFailed } = this.#parts;
+    this.journal = new EventJournal(this.#parts, events);
+    this.audit = new AuditLog(this.#parts);
+    recordWorkerEvents(this.#parts);
     this.#intake = new Intake(this.#parts);
-    this.#enqueuer = new Enqueuer(this.#parts, this.#intake, () => this.#assertOpen());
-    this.#sweep = new SweepLoop(this.#parts, (queue) => this.#ready(queue), {
+    this.#unique = new UniqueJobs(this.#parts, this.#intake);
+    this.#enqueuer = new Enqueuer(this.#parts, this.#intake, this.#unique, () => this.#assertOpen());
+    const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
+    const context = () => this.#enqueuer.context(undefined);
+    const assertOpen = () => this.#assertOpen();
+    const ready = (queue: string) => this.#ready(queue);
+    this.crons = new Crons(this.#parts, { context, notice, assertOpen });
+    const cronJudge = new CronJudge(this.#parts, { context, notice });
+    this.#turns = new TurnJudge(this.#parts, ready);
+    this.#keeper = new WorkflowKeeper(this.#parts);
+    this.workflows = new Workflows(this.#parts, { context, notice, assertOpen, keeper: this.#keeper });
+    const judges: RecordJudges = {
       ...forgettingJudges(this.#parts),
       ...startJudges(this.#parts),
-    });
+      unique: (records, now) => this.#unique.judge(records, now),
+      cron: (records) => cronJudge.judge(records),
+      workflow: (records) => this.#keeper.judge(records),
+    };
+    this.#sweep = new SweepLoop(this.#parts, ready, judges, (rows) => this.#turns.judge(rows));
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
-    const assertOpen = () => this.#assertOpen();
-    this.queues = new Queues(this.#parts, { assertOpen, ready: (queue) => this.#ready(queue) });
+    this.queues = new Queues(this.#parts, { assertOpen, ready });
     this.limits = new Limits(this.#parts, assertOpen);
-    this.#sagas = new Sagas(this.#parts, (jobs) => this.#intake.notice(jobs));
+    this.#sagas = new Sagas(this.#parts, notice);
+    this.bulk = new Bulk(this.#parts);
+    this.deadLetters = new DeadLetters(this.#parts, this.bulk);
+    this.#statistics = new Statistics(this.#parts);
     this.#settings = new Loop({
       name: "settings",
       system,
       logger,
       round: async () => {
         await this.#parts.queues.refresh();
+        await this.journal.refresh();
         return SETTINGS_EVERY * this.#parts.patience;
       },
       onError: (error) => storeFailed(error, "settings"),
@@ -108,39 +157,13 @@ export class Engine implements AsyncDisposable {
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
-    const { store, system, logger } = options;
-    const rung = parseRung(options, "");
-    const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
     const { timeoutLease } = options;
     const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
-    const clock = await EngineClock.open(system, store);
-    const bus = new EventBus(logger);
-    const queues = new QueueSettings(store);
-    await queues.refresh();
-    const engine = new Engine(
-      {
-        system,
-        store,
-        clock,
-        logger,
-        bus,
-        queues,
-        rung,
-        counters: new Counters(),
-        waiters: new Waiters(),
-        committer: new Committer({ store, clock }),
-        random: system.random,
-        nextId: createIdSource(() => clock.now(), system.fill),
-        documentLimit,
-        eventsKept: parseDuration(options.keepEvents ?? "1d", "keepEvents"),
-        patience: options.patience ?? 1,
-        storeFailed: (error, during) => {
-          logger.error({ error, during }, "the store failed");
-          bus.emit({ name: "store.error", at: clock.now(), during, error });
-        },
-      },
-      lease,
-    );
+    const events = checkEvents(options.events);
+    const parts = await openSharedParts(options);
+    const { store, clock, logger } = parts;
+    const engine = new Engine(parts, lease, events);
+    await engine.journal.open();
     if (store.capabilities.durable === "none") {
       logger.warn(
         { store: store.capabilities.name },
@@ -152,6 +175,7 @@ export class Engine implements AsyncDisposable {
     engine.#sweep.loop.start();
     engine.#prune.loop.start();
     engine.#settings.start();
+    engine.#statistics.loop.start();
     engine.#dispatcher.start();
     return engine;
   }
@@ -235,7 +259,12 @@ export class Engine implements AsyncDisposable {
     return this.#parts.store.inspect.jobs(filter, page.after ?? null, page.limit ?? 100);
   }
 
-  /** How many jobs there are by state, in one queue or in all. */
+  /** A page of the jobs that a query means, in the order of their ids or newest first; dead letters as they ended. */
+  async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
+    return findJobs(this.#parts.store, parseQuery(query, "query"), parsePage(page, "page"));
+  }
+
+  /** How many jobs there are by state, in one queue or in all, finished ones included; `stats` costs less. */
   depth(queue?: string): Promise<Record<JobState, number>> {
     return this.#parts.store.inspect.depth(queue);
   }
@@ -257,33 +286,39 @@ export class Engine implements AsyncDisposable {
   get service(): Service {
     this.#assertOpen();
     this.#service ??= new Service(this.#parts, {
-      store: (jobs) => {
+      store: (jobs, rules) => {
         this.#assertOpen();
-        return this.#intake.enqueue(jobs);
+        return rules ? this.#unique.enqueueSome(jobs, rules) : this.#intake.enqueue(jobs);
       },
       context: () => this.#enqueuer.context(undefined),
+      crons: this.crons,
     });
     return this.#service;
   }
 
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
-  cancel(id: JobId): Promise<JobRow> {
-    return this.job(id).cancel();
+  cancel(id: JobId, by?: By): Promise<JobRow> {
+    return this.job(id).cancel(by);
   }
 
   /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
-  extend(id: JobId, options: ExtendOptions): Promise<JobRow> {
-    return this.job(id).extend(options);
+  extend(id: JobId, options: ExtendOptions, by?: By): Promise<JobRow> {
+    return this.job(id).extend(options, by);
   }
 
   /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  retry(id: JobId, options: RetryByHandOptions = {}): Promise<JobRow> {
-    return this.job(id).retry(options);
+  retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
+    return this.job(id).retry(options, by);
   }
 
   /** Makes a pending job available. */
-  activate(id: JobId): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "activate" });
+  activate(id: JobId, by?: By): Promise<JobRow> {
+    return operate(this.#parts, id, { type: "activate" }, by);
+  }
+
+  /** The operator's commands with a name on them: each leaves an entry in `audit`, in the same commit. */
+  as(by: By): Operator {
+    return new Operator(this, parseBy(by));
   }
 
   /** Says for every limit of a job which rung won and what lost, the resulting instants, and what looks wrong. */
@@ -300,18 +335,18 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Settings of a queue that all processes see: the third rung of SEMANTICS 2. The same as `queues.configure`. */
-  configureQueue(queue: string, options: QueueOptions): Promise<void> {
-    return this.queues.configure(queue, options);
+  configureQueue(queue: string, options: QueueOptions, by?: By): Promise<void> {
+    return this.queues.configure(queue, options, by);
   }
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. The same as `queues.pause`. */
-  pause(queue: string): Promise<void> {
-    return this.queues.pause(queue);
+  pause(queue: string, by?: By): Promise<void> {
+    return this.queues.pause(queue, by);
   }
 
   /** The same as `queues.resume`. */
-  resume(queue: string): Promise<void> {
-    return this.queues.resume(queue);
+  resume(queue: string, by?: By): Promise<void> {
+    return this.queues.resume(queue, by);
   }
 
   /** Calls back for each event of this process; returns the function that stops it. */
@@ -324,6 +359,19 @@ export class Engine implements AsyncDisposable {
     return this.#parts.bus.stream(signal);
   }
 
+  /** What jobs did in a stretch of time, by all processes that share the store: figures and points for plots. */
+  async stats(query: StatsQuery = {}): Promise<Stats> {
+    this.#assertOpen();
+    return this.#statistics.stats(query);
+  }
+
+  /** What the runs that were seen say about attempt timeouts, and what another timeout would have cut off. */
+  async advise(query: AdviseQuery = {}): Promise<Advice[]> {
+    this.#assertOpen();
+    return this.#statistics.advise(query);
+  }
+
+  /** What this process counted since it was opened. */
   counters(): CounterSnapshot {
     return this.#parts.counters.snapshot();
   }
@@ -356,6 +404,7 @@ export class Engine implements AsyncDisposable {
   }
 
   #hear(hint: Hint): void {
+    this.journal.wake();
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
     else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
@@ -384,14 +433,17 @@ export class Engine implements AsyncDisposable {
       ...[...this.#workers].map((worker) => worker.close(options)),
     ]);
     const stopped = Promise.all([
-      this.#intake.flushed(),
+      this.#unique.flushed().then(() => this.#intake.flushed()),
       this.#sagas.flushed(),
-      this.#sweep.loop.stop(),
+      this.#sweep.loop.stop().then(() => Promise.all([this.#turns.flushed(), this.#keeper.flushed()])),
       this.#prune.loop.stop(),
       this.#settings.stop(),
+      this.#parts.recorder.close(),
+      this.#statistics.stop(),
       this.#listening?.[Symbol.asyncDispose](),
     ]);
     clock.close();
+    this.journal.close();
     await within(system, CLOSE_LIMIT, stopped);
     this.#parts.waiters.close();
     await within(system, CLOSE_LIMIT, store.close());

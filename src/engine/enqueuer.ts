@@ -1,30 +1,36 @@
 import { refuse } from "../core/errors.ts";
-import type { JobDefinition } from "../core/job/definition.ts";
+import { assertDefinition, type JobDefinition } from "../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
   type NewJob,
   preparePayload,
   prepareStencil,
+  type Stencil,
   stamp,
+  stampAny,
 } from "../core/job/envelope.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
+import { isWhileAlive, replaces, type UniqueRule } from "../core/job/unique.ts";
 import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import { JobHandle } from "./handle.ts";
 import { foundOr, type Intake } from "./intake.ts";
 import type { Parts } from "./parts.ts";
 import { QueueFullError } from "./queue-full.ts";
+import { traced } from "./traced.ts";
+import { DuplicateJobError, type UniqueJobs } from "./unique-jobs.ts";
 
 /** The way of an `enqueue`: all of it is checked, and then the intake takes it, or the caller's own transaction. */
 export class Enqueuer {
   readonly #parts: Parts;
   readonly #intake: Intake;
-
+  readonly #unique: UniqueJobs;
   readonly #assertOpen: () => void;
 
-  constructor(parts: Parts, intake: Intake, assertOpen: () => void) {
+  constructor(parts: Parts, intake: Intake, unique: UniqueJobs, assertOpen: () => void) {
     this.#parts = parts;
     this.#intake = intake;
+    this.#unique = unique;
     this.#assertOpen = assertOpen;
   }
 
@@ -36,8 +42,27 @@ export class Enqueuer {
   ): Promise<JobHandle<unknown>> {
     // A handler that is let finish while the engine drains may still enqueue what belongs to its work.
     if (!parent) this.#assertOpen();
+    const { tracing } = this.#parts;
+    if (!tracing) return this.#enqueueOne(definition, payload, options, parent);
+    assertDefinition(definition, "definition");
+    return traced(tracing, definition, options, 1, (more) =>
+      this.#enqueueOne(definition, payload, more, parent),
+    );
+  }
+
+  async #enqueueOne<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: Input,
+    options: EnqueueOptions | undefined,
+    parent: JobRow | undefined,
+  ): Promise<JobHandle<unknown>> {
     const stencil = prepareStencil(definition, options, this.context(parent));
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
+    if (stencil.unique !== undefined) {
+      const one = [{ text, given: payload }];
+      const [handle] = await this.#enqueueUnique(stencil, stencil.unique, one, options?.tx, true);
+      return handle as JobHandle<unknown>;
+    }
     const job = stamp(stencil, text, this.#parts.nextId, payload);
     const [answer] = await this.#store([job], options?.tx);
     return this.#handle(job.id, answer as Enqueued);
@@ -57,6 +82,19 @@ export class Enqueuer {
         "many jobs cannot share one id: use enqueue()",
       );
     if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
+    const { tracing } = this.#parts;
+    if (!tracing) return this.#enqueueAll(definition, payloads, options);
+    assertDefinition(definition, "definition");
+    return traced(tracing, definition, options, payloads.length, (more) =>
+      this.#enqueueAll(definition, payloads, more),
+    );
+  }
+
+  async #enqueueAll<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payloads: readonly Input[],
+    options: Omit<EnqueueOptions, "id"> | undefined,
+  ): Promise<JobHandle<unknown>[]> {
     const stencil = prepareStencil(definition, options, this.context(undefined));
     const { documentLimit, nextId } = this.#parts;
     const texts: string[] = [];
@@ -64,9 +102,40 @@ export class Enqueuer {
       const text = preparePayload(definition, payload, documentLimit);
       texts.push(typeof text === "string" ? text : await text);
     }
+    if (stencil.unique !== undefined) {
+      const many = texts.map((text, index) => ({ text, given: payloads[index] }));
+      return this.#enqueueUnique(stencil, stencil.unique, many, options?.tx, false);
+    }
     const jobs = texts.map((text, index) => stamp(stencil, text, nextId, payloads[index]));
     const answers = await this.#store(jobs, options?.tx);
     return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued));
+  }
+
+  /** Of many jobs none is refused for its key: the handle of each says whether it is a duplicate. */
+  async #enqueueUnique(
+    stencil: Stencil,
+    rule: UniqueRule,
+    payloads: readonly { readonly text: string; readonly given: unknown }[],
+    tx: unknown,
+    mayReject: boolean,
+  ): Promise<JobHandle<unknown>[]> {
+    const { nextId, random } = this.#parts;
+    const jobs = payloads.map(({ text, given }) => stampAny(stencil, text, nextId, given));
+    let answers: Enqueued[];
+    if (tx === undefined) {
+      answers = await this.#unique.enqueue(
+        jobs.map((job) => ({ job: job.fresh ? job : foundOr(job, random), rule })),
+      );
+    } else {
+      refuseOutsideTx(rule);
+      answers = await this.#store(jobs, tx);
+    }
+    return jobs.map((job, index) => {
+      const answer = answers[index] as Enqueued;
+      if (mayReject && rule.onConflict === "reject" && typeof answer === "object")
+        throw new DuplicateJobError(job.type, answer.duplicate);
+      return this.#handle(job.id, answer);
+    });
   }
 
   /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
@@ -113,14 +182,25 @@ export class Enqueuer {
   }
 
   context(parent: JobRow | undefined): EnqueueContext {
-    const { clock, nextId, queues, rung, documentLimit } = this.#parts;
+    const { clock, nextId, queues, rung, documentLimit, recorder } = this.#parts;
     return {
       now: clock.now(),
       nextId,
       queueRung: (queue) => queues.rungOf(queue),
       engineRung: rung,
       documentLimit,
+      headOf: recorder.headOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
   }
+}
+
+/** What must look at older jobs first cannot do so within a transaction that nobody else sees. */
+function refuseOutsideTx(rule: UniqueRule): void {
+  const fix = 'with tx a job is unique while it lives, and onConflict is "ignore" or "reject"';
+  if (!isWhileAlive(rule)) {
+    const field = rule.period === null ? "states" : "period";
+    throw refuse("invalid_option", `options.unique.${field}`, rule.period ?? rule.states, fix);
+  }
+  if (replaces(rule)) throw refuse("invalid_option", "options.unique.onConflict", rule.onConflict, fix);
 }

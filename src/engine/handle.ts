@@ -1,9 +1,16 @@
-import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
+import type { By } from "../core/audit/audit-entry.ts";
+import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { checkPriority } from "../core/job/definition.ts";
 import type { ErrorRecord, JobId, JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
+import { progressOf } from "../core/job/progress.ts";
 import { rereadImage } from "../core/job/verdict.ts";
+import type { Json } from "../core/schema.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
+import { LOG_LIMIT } from "../ports/store.ts";
 import type { Timer } from "../ports/system.ts";
+import { checkpointOf, type SavedCheckpoint, writeCheckpoint } from "./checkpoints.ts";
+import type { LogLine } from "./draft.ts";
 import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 
@@ -23,6 +30,21 @@ export class JobFailedError extends CurfewError {
   }
 }
 
+/** How far a job is. */
+export interface JobProgress {
+  readonly state: JobRow["state"];
+  readonly attempt: number;
+  /** From 0 to 1; null if the attempt has not said. */
+  readonly value: number | null;
+  readonly note?: Json;
+}
+
+/** Lines of a log; `cursor` is the `after` of the next page, and null says that there is none yet. */
+export interface LogPage {
+  readonly lines: readonly LogLine[];
+  readonly cursor: number | null;
+}
+
 /** A job that was enqueued, or found by its id. */
 export class JobHandle<Result = unknown> {
   readonly id: JobId;
@@ -37,19 +59,78 @@ export class JobHandle<Result = unknown> {
   }
 
   /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
-  cancel(): Promise<JobRow> {
-    return operate(this.#parts, this.id, { type: "cancel" });
+  cancel(by?: By): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "cancel" }, by);
   }
 
   /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
-  async extend(options: ExtendOptions): Promise<JobRow> {
-    return operate(this.#parts, this.id, { type: "extend", ...parseExtension(options) });
+  async extend(options: ExtendOptions, by?: By): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "extend", ...parseExtension(options) }, by);
   }
 
   /** Runs the job again if it was discarded (SEMANTICS 4.6). */
-  async retry(options: RetryByHandOptions = {}): Promise<JobRow> {
+  async retry(options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
     refuseUnknownKeys(options, "retry", ["keepDeadline"]);
-    return operate(this.#parts, this.id, { type: "retry", ...options });
+    return operate(this.#parts, this.id, { type: "retry", ...options }, by);
+  }
+
+  /** Gives the job another place in its queue, from -100 to 100, while it waits. */
+  async prioritise(priority: number): Promise<JobRow> {
+    return operate(this.#parts, this.id, {
+      type: "prioritise",
+      priority: checkPriority(priority, "priority"),
+    });
+  }
+
+  /** How far the current attempt is, or the last one was; a completed job is done. */
+  async progress(): Promise<JobProgress> {
+    const row = await this.#row("progress");
+    const kept = progressOf(row);
+    const value = row.state === "completed" ? 1 : (kept?.value ?? null);
+    const { state, attempt } = row;
+    return { state, attempt, value, ...(kept?.note !== undefined && { note: kept.note }) };
+  }
+
+  /** The state that the next attempt begins with, or that the last one saved; null if there is none. */
+  async checkpoint(): Promise<SavedCheckpoint | null> {
+    return checkpointOf(await this.#row("checkpoint"));
+  }
+
+  /** Forgets the saved state, so that the next attempt begins from the start. Not while one runs: it is the attempt's own. */
+  async clearCheckpoint(): Promise<void> {
+    const saved = await writeCheckpoint(this.#parts, this.id, null, (row) => row.state !== "active");
+    if (saved.ok) return;
+    if (saved.because === "gone") throw this.#gone("clearCheckpoint");
+    throw new CurfewError(
+      "invalid_state",
+      `clearCheckpoint: job ${this.id} is running; cancel it first, or wait until it ends`,
+    );
+  }
+
+  /** Lines of the job's log, oldest first; of a log the last 1,000 are kept. */
+  async logs(page: { readonly after?: number | null; readonly limit?: number } = {}): Promise<LogPage> {
+    refuseUnknownKeys(page, "logs", ["after", "limit"]);
+    const { after, limit = 100 } = page;
+    if (!Number.isSafeInteger(after ?? 0) || (after ?? 0) < 0)
+      throw refuse("invalid_option", "logs.after", after, "use the cursor of the page before");
+    if (!Number.isInteger(limit) || limit < 1 || limit > LOG_LIMIT)
+      throw refuse("invalid_limit", "logs.limit", limit, `use a whole number from 1 to ${LOG_LIMIT}`);
+    const found = await this.#parts.store.inspect.logLines(this.id, after ?? 0, limit);
+    const isFull = found.length === limit;
+    return {
+      lines: found.map(({ line }) => line as unknown as LogLine),
+      cursor: isFull ? (found.at(-1)?.seq ?? null) : null,
+    };
+  }
+
+  async #row(asked: string): Promise<JobRow> {
+    const [row] = await this.#parts.store.jobs.load([this.id]);
+    if (!row) throw this.#gone(asked);
+    return row;
+  }
+
+  #gone(asked: string): CurfewError {
+    return new CurfewError("not_found", `${asked}: there is no job ${this.id}`);
   }
 
   /**

@@ -17,9 +17,9 @@ export class Journal {
   }
 
   progress(fraction: number, note: Json | undefined): void {
-    const { bus, clock, documentLimit } = this.#parts;
+    const { bus, clock, documentLimit, recorder } = this.#parts;
     const progress = progressText(fraction, note, documentLimit);
-    this.#draft.write({ progress });
+    this.#draft.write({ progress }, recorder.progress(this.#attempt.row, progress, clock.now()));
     if (!bus.wants("job.progress")) return;
     const event = {
       ...bus.detail(this.#attempt.row, "job.progress", clock.now()),

@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import {
   checkLimitKey,
@@ -11,6 +12,7 @@ import {
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import { type Effect, type GateRow, limitKey, queueMark } from "../ports/store.ts";
+import { auditEffects } from "./audit/audit-log.ts";
 import { ADMITTED_AT_ONCE } from "./consequences.ts";
 import type { Parts } from "./parts.ts";
 import { allRecords } from "./queues.ts";
@@ -50,17 +52,17 @@ export class Limits {
   }
 
   /** Overrules what the jobs of a key say, in all processes, from the moment this resolves. */
-  async put(key: string, change: LimitChange): Promise<LimitView> {
+  async put(key: string, change: LimitChange, by?: By): Promise<LimitView> {
     const gate = checkLimitKey(key, "key");
-    const body = parseOverride(change, "limit") as unknown as Json;
-    await this.#change(gate, { put: limitKey(gate), body, wakeAt: null });
+    const body = parseOverride(change, "limit") as unknown as { readonly [key: string]: Json };
+    await this.#change(gate, { put: limitKey(gate), body, wakeAt: null }, "put", by, body);
     return this.get(gate);
   }
 
   /** Leaves the limit of a key to its jobs again. */
-  async delete(key: string): Promise<LimitView> {
+  async delete(key: string, by?: By): Promise<LimitView> {
     const gate = checkLimitKey(key, "key");
-    await this.#change(gate, { delete: limitKey(gate) });
+    await this.#change(gate, { delete: limitKey(gate) }, "delete", by);
     return this.get(gate);
   }
 
@@ -108,11 +110,24 @@ export class Limits {
   }
 
   /** Those that wait are let through as far as the new limit has room, a batch at a time. */
-  async #change(gate: string, effect: Effect): Promise<void> {
+  async #change(
+    gate: string,
+    effect: Effect,
+    action: "put" | "delete",
+    by: By | undefined,
+    said?: { readonly [key: string]: Json },
+  ): Promise<void> {
     this.#assertOpen();
-    const { store, clock, bus } = this.#parts;
+    const { store, clock, bus, recorder } = this.#parts;
     const limit = (await this.#ownLimit(gate)) ?? {};
-    await store.commit([{ effects: [effect] }], { now: clock.now() });
+    const now = clock.now();
+    const details = { key: gate, ...said };
+    const effects = [
+      effect,
+      ...recorder.effects("limit.changed", { at: now, subject: gate }),
+      ...auditEffects(this.#parts, by && parseBy(by), `limit.${action}`, { details }, now),
+    ];
+    await store.commit([{ effects }], { now });
     for (let waiting = Number.POSITIVE_INFINITY; ; ) {
       const admit = { admit: gate, count: ADMITTED_AT_ONCE, limit };
       await store.commit([{ effects: [admit] }], { now: clock.now() });

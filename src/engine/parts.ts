@@ -5,10 +5,12 @@ import type { Random } from "../core/random.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import type { Tracing } from "../ports/trace.ts";
 import type { EventBus } from "./bus.ts";
 import type { EngineClock } from "./clock.ts";
 import type { Committer } from "./committer.ts";
 import type { Counters } from "./counters.ts";
+import type { EventRecorder } from "./events/recorder.ts";
 import type { QueueSettings } from "./queue-settings.ts";
 import type { Waiters } from "./waiters.ts";
 
@@ -32,11 +34,16 @@ export interface AttemptParts {
 export interface Parts extends AttemptParts {
   /** How many milliseconds events are kept in the store. */
   readonly eventsKept: number;
+  /** How many milliseconds entries of the audit are kept. */
+  readonly auditKept: number;
   readonly store: Store;
   readonly clock: EngineClock;
   readonly counters: Counters;
   readonly queues: QueueSettings;
+  /** Makes the events that are committed with what they tell of. */
+  readonly recorder: EventRecorder;
   readonly waiters: Waiters;
+  readonly tracing: Tracing | undefined;
   /** Commits what deliveries of timeouts write, many at once. */
   readonly committer: Committer;
   /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */

@@ -20,6 +20,8 @@ export interface AttemptContext<Payload = unknown> {
   /** 1 for the first attempt. */
   readonly attempt: number;
   readonly meta: { readonly [key: string]: Json };
+  /** The results of the steps before this one in its workflow, in their order; empty for a first step and a plain job. */
+  readonly parentResults: readonly Json[];
   /** Aborts at the soft deadline, at a cancel, at shutdown and when the claim is lost; `signal.reason` says which. */
   readonly signal: AbortSignal;
   /** When the soft signal comes; null without `attempt` and `total`. */

@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { decide } from "../core/job/decide.ts";
 import { checkQueue } from "../core/job/definition.ts";
@@ -7,7 +8,9 @@ import { parseQueue, type QueueOptions, type StoredQueue } from "../core/limit/q
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import { type Effect, pauseKey, type RecordRow, type Store } from "../ports/store.ts";
+import { auditEffects } from "./audit/audit-log.ts";
 import { type Decided, outsidersUnit } from "./decision-unit.ts";
+import { tellOutcome } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { QueueSettings } from "./queue-settings.ts";
 
@@ -35,6 +38,12 @@ export interface PurgeOptions {
 
 const WAITING: readonly WaitingState[] = ["available", "pending", "scheduled", "retryable"];
 const PAGE = 200;
+const QUEUE_EVENTS = {
+  pause: "queue.paused",
+  resume: "queue.resumed",
+  configure: "queue.configured",
+  reset: "queue.reset",
+} as const;
 
 /** What operators do with queues. All of it holds for all processes that share the store. */
 export class Queues {
@@ -50,29 +59,32 @@ export class Queues {
    * Writes the settings of a queue, in place of those it had. This process goes by them at once, others within five
    * seconds.
    */
-  async configure(queue: string, options: QueueOptions): Promise<void> {
-    const body = parseQueue(options, "queue") as unknown as Json;
-    await this.#write({ put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null });
+  async configure(queue: string, options: QueueOptions, by?: By): Promise<void> {
+    const body = parseQueue(options, "queue") as unknown as { readonly [key: string]: Json };
+    const effect: Effect = { put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null };
+    await this.#write(queue, "configure", [effect], by, body);
     await this.#parts.queues.refresh();
     this.#host.ready(queue);
   }
 
   /** Forgets the settings of a queue; its jobs stay. */
-  async reset(queue: string): Promise<void> {
-    await this.#write({ delete: QueueSettings.key(checkQueue(queue, "queue")) });
+  async reset(queue: string, by?: By): Promise<void> {
+    await this.#write(queue, "reset", [{ delete: QueueSettings.key(checkQueue(queue, "queue")) }], by);
     await this.#parts.queues.refresh();
     this.#host.ready(queue);
   }
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. */
-  async pause(queue: string): Promise<void> {
+  async pause(queue: string, by?: By): Promise<void> {
     const at = this.#parts.clock.now();
-    await this.#write({ put: pauseKey(checkQueue(queue, "queue")), body: { at }, wakeAt: null });
+    const effect: Effect = { put: pauseKey(checkQueue(queue, "queue")), body: { at }, wakeAt: null };
+    await this.#write(queue, "pause", [effect], by);
     this.#parts.bus.emit({ name: "queue.paused", at, queue });
   }
 
-  async resume(queue: string): Promise<void> {
-    await this.#write({ delete: pauseKey(checkQueue(queue, "queue")) }, { ready: queue });
+  async resume(queue: string, by?: By): Promise<void> {
+    const effects: Effect[] = [{ delete: pauseKey(checkQueue(queue, "queue")) }, { ready: queue }];
+    await this.#write(queue, "resume", effects, by);
     this.#parts.bus.emit({ name: "queue.resumed", at: this.#parts.clock.now(), queue });
     this.#host.ready(queue);
   }
@@ -127,27 +139,45 @@ export class Queues {
 
   /** One that was claimed or changed meanwhile stays. */
   async #remove(rows: readonly JobRow[]): Promise<number> {
-    const { store, clock, random, counters, bus, waiters } = this.#parts;
+    const { store, clock, random, recorder } = this.#parts;
     const now = clock.now();
     const decided = rows.flatMap((row) => {
       const decision = isTerminal(row.state) ? undefined : decide(row, { type: "cancel" }, now, random);
-      return decision?.ok ? [{ row, decision: { ...decision, drop: true } as Decided }] : [];
+      return decision?.ok ? [{ row, decision: removal(row, decision) }] : [];
     });
-    const units = decided.map(({ row, decision }) => outsidersUnit(row, decision));
+    const units = decided.map(({ row, decision }) =>
+      outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)),
+    );
     const outcomes = units.length > 0 ? await store.commit(units, { now }) : [];
     const gone = decided.filter((_, index) => outcomes[index]?.ok);
-    for (const { row, decision } of gone) {
-      counters.record(row, decision.events, now);
-      bus.announce(row, decision.events, now);
-      waiters.hint(row.id);
-    }
+    for (const { row, decision } of gone) tellOutcome(this.#parts, row, decision, now);
     return gone.length;
   }
 
-  async #write(...effects: Effect[]): Promise<void> {
+  /** What is done to a queue, in one commit with its event and its entry in the audit. */
+  async #write(
+    queue: string,
+    action: keyof typeof QUEUE_EVENTS,
+    effects: readonly Effect[],
+    by: By | undefined,
+    details?: { readonly [key: string]: Json },
+  ): Promise<void> {
     this.#host.assertOpen();
-    await this.#parts.store.commit([{ effects }], { now: this.#parts.clock.now() });
+    const { store, clock, recorder } = this.#parts;
+    const now = clock.now();
+    const about = { queue, ...(details && { details }) };
+    const all = [
+      ...effects,
+      ...recorder.effects(QUEUE_EVENTS[action], { at: now, subject: queue, queue }),
+      ...auditEffects(this.#parts, by && parseBy(by), `queue.${action}`, about, now),
+    ];
+    await store.commit([{ effects: all }], { now });
   }
+}
+
+/** A step stays, cancelled: its workflow looks at how it ended. */
+function removal(row: JobRow, decision: Decided): Decided {
+  return row.options?.step ? decision : { ...decision, drop: true };
 }
 
 function checkPurge(options: PurgeOptions): readonly WaitingState[] {

@@ -56,6 +56,7 @@ export class SandboxedRun {
         attempt: number,
         meta,
         payload,
+        parentResults: options?.parentResults ?? "[]",
         checkpoint,
         deadline: softAt,
         documentLimit: attempt.parts.documentLimit,

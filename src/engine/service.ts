@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import { applied, decide } from "../core/job/decide.ts";
 import type { JobDefinition } from "../core/job/definition.ts";
@@ -7,29 +8,32 @@ import {
   type NewJob,
   newRow,
   prepareStencil,
-  stamp,
+  stampAny,
 } from "../core/job/envelope.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import { ANONYMOUS, isCounted, isHolder, isTooLate, type Sender } from "../core/job/holder.ts";
 import type { JobId, JobRow, Policy, Rung } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy, type WorkerKind } from "../core/job/policy.ts";
+import type { UniqueRule } from "../core/job/unique.ts";
 import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
+import { auditEffects } from "./audit/audit-log.ts";
 import { startOverAt } from "./consequences.ts";
+import type { Crons } from "./crons/crons.ts";
 import type { Decided } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote/beats.ts";
 import { Claims } from "./remote/claims.ts";
 import { Commits } from "./remote/commits.ts";
-import { EventJournal } from "./remote/event-journal.ts";
 import { HeldRows } from "./remote/held-rows.ts";
 import { RemoteNotes } from "./remote/notes.ts";
 import { ReadyWaits } from "./remote/ready-waits.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote/remote-workers.ts";
 import { Repeats } from "./remote/repeats.ts";
 import type { Reported } from "./remote/reported.ts";
+import { tracedEach } from "./traced.ts";
 import { within } from "./within.ts";
 
 /** A job from a producer that has no definition: its payload is JSON text already. */
@@ -42,6 +46,17 @@ export interface RemoteJob {
   readonly wire?: EnqueueContext["wire"];
   /** The running job that enqueues this one, and hands on what is left of its total (SEMANTICS 4.7). */
   readonly parent?: JobId | undefined;
+}
+
+/** What became of a remote job that was to be added. */
+export interface RemoteEnqueued {
+  readonly row: JobRow;
+  /** Its id or its unique key was known, and nothing was added. */
+  readonly duplicate: boolean;
+  /** The job that has the unique key; `row` is that job, unless it was not kept. */
+  readonly existing?: JobId;
+  /** The rule says that the producer shall be refused. */
+  readonly isRejected?: boolean;
 }
 
 export interface RemoteFetch {
@@ -63,8 +78,9 @@ export interface RemoteFetch {
 
 /** What the service needs of its engine. */
 interface ServiceHost {
-  store(jobs: readonly NewJob[]): Promise<Enqueued[]>;
+  store(jobs: readonly NewJob[], rules: ReadonlyMap<NewJob, UniqueRule> | undefined): Promise<Enqueued[]>;
   context(): EnqueueContext;
+  readonly crons: Crons;
 }
 
 const TRIES = 10;
@@ -97,7 +113,6 @@ export class Service {
   readonly #policies = new Map<string, Policy>();
   #policyEpoch = -1;
   #isClosing = false;
-  #journal: EventJournal | undefined;
   #underWay = 0;
   #onIdle: (() => void)[] = [];
 
@@ -119,16 +134,55 @@ export class Service {
    * Adds jobs; all are checked before any is stored. `now` is the instant from which their relative times were counted.
    * The answers are the rows, with the word whether the id was known.
    */
-  async enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<{ row: JobRow; duplicate: boolean }[]> {
+  enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<RemoteEnqueued[]> {
+    const { tracing } = this.#parts;
+    return tracing ? tracedEach(tracing, jobs, (more) => this.#enqueue(more, now)) : this.#enqueue(jobs, now);
+  }
+
+  async #enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<RemoteEnqueued[]> {
     const base = { ...this.#host.context(), now };
     const parents = await this.#parentsOf(jobs);
+    let rules: Map<NewJob, UniqueRule> | undefined;
     const made = jobs.map(({ definition, payload, options, isPending, visibility, wire, parent }) => {
       const running = parent === undefined ? undefined : parents.get(parent);
       const context = { ...base, isPending, visibility, wire, parent: running };
-      return stamp(prepareStencil(definition, options, context), payload, this.#parts.nextId);
+      const stencil = prepareStencil(definition, options, context);
+      const job = stampAny(stencil, payload, this.#parts.nextId);
+      if (stencil.unique !== undefined) {
+        rules ??= new Map();
+        rules.set(job, stencil.unique);
+      }
+      return job;
     });
-    const answers = await this.#host.store(made);
+    const answers = await this.#host.store(made, rules);
+    if (rules) return this.#uniqueAnswers(made, answers, rules);
     return made.map((job, index) => ({ row: newRow(job), duplicate: answers[index] !== "created" }));
+  }
+
+  /** Of a job whose key was taken the one that has it is answered, as far as it was kept. */
+  async #uniqueAnswers(
+    made: readonly NewJob[],
+    answers: readonly Enqueued[],
+    rules: ReadonlyMap<NewJob, UniqueRule>,
+  ): Promise<RemoteEnqueued[]> {
+    const rivals = answers.flatMap((answer) => (typeof answer === "object" ? [answer.duplicate] : []));
+    // One that took over the schedule of another is not what was sent.
+    const replacing = made.filter((job) => rules.get(job)?.onConflict === "replace-except-schedule");
+    const ids = [...new Set([...rivals, ...replacing.map(({ id }) => id)])];
+    const rows = ids.length > 0 ? await this.#parts.store.jobs.load(ids) : [];
+    const found = new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
+    return made.map((job, index) => {
+      const answer = answers[index] as Enqueued;
+      const existing = typeof answer === "object" ? answer.duplicate : undefined;
+      return {
+        row: found.get(existing ?? job.id) ?? newRow(job),
+        duplicate: answer !== "created",
+        ...(existing !== undefined && {
+          existing,
+          isRejected: rules.get(job)?.onConflict === "reject",
+        }),
+      };
+    });
   }
 
   /** Jobs that enqueue others; one that is not running hands nothing on. */
@@ -316,16 +370,17 @@ export class Service {
   }
 
   /** Deletes a finished job; false if it has changed meanwhile. */
-  async remove({ id, fence, rev }: JobRow): Promise<boolean> {
+  async remove({ id, queue, fence, rev }: JobRow, by?: By): Promise<boolean> {
     const { store, clock } = this.#parts;
-    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true } }], { now: clock.now() });
+    const now = clock.now();
+    const effects = auditEffects(this.#parts, by && parseBy(by), "job.delete", { job: id, queue }, now);
+    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true }, effects }], { now });
     return outcome?.ok ?? false;
   }
 
-  /** Keeps the events of this engine in its store from the first call on, and reads them. */
-  get events(): EventJournal {
-    this.#journal ??= new EventJournal(this.#parts);
-    return this.#journal;
+  /** Crons, for producers that have no definitions: see `putRemote`. */
+  get crons(): Crons {
+    return this.#host.crons;
   }
 
   get system(): System {
@@ -375,7 +430,6 @@ export class Service {
           });
     await within(system, CLOSE_LIMIT, idle);
     await within(system, CLOSE_LIMIT, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
-    await within(system, CLOSE_LIMIT, this.#journal?.close() ?? Promise.resolve());
     this.#starts.abandon();
     this.#commits.abandon();
   }

@@ -3,6 +3,7 @@ import { imageOf, type LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Refused } from "../ports/store.ts";
 import { gateEffects, startOverAt } from "./consequences.ts";
+import { withEvents } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import type { Writer } from "./writer.ts";
 
@@ -56,11 +57,13 @@ export class StartMark {
       unit: () => {
         if (this.#attempt.isOver || this.#state !== "queued") return null;
         this.#state = "sent";
-        const { row } = this.#attempt;
+        const { row, parts } = this.#attempt;
         const { id, fence, rev, policy } = row;
         const job = { id, fence, rev, image: imageOf(row), documents: { policy } };
         const effects = row.gate === null ? undefined : gateEffects({ ...row, startedAt: null }, row);
-        return effects ? { job, effects } : { job };
+        const unit = effects ? { job, effects } : { job };
+        if (this.#isTold) return unit;
+        return withEvents(unit, parts.recorder.told(row, { events: STARTED }, row.startedAt as Instant));
       },
       done: (outcome) => this.#done(outcome),
     });
@@ -77,6 +80,13 @@ export class StartMark {
     if (this.#state !== "queued") this.again();
   }
 
+  /** The row that was read has the mark, whose reply was lost. */
+  found(): void {
+    if (this.#state === "queued" || this.#state === "written") return;
+    this.#state = "written";
+    this.#tell();
+  }
+
   /** The start is committed: from here on a crash spends the attempt. */
   written(): void {
     const { row, parts } = this.#attempt;
@@ -84,6 +94,11 @@ export class StartMark {
     this.#attempt.row = { ...row, rev: row.rev + 1 };
     const overAt = startOverAt(row);
     if (overAt !== null) parts.wakeSweepAt(overAt);
+    this.#tell();
+  }
+
+  #tell(): void {
+    const { row, parts } = this.#attempt;
     if (this.#isTold) return;
     this.#isTold = true;
     parts.counters.record(row, STARTED, row.startedAt as Instant);

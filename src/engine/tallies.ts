@@ -1,5 +1,17 @@
 import { dueAtOf, type JobRow } from "../core/job/job.ts";
 import type { LifecycleEvent } from "../core/job/verdict.ts";
+import { type HistogramData, type HistogramMark, LogHistogram } from "../core/stats/histogram.ts";
+import {
+  COUNT_NAMES,
+  type CountName,
+  type Counts,
+  DURATION_NAMES,
+  type DurationName,
+  noCounts,
+  OTHER,
+  type SeriesData,
+  withLimit,
+} from "../core/stats/series.ts";
 import type { Instant } from "../core/time.ts";
 import { Histogram, type HistogramSnapshot } from "./histogram.ts";
 
@@ -34,58 +46,118 @@ export interface Tally {
   readonly run: Readonly<Partial<Record<RunOutcome, HistogramSnapshot>>>;
 }
 
-type Count = "enqueued" | "completed" | "discarded" | "retrying" | "cancelled" | "expired" | "nearMisses";
-
-const COUNTS: Partial<Record<LifecycleEvent["name"], Count>> = {
-  "job.completed": "completed",
-  "job.discarded": "discarded",
-  "job.retrying": "retrying",
-  "job.cancelled": "cancelled",
-  "job.ttl_expired": "expired",
-};
-
-const OUTCOMES: Partial<Record<LifecycleEvent["name"], RunOutcome>> = {
-  "job.completed": "completed",
-  "job.retrying": "retryable",
-  "job.discarded": "discarded",
-  "job.cancelled": "cancelled",
+/** What an event is counted as, and how the attempt ended that it tells of. One look-up, for every job comes here twice. */
+const COUNTED: Partial<
+  Record<LifecycleEvent["name"], { readonly as: CountName; readonly end?: RunOutcome }>
+> = {
+  "job.started": { as: "started" },
+  "job.completed": { as: "completed", end: "completed" },
+  "job.failed": { as: "failed" },
+  "job.discarded": { as: "discarded", end: "discarded" },
+  "job.retrying": { as: "retrying", end: "retryable" },
+  "job.cancelled": { as: "cancelled", end: "cancelled" },
+  "job.ttl_expired": { as: "expired" },
 };
 
 const NEAR = 0.9;
 
-class Series {
+/** Where a series stood when something began to be counted. */
+interface SeriesMark {
+  readonly counts: Counts;
+  readonly durations: Readonly<Record<DurationName, HistogramMark>>;
+}
+
+export class Series {
   readonly type: string;
   readonly queue: string;
-  readonly counts: Record<Count, number> = {
-    enqueued: 0,
-    completed: 0,
-    discarded: 0,
-    retrying: 0,
-    cancelled: 0,
-    expired: 0,
-    nearMisses: 0,
-  };
+  /** Its place among all series of this process. */
+  readonly ordinal: number;
+  readonly counts = noCounts();
   readonly #wait = new Histogram(WAIT_BOUNDS);
   readonly #run: Partial<Record<RunOutcome, Histogram>> = {};
+  readonly #durations: Readonly<Record<DurationName, LogHistogram>> = {
+    wait: new LogHistogram(),
+    run: new LogHistogram(),
+    failedRun: new LogHistogram(),
+  };
+  #limits: readonly number[] = [];
+  #limit = -1;
+  #mark: SeriesMark | undefined;
 
-  constructor(type: string, queue: string) {
+  constructor(type: string, queue: string, ordinal: number) {
     this.type = type;
     this.queue = queue;
+    this.ordinal = ordinal;
   }
 
   record(job: JobRow, event: LifecycleEvent, at: Instant): void {
-    const count = COUNTS[event.name];
-    if (count) this.counts[count] += 1;
-    const { startedAt, softAt } = job;
+    const counted = COUNTED[event.name];
+    if (!counted) return;
+    this.counts[counted.as] += 1;
+    const { startedAt } = job;
+    const outcome = counted.end;
+    if (outcome === "discarded") this.#recordEnd(event);
     if (startedAt === null) return;
-    if (event.name === "job.started") this.#wait.add(Math.max(0, startedAt - dueAtOf(job.rank)));
-    const outcome = OUTCOMES[event.name];
-    if (!outcome) return;
+    if (outcome) this.#recordRun(job, startedAt, outcome, event, at);
+    else if (counted.as === "started") {
+      const waited = Math.max(0, startedAt - dueAtOf(job.rank));
+      this.#wait.add(waited);
+      this.#durations.wait.add(waited);
+    }
+  }
+
+  #recordRun(job: JobRow, startedAt: Instant, outcome: RunOutcome, event: LifecycleEvent, at: Instant): void {
     const elapsed = Math.max(0, at - startedAt);
     this.#run[outcome] ??= new Histogram(RUN_BOUNDS);
     this.#run[outcome].add(elapsed);
-    const isNear = softAt !== null && elapsed > NEAR * (softAt - startedAt);
-    if (outcome === "completed" && isNear && !event.late) this.counts.nearMisses += 1;
+    const limit = job.policy?.attempt ?? 0;
+    if (limit !== this.#limit) this.#sawLimit(limit);
+    if (outcome !== "completed") {
+      this.#durations.failedRun.add(elapsed);
+      return;
+    }
+    this.#durations.run.add(elapsed);
+    const { softAt } = job;
+    if (event.late) {
+      this.counts.late += 1;
+      this.counts.missed += 1;
+    } else if (softAt !== null && elapsed > NEAR * (softAt - startedAt)) this.counts.nearMisses += 1;
+  }
+
+  #recordEnd({ error, deadLetter }: LifecycleEvent): void {
+    if (error?.kind !== undefined) this.counts.missed += 1;
+    if (deadLetter) this.counts.deadLettered += 1;
+  }
+
+  #sawLimit(limit: number): void {
+    this.#limit = limit;
+    this.#limits = withLimit(this.#limits, limit);
+  }
+
+  /** What was counted since the last `mark`; null if nothing was. */
+  sinceMark(): SeriesData | null {
+    const mark = this.#mark;
+    const counts: Partial<Counts> = {};
+    for (const name of COUNT_NAMES) {
+      const count = this.counts[name] - (mark?.counts[name] ?? 0);
+      if (count !== 0) counts[name] = count;
+    }
+    if (Object.keys(counts).length === 0) return null;
+    const durations: Partial<Record<DurationName, HistogramData>> = {};
+    for (const name of DURATION_NAMES) {
+      const data = this.#durations[name].since(mark?.durations[name]);
+      if (data) durations[name] = data;
+    }
+    const { queue, type } = this;
+    return { queue, type, counts, durations, ...(this.#limits.length > 0 && { limits: this.#limits }) };
+  }
+
+  /** From now on it is counted anew for `sinceMark`. */
+  mark(): void {
+    const { wait, run, failedRun } = this.#durations;
+    const durations = { wait: wait.mark(), run: run.mark(), failedRun: failedRun.mark() };
+    this.#mark = { counts: { ...this.counts }, durations };
+    this.#limits = this.#limits.slice(-1);
   }
 
   snapshot(): Tally {
@@ -93,18 +165,17 @@ class Series {
     for (const [outcome, histogram] of Object.entries(this.#run)) {
       run[outcome as RunOutcome] = histogram.snapshot();
     }
-    return { type: this.type, queue: this.queue, ...this.counts, wait: this.#wait.snapshot(), run };
+    const { enqueued, completed, discarded, retrying, cancelled, expired, nearMisses } = this.counts;
+    const counts = { enqueued, completed, discarded, retrying, cancelled, expired, nearMisses };
+    return { type: this.type, queue: this.queue, ...counts, wait: this.#wait.snapshot(), run };
   }
 }
-
-/** Under this name is counted what would need one series too many. */
-export const OTHER = "other";
 
 /** Counts per type and queue. Both may come from anybody over HTTP, so only so many pairs are told apart. */
 export class Tallies {
   readonly #most: number;
   readonly #series = new Map<string, Map<string, Series>>();
-  readonly #other = new Series(OTHER, OTHER);
+  readonly #other = new Series(OTHER, OTHER, 0);
   /** The last one asked for: jobs come in runs of one type, and this is on the way of every job. */
   #last: Series | undefined;
   #size = 0;
@@ -130,15 +201,19 @@ export class Tallies {
       return this.#other;
     }
     this.#size += 1;
-    const series = new Series(type, queue);
+    const series = new Series(type, queue, this.#size);
     const queues = this.#series.get(type) ?? new Map<string, Series>();
     this.#series.set(type, queues.set(queue, series));
     return series;
   }
 
-  snapshot(): Tally[] {
+  all(): Series[] {
     const all = [...this.#series.values()].flatMap((queues) => [...queues.values()]);
     if (this.#usesOther) all.push(this.#other);
-    return all.map((series) => series.snapshot());
+    return all;
+  }
+
+  snapshot(): Tally[] {
+    return this.all().map((series) => series.snapshot());
   }
 }

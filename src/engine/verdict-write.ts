@@ -5,6 +5,8 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import type { LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Unit } from "../ports/store.ts";
+import type { AttemptTrace } from "../ports/trace.ts";
+import { wakesOthers } from "./consequences.ts";
 import { type Decided, holdersUnit } from "./decision-unit.ts";
 import type { DraftContent } from "./draft.ts";
 import type { Parts } from "./parts.ts";
@@ -23,6 +25,7 @@ interface VerdictOptions {
   readonly draft?: DraftContent | undefined;
   /** Events of the same attempt that no commit has told of yet. */
   readonly before?: () => readonly LifecycleEvent[] | undefined;
+  readonly trace?: AttemptTrace | undefined;
 }
 
 /**
@@ -44,7 +47,11 @@ export class VerdictWrite implements Write {
   }
 
   unit(): Unit {
-    return holdersUnit(this.#row, this.#decision, this.#options.draft);
+    const { parts, draft, at, before } = this.#options;
+    const told = parts.recorder.isOn
+      ? parts.recorder.told(this.#row, this.#decision, at, before?.())
+      : undefined;
+    return holdersUnit(this.#row, this.#decision, draft, told);
   }
 
   done(outcome: Outcome): void {
@@ -54,6 +61,7 @@ export class VerdictWrite implements Write {
     }
     const { parts, draft } = this.#options;
     draft?.settle?.(outcome);
+    if (this.#options.trace) this.#tellTrace(this.#options.trace, outcome);
     if (outcome.ok) this.#announce();
     else if (outcome.because === "gone") parts.counters.add("unknown");
     else {
@@ -61,6 +69,13 @@ export class VerdictWrite implements Write {
       if (parts.bus.wants("job.lost"))
         parts.bus.emit(parts.bus.detail(this.#row, "job.lost", this.#options.at));
     }
+  }
+
+  #tellTrace(trace: AttemptTrace, { ok }: Outcome): void {
+    const { parts, at } = this.#options;
+    const { image, events } = this.#decision;
+    const committedAt = parts.clock.now();
+    trace.settled({ state: ok ? image.state : "lost", events: ok ? events : [], at, committedAt });
   }
 
   #announce(): void {
@@ -75,6 +90,7 @@ export class VerdictWrite implements Write {
     bus.announce(this.#row, this.#decision.events, at);
     const { image } = this.#decision;
     if (image.wakeAt !== null && image.state !== "active") wakeSweepAt(image.wakeAt);
+    if (wakesOthers(this.#row, this.#decision)) wakeSweepAt(parts.clock.now());
     if (waiters.has(this.id) && isTerminal(image.state)) waiters.settled(applied(this.#row, this.#decision));
   }
 

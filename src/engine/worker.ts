@@ -4,6 +4,7 @@ import { decide } from "../core/job/decide.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import type { JobId, JobRow, Policy } from "../core/job/job.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
+import { writtenRow } from "../core/job/written-row.ts";
 import { type Duration, earlier, type Instant, parseDuration } from "../core/time.ts";
 import type { SandboxRunner } from "../ports/sandbox.ts";
 import type { BeatAnswer } from "../ports/store.ts";
@@ -246,7 +247,15 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       id: row.id,
       unit: () => {
         sentAt = this.parts.clock.elapsed();
-        return holdersUnit(row, decision);
+        const { recorder } = this.parts;
+        if (!recorder.isOn) return holdersUnit(row, decision);
+        const started = writtenRow(row, decision, row.rev);
+        return holdersUnit(
+          row,
+          decision,
+          undefined,
+          recorder.told(started, decision, started.startedAt ?? 0),
+        );
       },
       done: (outcome) => {
         if (!outcome.ok) {

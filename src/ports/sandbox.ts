@@ -14,6 +14,8 @@ export interface SandboxJob {
   readonly attempt: number;
   readonly meta: { readonly [key: string]: Json };
   readonly payload: string;
+  /** A list. */
+  readonly parentResults: string;
   readonly checkpoint: string | null;
   readonly deadline: Instant | null;
   /** The most bytes of a result, a checkpoint, a note of progress or a payload. */

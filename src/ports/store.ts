@@ -1,10 +1,14 @@
+import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
+import type { JobFilter, WalkFilter } from "../core/job/filter.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
 import type { GateLimit, GateUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
+
+export type { JobFilter, WalkFilter };
 
 /**
  * What storage must offer. Stores claim, commit and list; they contain no rule about jobs beyond comparing fences,
@@ -262,7 +266,10 @@ export type Guard =
 export type Effect =
   /** Adds a job; one whose id or unique key is taken is left out. */
   | { readonly enqueue: NewJob }
-  /** Counts down what a pending job still needs; at zero the job is woken to be judged, and that is a revision. */
+  /**
+   * Counts down what a pending or scheduled job still needs; at zero the job is woken to be judged, and that is a
+   * revision. One with a gate is woken at one as well: then it needs only the word that its gate may let it through.
+   */
   | { readonly countdown: JobId }
   /** Writes another job's image if it is still live, whatever its fence; its attempt, if any, is voided. */
   | { readonly stop: JobId; readonly image: JobImage; readonly nextFence: Fence }
@@ -287,8 +294,8 @@ export type Effect =
   | { readonly revoke: Which }
   /** Removes the one timeout, whoever holds it: its guard says who that must be. */
   | { readonly remove: TimeoutId }
-  | { readonly event: Json }
-  /** A line of a job's log, which goes when the job does; of a log the last 1,000 lines are shown. */
+  | NewEvent
+  /** A line of a job's log, which goes when the job does; of a log the last 1,000 lines are kept. */
   | { readonly log: Json; readonly job: JobId };
 
 /**
@@ -319,15 +326,6 @@ export type Hint =
   /** Timeouts were added of which the first is due then. */
   | { readonly timeouts: Instant };
 
-export interface JobFilter {
-  readonly queue?: string;
-  readonly type?: string;
-  readonly state?: JobState;
-  readonly deadLetter?: boolean;
-  /** The key of a limit; finished jobs are left out. */
-  readonly gate?: string;
-}
-
 /** What is behind a gate and in use of it. */
 export interface GateRow extends GateUse {
   readonly gate: string;
@@ -337,10 +335,68 @@ export interface GateRow extends GateUse {
   readonly nextAt: Instant | null;
 }
 
+/**
+ * A way through the jobs that match, in bounded steps: each looks at no more than so many rows, whether they match or
+ * not. Dead letters come in the order in which they ended, for which there is an index; all others in that of their ids.
+ */
+export interface Walk {
+  readonly filter: WalkFilter;
+  /** The cursor that the step before answered with; null begins. */
+  readonly after: string | null;
+  readonly newestFirst?: boolean;
+}
+
+/** `cursor` goes on; null: that was all. A step may find nothing and still not be the last. */
+export interface WalkedJobs {
+  readonly jobs: JobRow[];
+  readonly cursor: string | null;
+}
+
+export interface WalkedCount {
+  readonly count: number;
+  readonly cursor: string | null;
+}
+
+export interface LiveCount {
+  readonly queue: string;
+  readonly type: string;
+  readonly state: JobState;
+  readonly count: number;
+}
+
+/** The most rows that one step of a walk looks at. */
+export const WALK_STRETCH = 2_000;
+/** The most counts that `live` answers with. */
+export const LIVE_LIMIT = 5_000;
+/** The most lines that are kept of a job's log. */
+export const LOG_LIMIT = 1_000;
+
+/** A line of a log and its number: numbers grow, and a job never has one twice. */
+export interface NumberedLine {
+  readonly seq: number;
+  readonly line: Json;
+}
+
+export interface EventPage {
+  readonly events: readonly Json[];
+  /**
+   * For each event the cursor that continues after it: the same whenever it is read. It is made of digits, with at most
+   * one dot and after it one dash, such as `12`, `7.12` or `7.12-3`; `0` stands for the beginning.
+   */
+  readonly cursors: readonly string[];
+  /** Continues where this page ended. */
+  readonly cursor: string | null;
+}
+
 /** For people and tools: not every answer is the state of one moment, and none is for deciding anything by it. */
 export interface Inspector {
   /** Jobs in the order of their ids, after a cursor. */
   jobs(filter: JobFilter, after: JobId | null, limit: number): Promise<JobRow[]>;
+  /** One step of a walk, with at most `limit` jobs. */
+  page(walk: Walk, limit: number): Promise<WalkedJobs>;
+  /** One step of the same walk that only counts. */
+  count(walk: Walk): Promise<WalkedCount>;
+  /** Counts all jobs, finished ones included: its cost follows all that is kept. */
   depth(queue?: string): Promise<Record<JobState, number>>;
   /** The depth of every queue that has a job, finished ones included, in the order of their names. */
   depths(): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
@@ -348,12 +404,16 @@ export interface Inspector {
   gates(after: string | null, limit: number): Promise<GateRow[]>;
   /** One gate, whether anything is behind it or not. */
   gate(gate: string): Promise<GateRow>;
-  /** Events in the order of their commits; `cursor` continues where this page ended. */
-  events(
-    after: string | null,
-    limit: number,
-  ): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
-  /** The newest events, in the order of their commits; `cursor` continues after the last of them. */
-  latestEvents(limit: number): Promise<{ readonly events: Json[]; readonly cursor: string | null }>;
+  /** Jobs that have not ended, by queue, type and state, none with a count of 0; history costs nothing here. */
+  live(): Promise<LiveCount[]>;
+  /**
+   * Events in the order of their commits, and those of one call in the order of its units; none that is committed later
+   * has its place before one that was read. Fewer than `limit` only at the end.
+   */
+  events(after: string | null, limit: number): Promise<EventPage>;
+  /** The newest events, in the same order. */
+  latestEvents(limit: number): Promise<EventPage>;
   logs(id: JobId): Promise<Json[]>;
+  /** Lines of a log after the one with this number (0 for the first that is kept), oldest first. */
+  logLines(id: JobId, after: number, limit: number): Promise<NumberedLine[]>;
 }

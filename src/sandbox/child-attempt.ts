@@ -179,7 +179,7 @@ export class ChildAttempt {
   }
 
   #context(payload: unknown): object {
-    const { id, type, queue, attempt, meta, checkpoint } = this.#job;
+    const { id, type, queue, attempt, meta, parentResults, checkpoint } = this.#job;
     const deadlineOf = () => this.#deadline;
     return {
       id,
@@ -188,6 +188,7 @@ export class ChildAttempt {
       payload,
       attempt,
       meta,
+      parentResults: JSON.parse(parentResults),
       signal: this.#controller.signal,
       get deadline() {
         return deadlineOf();

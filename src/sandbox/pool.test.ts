@@ -125,6 +125,7 @@ function callOf(key: string, told: unknown[] = []): SandboxCall {
       attempt: 1,
       meta: {},
       payload: "null",
+      parentResults: "[]",
       checkpoint: null,
       deadline: 500,
       documentLimit: 1_000_000,

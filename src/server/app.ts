@@ -52,8 +52,11 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     metrics: () => metrics.text(),
     openapi: openApiText,
   };
-  // From here on events are kept, so that clients can read them.
-  void service.events;
+  // From here on events are recorded, so that clients can read them.
+  if (!engine.journal.isForbidden)
+    engine.journal.turnOn().catch((error: unknown) => {
+      logger.error({ error }, "other engines on this store could not be told to record events");
+    });
   const door = new Door(gate, metrics, context, ROUTES, logger);
   const app = createApp(door);
   return {

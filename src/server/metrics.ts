@@ -1,8 +1,9 @@
 import { JOB_STATES } from "../core/job/job.ts";
+import { OTHER } from "../core/stats/series.ts";
 import { type CounterSnapshot, LATENESS_BOUNDS } from "../engine/counters.ts";
 import type { Engine } from "../engine/engine.ts";
 import { Histogram } from "../engine/histogram.ts";
-import { OTHER, RUN_BOUNDS, type Tally, WAIT_BOUNDS } from "../engine/tallies.ts";
+import { RUN_BOUNDS, type Tally, WAIT_BOUNDS } from "../engine/tallies.ts";
 import type { System } from "../ports/system.ts";
 import { Exposition } from "./exposition.ts";
 

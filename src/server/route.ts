@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { By } from "../core/audit/audit-entry.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Service } from "../engine/service.ts";
 import type { Identity, Right } from "./auth.ts";
@@ -71,6 +72,11 @@ export function route<
   },
 ): Route {
   return spec as unknown as Route;
+}
+
+/** Who an action is entered under in the audit: the name of the key, never the key. */
+export function byKey({ name }: Identity): By {
+  return { actor: name };
 }
 
 export function reply(status: number, text: string | null, headers?: PlainHeaders): Reply {

@@ -18,13 +18,17 @@ export type StoreCall =
   | "records.list"
   | TimeoutCall
   | "inspect.jobs"
+  | "inspect.page"
+  | "inspect.count"
+  | "inspect.live"
   | "inspect.depth"
   | "inspect.depths"
   | "inspect.gates"
   | "inspect.gate"
   | "inspect.events"
   | "inspect.latestEvents"
-  | "inspect.logs";
+  | "inspect.logs"
+  | "inspect.logLines";
 
 /** `drop`: it fails and nothing was done. `lose-reply`: it was done and fails all the same. `delay`: it waits, then is done. */
 export type Fault = "drop" | "lose-reply" | { readonly delay: () => Promise<void> };
@@ -85,6 +89,9 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
     timeouts: relayTimeouts(timeouts, (call, _request, run) => through(call, run)),
     inspect: {
       jobs: (filter, after, limit) => through("inspect.jobs", () => inspect.jobs(filter, after, limit)),
+      page: (walk, limit) => through("inspect.page", () => inspect.page(walk, limit)),
+      count: (walk) => through("inspect.count", () => inspect.count(walk)),
+      live: () => through("inspect.live", () => inspect.live()),
       depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
       depths: () => through("inspect.depths", () => inspect.depths()),
       gates: (after, limit) => through("inspect.gates", () => inspect.gates(after, limit)),
@@ -92,6 +99,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logs: (id) => through("inspect.logs", () => inspect.logs(id)),
+      logLines: (id, after, limit) => through("inspect.logLines", () => inspect.logLines(id, after, limit)),
     },
   };
 }

@@ -3,6 +3,7 @@ import { type Duration, type Instant, parseDuration, parseInstant } from "../cor
 import { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
+import type { Tracing } from "../ports/trace.ts";
 import { createMemoryStore } from "../stores/memory/memory-store.ts";
 import { createSimSystem, type SimSystem } from "./sim-clock.ts";
 
@@ -13,8 +14,14 @@ export interface TestEngineOptions extends RungOptions {
   readonly startAt?: string | Date;
   /** A store of one's own, or a function that opens one on the virtual clock; a memory store otherwise. */
   readonly store?: Store | ((clock: () => Instant) => Store | Promise<Store>);
+  /** Whether events are recorded, as in `openEngine`. */
+  readonly events?: "durable" | "off";
+  readonly keepEvents?: Duration;
+  readonly keepAudit?: Duration;
   /** Silent if left out: a test says for itself what it wants to see. */
   readonly logger?: Logger;
+  /** Where spans go, as with `openEngine`. */
+  readonly tracing?: Tracing;
 }
 
 /** An engine whose time stands still until the test moves it. */

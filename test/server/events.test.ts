@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { createKey } from "../../src/server/auth.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** What happened, read by cursor. */
@@ -59,7 +60,7 @@ describe("events", () => {
     await using stage = await openStage();
     for (const queue of ["a", "b", "a"]) await oneLife(stage, queue);
     const read: string[] = [];
-    let after = "~0";
+    let after = "0";
     for (;;) {
       const { body } = await stage.get(`/events?after=${encodeURIComponent(after)}&limit=4`);
       read.push(...body.events.map(({ type }: Event) => type));
@@ -126,9 +127,48 @@ describe("events", () => {
 
   it("a cursor that is none is refused", async () => {
     await using stage = await openStage();
-    for (const after of ["x", "1;drop", "~", "1.2.3~0", "-1~0"]) {
+    for (const after of ["x", "1;drop", "-", "1.2.3", "-1", "~0"]) {
       const { status, body } = await stage.get(`/events?after=${encodeURIComponent(after)}`);
       expect([status, body.error.code]).toEqual([400, "invalid_request"]);
     }
+  });
+});
+
+describe("the audit", () => {
+  it("names the key of whoever cancelled, activated, extended, retried or deleted a job", async () => {
+    const { key, hash } = createKey();
+    await using stage = await openStage({}, { keys: [{ name: "mia", role: "admin", hash }] });
+    const headers = { Authorization: `Bearer ${key}` };
+    const call = async (method: string, path: string, body?: unknown) => {
+      const answer = await stage.call(method, path, body, headers);
+      expect([200, 201], `${method} ${path}`).toContain(answer.status);
+      return answer.body;
+    };
+    const add = async (options: object) =>
+      (await call("POST", "/jobs", { type: "test.job", args: [], options })).job.id as string;
+    const [first, second] = [
+      await add({ pending: true }),
+      await add({ queue: "b", retry: { max_attempts: 1, on_exhaustion: "dead_letter" } }),
+    ];
+    await call("POST", `/jobs/${first}/activate`, {});
+    await call("PATCH", `/jobs/${first}`, { timeout_ms: 5_000 });
+    await call("DELETE", `/jobs/${first}`);
+    const error = { message: "no", code: "x" };
+    for (const round of [1, 2]) {
+      await call("POST", "/workers/fetch", { queues: ["b"], worker_id: "w" });
+      await call("POST", "/workers/nack", { job_id: second, worker_id: "w", error });
+      if (round === 1) await call("POST", `/dead-letter/${second}/retry`, {});
+    }
+    await call("DELETE", `/dead-letter/${second}`);
+    const { entries } = await stage.engine.audit.read();
+    const done = entries.map(({ actor, action, job }) => [actor, action, job]).reverse();
+    expect(done).toEqual([
+      ["mia", "job.activate", first],
+      ["mia", "job.extend", first],
+      ["mia", "job.cancel", first],
+      ["mia", "job.retry", second],
+      ["mia", "job.delete", second],
+    ]);
+    expect(JSON.stringify(entries)).not.toContain(key);
   });
 });

@@ -2,6 +2,7 @@ import type { JobId, JobRow } from "../../src/core/job/job.ts";
 import type { BeatAnswer, BeatRequest, Outcome, Unit } from "../../src/ports/store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./change-rules.ts";
+import { EventRules } from "./event-rules.ts";
 import { entryProblem, lateSignal, signalProblem, untoldVerdict } from "./handler-rules.ts";
 import { type Claim, hasEnded, isOrphan, type JobLedger, newJobLedger, type Run } from "./ledger.ts";
 import { LimitRules } from "./limit-rules.ts";
@@ -37,6 +38,9 @@ export class Checker implements StoreObserver, ReplyObserver {
   readonly runs: Run[] = [];
   /** What was expected of each enqueue, by the number in its payload. */
   readonly expected = new Map<number, Expected>();
+  readonly events = new EventRules();
+  /** How often a job came to each end. */
+  readonly endCounts = new Map<string, number>();
   readonly #options: CheckerOptions;
   readonly #limits: LimitRules;
   readonly #changes: Change[] = [];
@@ -59,6 +63,7 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   changed(change: Change): void {
     const { after, before, isGone } = change;
+    this.events.changed(change);
     const now = this.#options.now();
     const job = this.#jobOf(change);
     if (!job) return;
@@ -119,6 +124,8 @@ export class Checker implements StoreObserver, ReplyObserver {
     if (change.call === "claim") job.sweptStallAt = null;
     if (isReturn(change)) job.returns += 1;
     if (hasEnded(after.state)) this.#ends.add(`${job.id} ${after.state}`);
+    if (hasEnded(after.state) && before?.state !== after.state)
+      this.endCounts.set(after.state, (this.endCounts.get(after.state) ?? 0) + 1);
     const judged = judgedAttempt(change);
     if (judged !== null) job.judged.add(judged);
     if (after.state === "cancelled" && before?.state !== "cancelled") job.cancelledAt = this.#options.now();

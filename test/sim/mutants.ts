@@ -132,6 +132,28 @@ function unbounded(store: Store): Store {
   });
 }
 
+/** Commits what it is given, but now and then without the events. */
+function forgettingEvents(store: Store, dice: Dice): Store {
+  const forgetful = ({ effects, ...unit }: Unit): Unit =>
+    effects && !dice.chance(0.05)
+      ? { ...unit, effects }
+      : { ...unit, effects: effects?.filter((effect) => !("event" in effect)) ?? [] };
+  return { ...store, commit: (units, options) => store.commit(units.map(forgetful), options) };
+}
+
+/** Tells of an enqueue again although the id was known. */
+function tellingTwice(store: Store): Store {
+  return withJobs(store, {
+    enqueue: async (jobs, options) => {
+      const answers = await store.jobs.enqueue(jobs, options);
+      const known = jobs.filter((_, index) => answers[index] === "exists");
+      const effects = known.flatMap(({ tells }) => (tells ? [tells] : []));
+      if (effects.length > 0) await store.commit([{ effects }], options);
+      return answers;
+    },
+  });
+}
+
 export const MUTANTS: readonly Mutant[] = [
   {
     name: "a store that ignores fences",
@@ -162,5 +184,15 @@ export const MUTANTS: readonly Mutant[] = [
     mutation: { store: claimingBeyond },
   },
   { name: "a store without bounds", caughtBy: /limits/, mutation: { store: unbounded } },
+  {
+    name: "a store that forgets events",
+    caughtBy: /told once/,
+    mutation: { store: forgettingEvents },
+  },
+  {
+    name: "a store that tells of jobs it did not add",
+    caughtBy: /told once/,
+    mutation: { store: tellingTwice },
+  },
   { name: "machines whose clocks run 3 % fast", caughtBy: /early|future/, mutation: { clockRate: 1.03 } },
 ];

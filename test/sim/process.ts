@@ -71,10 +71,15 @@ export class Process {
   }
 
   async #open(machine: Machine): Promise<void> {
-    const { network, watch, checker, trace } = this.#world;
+    const { plan, network, watch, checker, trace } = this.#world;
     const store = network.connect(machine, watch.view(machine));
     try {
-      const engine = await Engine.open({ store, system: machine, logger: loggerOf(checker, machine) });
+      const engine = await Engine.open({
+        store,
+        system: machine,
+        logger: loggerOf(checker, machine),
+        events: plan.records ? "durable" : "off",
+      });
       if (machine.isDead) return;
       for (const name of TERMINAL_EVENTS)
         engine.on(name, ({ id }) => !machine.isDead && checker.told(name, id));

@@ -1,5 +1,8 @@
+import { journalEvent } from "../../src/core/event/journal-event.ts";
 import { parseQueue } from "../../src/core/limit/queue-settings.ts";
 import type { Json } from "../../src/core/schema.ts";
+import { GRAINS } from "../../src/core/stats/grains.ts";
+import { seriesOf } from "../../src/engine/statistics/roll-up.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Checker, type Violation } from "./checker.ts";
@@ -33,6 +36,8 @@ export interface SimReport {
   readonly jobs: number;
   readonly runs: number;
   readonly events: number;
+  /** Jobs that ended, and how many of them the statistics know of: a killed process takes its last seconds with it. */
+  readonly figures: { readonly ended: number; readonly counted: number };
   /** Virtual milliseconds from the start to the last close. */
   readonly duration: number;
 }
@@ -41,8 +46,10 @@ export interface SimReport {
 const SETTLES_WITHIN = 20 * 60_000;
 const CLOSES_WITHIN = 60_000;
 const FINAL_DRAIN = 500;
+const MOST_EVENTS = 100_000;
 const SETTLE_STEP = 2_000;
 const RESUME_EVERY = 15;
+const ENDS = ["completed", "discarded", "cancelled"] as const;
 
 /** Runs one world from its seed to its end. The same seed always gives the same run. */
 export async function simulate(options: SimOptions): Promise<SimReport> {
@@ -70,6 +77,7 @@ class World {
   readonly #workload: Workload;
   readonly #processes: readonly Process[];
   readonly #dice: Dice;
+  #figures = { ended: 0, counted: 0 };
 
   constructor({ seed, mutation = {}, isTraced = false, onLine }: SimOptions) {
     const scheduler = this.#scheduler;
@@ -88,8 +96,8 @@ class World {
       troubledAt: (machine) => this.#network.troubledAt.get(machine) ?? 0,
     });
     const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
-    this.#store = memory;
     const store = mutation.store?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
+    this.#store = store;
     this.#network = new Network({
       rates: this.#plan.rates,
       scheduler,
@@ -121,6 +129,37 @@ class World {
     this.#network.rates = NO_FAULTS;
     await this.#settle();
     await this.#close();
+    await this.#checkEvents();
+    if (this.checker.violations.length === 0) await this.#checkFigures();
+  }
+
+  async #checkEvents(): Promise<void> {
+    if (!this.#plan.records || this.checker.violations.length > 0) return;
+    const { events, cursors } = await this.#store.inspect.events(null, MOST_EVENTS);
+    const told = events.flatMap((body, index) => journalEvent(body, cursors[index] as string) ?? []);
+    for (const problem of this.checker.events.problems(told))
+      this.checker.report("every commit is told once, and nothing else is", problem);
+  }
+
+  /** A crash may lose figures of its last seconds, and nothing may ever count an end twice. */
+  async #checkFigures(): Promise<void> {
+    const sums = { completed: 0, discarded: 0, cancelled: 0 };
+    for (const { kind } of GRAINS) {
+      for (const record of await this.#store.records.list(kind, null, 10_000)) {
+        for (const { counts } of seriesOf(record)) for (const end of ENDS) sums[end] += counts[end] ?? 0;
+      }
+    }
+    for (const end of ENDS) {
+      const happened = this.checker.endCounts.get(end) ?? 0;
+      if (sums[end] > happened)
+        this.checker.report("figures count nothing twice", `${sums[end]} ${end}, ${happened} happened`);
+    }
+    const sumOf = (count: (end: (typeof ENDS)[number]) => number) =>
+      ENDS.reduce((sum, end) => sum + count(end), 0);
+    this.#figures = {
+      ended: sumOf((end) => this.checker.endCounts.get(end) ?? 0),
+      counted: sumOf((end) => sums[end]),
+    };
   }
 
   /** Before any process is up, so that all of them go by the settings from the beginning. */
@@ -216,6 +255,7 @@ class World {
       jobs: this.checker.jobs.size,
       runs: this.checker.runs.length,
       events: this.#scheduler.happened,
+      figures: this.#figures,
       duration: this.#scheduler.now - EPOCH,
     };
   }

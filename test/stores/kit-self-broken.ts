@@ -157,6 +157,45 @@ export const BROKEN_STORES = {
       ["countdowns, stops and gates", "stale"],
     ],
   },
+  "counts down although the settle is refused": {
+    change: (store) => ({
+      async commit(units, options) {
+        const outcomes = await store.commit(units, options);
+        const missed = units.flatMap((unit, index) => (outcomes[index]?.ok ? [] : (unit.effects ?? [])));
+        const effects = missed.filter((effect) => "countdown" in effect);
+        if (effects.length > 0) await store.commit([{ effects }], options);
+        return outcomes;
+      },
+    }),
+    foundBy: [["countdowns, stops and gates", "refused counts nothing"]],
+  },
+  "counts down before it adds": {
+    change: (store) => ({
+      commit: (units, options) =>
+        store.commit(
+          units.map((unit) => ({
+            ...unit,
+            ...(unit.effects && {
+              effects: unit.effects.toSorted((a, b) => Number("countdown" in b) - Number("countdown" in a)),
+            }),
+          })),
+          options,
+        ),
+    }),
+    foundBy: [["countdowns, stops and gates", "in their order"]],
+  },
+  "adds jobs although a record forbids it": {
+    change: (store) => ({
+      async commit(units, options) {
+        const outcomes = await store.commit(units, options);
+        const missed = units.flatMap((unit, index) => (outcomes[index]?.ok ? [] : (unit.effects ?? [])));
+        const effects = missed.filter((effect) => "enqueue" in effect);
+        if (effects.length > 0) await store.commit([{ effects }], options);
+        return outcomes;
+      },
+    }),
+    foundBy: [["countdowns, stops and gates", "all of them, or none"]],
+  },
   "ignores the fence of a beat": {
     change: (store) => ({
       jobs: {

@@ -6,7 +6,7 @@ import { type Finding, isTest, type Source, walk } from "./source.ts";
  *
  *   core <- ports <- engine <- server, client      stores, sandbox see only core and ports
  *   open.ts -> engine, stores, sandbox             cli -> open.ts, server, client
- *   timeouts.ts -> engine, open.ts: the leased timeout store alone
+ *   timeouts.ts -> engine, open.ts: the leased timeout store alone    tracing.ts -> core, ports
  *   testing -> core, ports, engine, stores/memory  nobody imports testing or src/index.ts
  */
 const ALLOWED: Record<string, readonly string[]> = {
@@ -18,14 +18,15 @@ const ALLOWED: Record<string, readonly string[]> = {
   server: ["core", "ports", "engine"],
   client: ["core", "ports", "engine", "sandbox"],
   "open.ts": ["core", "ports", "engine", "stores", "sandbox"],
-  cli: ["core", "ports", "open.ts", "server", "client"],
+  cli: ["core", "ports", "open.ts", "server", "client", "tracing.ts"],
   testing: ["core", "ports", "engine", "stores/memory"],
   "timeouts.ts": ["core", "ports", "engine", "open.ts"],
+  "tracing.ts": ["core", "ports"],
   "index.ts": ["core", "ports", "engine", "stores", "sandbox", "server", "client", "open.ts"],
 };
 
-/** Packages that only compute: the calendar and the zones, built into newer versions of JavaScript itself. */
-const PURE_PACKAGES = new Set(["temporal-polyfill"]);
+/** Packages that only compute: the calendar and the zones, and the instants of a cron expression. */
+const PURE_PACKAGES = new Set(["temporal-polyfill", "croner"]);
 
 interface Import {
   from: string;
@@ -67,6 +68,7 @@ function resolve(path: string, from: string): string | undefined {
   if (from === "curfew/server") return "src/server/index.ts";
   if (from === "curfew/client") return "src/client/index.ts";
   if (from === "curfew/timeouts") return "src/timeouts.ts";
+  if (from === "curfew/tracing") return "src/tracing.ts";
   return undefined;
 }
 

@@ -4,6 +4,7 @@ import { createServer } from "../../server/app.ts";
 import { Keyring } from "../../server/auth.ts";
 import { readKeyFile } from "../../server/key-file.ts";
 import { type Listening, listen } from "../../server/listen.ts";
+import { openTelemetry } from "../../tracing.ts";
 import { logEvents } from "../event-log.ts";
 import { loadWorkers, type WorkOptions } from "../load-workers.ts";
 import { createOutput, dim, type LogLevel, type Output, paint } from "../output.ts";
@@ -18,6 +19,7 @@ export interface ServeOptions {
   readonly rate?: number;
   readonly drain: string;
   readonly conformance?: boolean;
+  readonly traces?: boolean;
   readonly json?: boolean;
   readonly logLevel: LogLevel;
   readonly version: string;
@@ -29,7 +31,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   const output = createOutput(options);
   const stopped = onStop(output);
   const keys = options.keys === undefined ? undefined : await readKeyFile(options.keys);
-  const engine = await openEngine({ store: options.store, logger: output.logger });
+  const engine = await openEngine({
+    store: options.store,
+    logger: output.logger,
+    ...(options.traces && { tracing: openTelemetry() }),
+  });
   const drain = options.drain as Duration;
   let listening: Listening | undefined;
   let worker: ReturnType<typeof engine.work> | undefined;

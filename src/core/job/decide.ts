@@ -24,9 +24,10 @@ import {
   type Policy,
 } from "./job.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
-import { extend, retryByHand } from "./operator-rules.ts";
+import { extend, prioritise, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
 import { isExcepted } from "./retry.ts";
+import { reach } from "./turn-rules.ts";
 import {
   type Decision,
   discard,
@@ -72,7 +73,10 @@ export function decide(job: JobRow, event: JobEvent, now: Instant, random: Rando
 }
 
 const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
-  activate: (job, _event, now) => ({ ok: true, image: waitingImage(job, activated(job, now)), events: [] }),
+  activate: (job, _event, now) =>
+    job.options?.step?.turn
+      ? { ok: false, because: "not_reached" }
+      : { ok: true, image: waitingImage(job, activated(job, now)), events: [] },
   wake: (job, event, now, random) =>
     job.state === "active" ? wakeActive(job, event.seenAt ?? null, now, random) : wakeWaiting(job, now),
   claim: (job, event, now) => claim(job, event, now),
@@ -83,14 +87,26 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   stall: (job, event, now, random) => stall(job, now, random, event),
   snooze: (job, event, now, random) => snooze(job, event.dueAt, now, random),
   release: (job, event, now, random) => release(job, event, now, random),
-  cancel: (job, _event, now, random) =>
-    finish(job, "cancelled", now, {
+  cancel: (job, event, now, random) => {
+    // What comes after it would be judged while what comes before it still runs.
+    if (!event.halted && job.options?.step?.turn) return { ok: false, because: "not_reached" };
+    return finish(job, "cancelled", now, {
       events: [{ name: "job.cancelled" }],
       fence: nextFence(job.fence, fenceSalt(random)),
-    }),
-  extend: (job, event, now) => extend(job, event, now),
-  drop: (job, event, now) => drop(job, "queue_full", event.message, now),
-  retry: (job, event, now, random) => retryByHand(job, event.keepDeadline ?? false, now, random),
+    });
+  },
+  extend: (job, event, now) =>
+    job.options?.step?.turn ? { ok: false, because: "not_reached" } : extend(job, event, now),
+  drop: (job, event, now) =>
+    job.options?.step?.turn
+      ? { ok: false, because: "not_reached" }
+      : drop(job, "queue_full", event.message, now),
+  retry: (job, event, now, random) =>
+    job.options?.step
+      ? { ok: false, because: "in_workflow" }
+      : retryByHand(job, event.keepDeadline ?? false, now, random),
+  prioritise: (job, event) => prioritise(job, event.priority),
+  reach: (job, event, now) => reach(job, event, now),
 };
 
 /** A job with a limit goes to its gate; whoever commits this counts down what kept it from there. */
@@ -130,6 +146,8 @@ function endOfWaiting(job: JobRow, now: Instant): Decision | null {
 }
 
 function wakeWaiting(job: JobRow, now: Instant): Decision {
+  // Whoever judges workflows has to look at it, and finds it by its wakeAt.
+  if (job.options?.step?.turn) return { ok: false, because: "not_due" };
   const ended = endOfWaiting(job, now);
   if (ended) return ended;
   const state = job.state as "pending" | "scheduled" | "retryable" | "available";
@@ -376,6 +394,8 @@ function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   return {
     ok: true,
     image: waitingImage(job, "available", { strikes }),
+    // A handler may have reported before the word of its start was written; the next attempt begins anew.
+    ...(job.progress !== null && { documents: { progress: null } }),
     fence,
     events: [{ name: "job.struck" }],
   };

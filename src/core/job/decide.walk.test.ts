@@ -108,6 +108,10 @@ function eventOf(row: JobRow, said: Said, now: Instant, { nth, isLikely, flag, a
       return { type: name, message: "Dropped" };
     case "retry":
       return { type: name, keepDeadline: flag };
+    case "reach":
+      return { type: name, results: "[]" };
+    case "prioritise":
+      return { type: name, priority: (nth % 201) - 100 };
     default:
       return { type: name };
   }

@@ -3,6 +3,7 @@ import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.t
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { Rung } from "./job.ts";
 import { parseRung, type RungOptions } from "./policy.ts";
+import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique.ts";
 
 /** What producer and worker share: the name of the work, its typed input and output, and its timeouts. */
 export interface JobDefinition<Input = unknown, Payload = Input, Result = unknown> {
@@ -14,6 +15,7 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   readonly rung: Rung;
   /** The limit that its jobs run under. */
   readonly limit: KeyedLimit | undefined;
+  readonly unique: UniqueRule | undefined;
   readonly [DEFINITION]: true;
 }
 
@@ -38,6 +40,8 @@ export interface DefinitionOptions<P extends Schema | undefined, R extends Schem
   readonly priority?: number;
   /** How many of its jobs may run at once or start in a span of time, by a key: a text, or a function of the payload. */
   readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
+  /** Keeps a second job from being added while the first one counts; see `UniqueOptions`. */
+  readonly unique?: UniqueOptions;
 }
 
 type InputBy<P> = P extends Schema ? InputOf<P> : Json | undefined;
@@ -52,10 +56,11 @@ const KEYS = [
   "result",
   "queue",
   "priority",
+  "unique",
+  "limit",
   "timeouts",
   "retry",
   "retention",
-  "limit",
 ] as const;
 
 export const DEFAULT_QUEUE = "default";
@@ -83,6 +88,7 @@ export function defineJob<P extends Schema | undefined = undefined, R extends Sc
     result: options.result as Schema<unknown, ResultBy<R>> | undefined,
     rung: parseRung(options, ""),
     limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
+    unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
     [DEFINITION]: true as const,
   });
 }

@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
@@ -31,6 +32,14 @@ import {
   resolveFields,
   saysAnything,
 } from "./policy.ts";
+import {
+  isWhileAlive,
+  parseUnique,
+  refuseDemanding,
+  type UniqueOptions,
+  type UniqueRule,
+  uniqueKeyOf,
+} from "./unique.ts";
 
 /** What a single enqueue may say on top of the definition. */
 export interface EnqueueOptions extends RungOptions {
@@ -47,6 +56,8 @@ export interface EnqueueOptions extends RungOptions {
   readonly meta?: { readonly [key: string]: Json };
   /** The limit that this job runs under, instead of its definition's; `"none"` for none. */
   readonly limit?: LimitOptions | "none";
+  /** Which jobs are the same one, in the place of what the definition says; false for none. */
+  readonly unique?: UniqueOptions | false;
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
@@ -85,6 +96,8 @@ export interface NewJob {
   readonly gate?: string;
   /** Refuses a second live job with the same key. */
   readonly uniqueKey?: string;
+  /** Written with the job, if it was created. */
+  readonly tells?: NewEvent;
 }
 
 /** What the engine adds to a call: time, an id, the less specific rungs, and the job that is enqueueing. */
@@ -99,6 +112,8 @@ export interface EnqueueContext {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: JobOptions["wire"] | undefined;
+  /** What jobs of this kind share in what they tell of themselves; left out while events are off. */
+  readonly headOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
 
 export const ENQUEUE_KEYS = [
@@ -109,6 +124,7 @@ export const ENQUEUE_KEYS = [
   "at",
   "expiresAt",
   "meta",
+  "unique",
   "detach",
   "limit",
   "timeouts",
@@ -129,12 +145,20 @@ export interface Stencil {
   /** The key of its limit, or what gives it. */
   readonly key?: KeyedLimit["key"];
   readonly needs?: number;
+  /** What its jobs share in what they tell; undefined while events are off. */
+  readonly head: Json | undefined;
+  readonly unique: UniqueRule | undefined;
 }
 
 /** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
 const lastStencils = new WeakMap<
   object,
-  { readonly queueRung: Rung | undefined; readonly engineRung: Rung | undefined; readonly stencil: Stencil }
+  {
+    readonly queueRung: Rung | undefined;
+    readonly engineRung: Rung | undefined;
+    readonly headOf: EnqueueContext["headOf"];
+    readonly stencil: Stencil;
+  }
 >();
 
 /**
@@ -148,16 +172,19 @@ export function prepareStencil<Input>(
   context: EnqueueContext,
 ): Stencil {
   assertDefinition(definition, "definition");
-  const { parent, isPending, visibility, wire, engineRung } = context;
+  const { parent, isPending, visibility, wire, engineRung, headOf } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
     return newStencil(definition, options ?? {}, context);
   const queueRung = context.queueRung?.(definition.queue);
   const last = lastStencils.get(definition);
   const isSame =
-    last?.stencil.createdAt === context.now && last.queueRung === queueRung && last.engineRung === engineRung;
+    last?.stencil.createdAt === context.now &&
+    last.queueRung === queueRung &&
+    last.engineRung === engineRung &&
+    last.headOf === headOf;
   if (isSame) return last.stencil;
   const stencil = newStencil(definition, {}, context);
-  lastStencils.set(definition, { queueRung, engineRung, stencil });
+  lastStencils.set(definition, { queueRung, engineRung, headOf, stencil });
   return stencil;
 }
 
@@ -217,6 +244,8 @@ function newStencil<Input>(
       deadLetter: false,
     },
     options: withLimit(keptOptions(said, enqueueRung, rungs, budgets.kept, context), keyed),
+    head: context.headOf?.(state === "scheduled" ? "job.scheduled" : "job.enqueued", definition.type, queue),
+    unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
     ...(keyed && { key: keyed.key }),
     // What waits to be activated is not let through by its gate meanwhile.
     ...(keyed && context.isPending && { needs: 1 }),
@@ -230,6 +259,16 @@ function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): Ke
 
 function withLimit(options: JobOptions | null, keyed: KeyedLimit | undefined): JobOptions | null {
   return keyed ? { ...options, limit: keyed.limit } : options;
+}
+
+/** Jobs whose rules are kept in different ways do not see each other, so one definition must not mix them. */
+function uniqueOf(said: UniqueOptions | false, defined: UniqueRule | undefined): UniqueRule | undefined {
+  if (said === false) return undefined;
+  const rule = parseUnique(said, "options.unique");
+  if (!defined || isWhileAlive(rule) === isWhileAlive(defined)) return rule;
+  const fix =
+    "the definition and the call must both name a period or states, or neither: otherwise their jobs do not see each other";
+  throw refuse("invalid_option", "options.unique", said, fix);
 }
 
 function checkId(id: string): JobId {
@@ -312,9 +351,12 @@ function keptOptions(
     return isEmpty(kept) ? null : kept;
   }
   const { onExhausted, retention } = resolveFields(rungs);
-  const isRetained = [retention.completed, retention.discarded, retention.cancelled].some(
-    (field) => field.rung !== "built-in",
-  );
+  const isRetained = [
+    retention.completed,
+    retention.discarded,
+    retention.cancelled,
+    retention.deadLetter,
+  ].some((field) => field.rung !== "built-in");
   const kept: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
@@ -324,6 +366,7 @@ function keptOptions(
         completed: retention.completed.value,
         discarded: retention.discarded.value,
         cancelled: retention.cancelled.value,
+        ...(retention.deadLetter.value !== null && { deadLetter: retention.deadLetter.value }),
       },
     }),
   };
@@ -411,9 +454,18 @@ export function newRow(job: NewJob): JobRow {
   };
 }
 
-/** One job off a stencil. The key of a limit may be a function of the payload as it was given, or as it is kept. */
+/**
+ * One job off a stencil. A unique one holds its key while it lives; where more is asked for, it is refused. The key of a
+ * limit may be a function of the payload as it was given, or as it is kept.
+ */
 export function stamp(stencil: Stencil, payload: string, nextId: () => JobId, given?: unknown): NewJob {
-  const job = plainJob(stencil, payload, nextId);
+  if (stencil.unique !== undefined) refuseDemanding(stencil.unique);
+  return stampAny(stencil, payload, nextId, given);
+}
+
+/** One job off a stencil, for those who keep its rule about uniqueness themselves. */
+export function stampAny(stencil: Stencil, payload: string, nextId: () => JobId, given?: unknown): NewJob {
+  const job = toldJob(stencil, payload, nextId);
   const { key, needs } = stencil;
   if (key === undefined) return job;
   const gate =
@@ -425,8 +477,8 @@ function keyFrom(key: (payload: never) => string, payload: unknown): string {
   return checkLimitKey(key(payload as never), "limit.key(payload)");
 }
 
-function plainJob(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
-  return {
+function toldJob(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+  const job: NewJob = {
     id: stencil.id ?? nextId(),
     fresh: stencil.id === undefined,
     queue: stencil.queue,
@@ -437,4 +489,11 @@ function plainJob(stencil: Stencil, payload: string, nextId: () => JobId): NewJo
     payload,
     options: stencil.options,
   };
+  const told =
+    stencil.head === undefined
+      ? job
+      : { ...job, tells: { event: stencil.head, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
+  if (stencil.unique === undefined) return told;
+  const { type, queue, options } = job;
+  return { ...told, uniqueKey: uniqueKeyOf(stencil.unique, { type, queue, payload, meta: options?.meta }) };
 }

@@ -38,11 +38,16 @@ export type JobEvent =
   | { readonly type: "stall"; readonly stack?: string; readonly witnessed?: boolean }
   | { readonly type: "snooze"; readonly dueAt: Instant }
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
-  | { readonly type: "cancel" }
+  /** `halted`: by the workflow that it belongs to, which may also end what no operator can. */
+  | { readonly type: "cancel"; readonly halted?: true }
   /** There is no room for a waiting job. */
   | { readonly type: "drop"; readonly message: string }
   | ({ readonly type: "extend" } & Extension)
-  | { readonly type: "retry"; readonly keepDeadline?: boolean };
+  | { readonly type: "retry"; readonly keepDeadline?: boolean }
+  /** Its turn in a workflow has come; `results` is the list of what the steps before it gave, `limit` how long it may be. */
+  | { readonly type: "reach"; readonly results: JsonText; readonly limit?: number }
+  /** Another place in the queue for a job that waits. */
+  | { readonly type: "prioritise"; readonly priority: number };
 
 /** One event by its name. */
 export type EventOf<Name extends JobEventName> = Extract<JobEvent, { type: Name }>;

@@ -71,7 +71,7 @@ function budgetFields(row: JobRow, rungs: Rungs): ExplainedField[] {
       const left = formatDuration(row.totalAt - row.createdAt);
       return {
         field,
-        value: `${left} (inherited from job ${row.options.inheritedFrom})`,
+        value: `${left} (inherited from ${row.options.inheritedFrom === row.workflow ? "workflow" : "job"} ${row.options.inheritedFrom})`,
         rung: "enqueue",
         lost: value === null ? lost : [{ rung, value: duration(value) }, ...lost],
       };

@@ -92,7 +92,10 @@ export interface RetryPolicy {
 }
 
 /** How long a finished job is kept, by its terminal state; 0 deletes it in the settle itself. */
-export type Retention = Readonly<Record<Terminal, number>>;
+export interface Retention extends Readonly<Record<Terminal, number>> {
+  /** For discarded jobs that are dead letters; left out or null, they are kept until somebody removes them. */
+  readonly deadLetter?: number | null;
+}
 
 /** The rung of SEMANTICS 2 that decided a field. */
 export type RungName = "enqueue" | "definition" | "queue" | "engine" | "built-in";
@@ -174,6 +177,29 @@ export interface JobOptions {
   readonly meta?: { readonly [key: string]: Json };
   /** Fields of a wire protocol that the core does not know and must give back as they came. */
   readonly wire?: { readonly [key: string]: Json };
+  /** What it is to its workflow, for as long as that needs it. */
+  readonly step?: StepPlace;
+  /** A list with the results of the steps before it, as it was when its turn came. */
+  readonly parentResults?: JsonText;
+}
+
+/** The place of a job in its workflow. */
+export interface StepPlace {
+  /** The jobs that count down when this one has ended. */
+  readonly wakes: readonly JobId[];
+  /** Left out once its turn has come. */
+  readonly turn?: Turn;
+}
+
+/** What a job of a workflow waits with until its turn comes. */
+export interface Turn {
+  readonly role: "step" | "callback" | "turnstile" | "end";
+  /** The steps whose results it gets, in their order; the plan of the workflow says where this does not. */
+  readonly after?: readonly JobId[];
+  /** How long after its turn it starts, in milliseconds. */
+  readonly delay?: number;
+  /** When the workflow's own time is over. */
+  readonly endsAt?: Instant;
 }
 
 /** What `wakeAt` means to the sweep: promote to available in one set, or hand the row to a judge. */
@@ -198,7 +224,7 @@ export interface JobImage {
   readonly stallAt: Instant | null;
   readonly heartbeat: number | null;
   readonly finishedAt: Instant | null;
-  /** When prune may delete a finished job; null on a live job and on a dead letter. */
+  /** When prune may delete a finished job; null on a live job and on a dead letter that is kept until it is removed. */
   readonly pruneAt: Instant | null;
   readonly deadLetter: boolean;
 }
@@ -246,6 +272,11 @@ const FENCE_SPAN = 2 ** 21;
 
 export function rankOf(priority: number, dueAt: Instant): Rank {
   return (HIGHEST_PRIORITY - priority) * RANK_SPAN + dueAt;
+}
+
+/** The priority that a rank was made of: an operator may change it, and the rank is what is written. */
+export function priorityOf(rank: Rank): number {
+  return HIGHEST_PRIORITY - Math.floor(rank / RANK_SPAN);
 }
 
 /** The instant from which a waiting job may start: its rank holds it, so no second column can disagree with it. */

@@ -36,6 +36,8 @@ const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
   drop: { type: "drop", message: "Dropped: the queue is full" },
   extend: { type: "extend", attempt: 5_000 },
   retry: { type: "retry" },
+  reach: { type: "reach", results: "[]" },
+  prioritise: { type: "prioritise", priority: 7 },
 };
 
 const FULL: Said = {
@@ -134,17 +136,37 @@ function outsiders(): Case[] {
       .map((state): Case => [state, EVENTS.drop, "discarded", ROWS[state](), at("1s")]),
     ...live.map((state): Case => [state, EVENTS.cancel, "cancelled", ROWS[state](), at("1s")]),
     ...live.map((state): Case => [state, EVENTS.extend, state, ROWS[state](), T0 + 1]),
+    ...live
+      .filter((state) => state !== "active")
+      .map((state): Case => [state, EVENTS.prioritise, state, ROWS[state](), T0 + 1]),
   ];
 }
 
-const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders()];
+/** A step whose predecessors have ended. */
+function awaitingTurn(said: Said, changes: Partial<JobRow> = {}): JobRow {
+  const row = pending(said, { needs: 0, workflow: "w", ...changes });
+  return { ...row, options: { ...row.options, step: { wakes: [], turn: { role: "step" } } } };
+}
+
+function turns(): Case[] {
+  const { reach } = EVENTS;
+  const later = { ...FULL, enqueue: { delay: "1m" as const } };
+  return [
+    ["pending", reach, "available", awaitingTurn(FULL), at("1s")],
+    ["pending", reach, "scheduled", awaitingTurn(later), at("1s")],
+    ["pending", reach, "pending", awaitingTurn(FULL, { gate: "slow" }), at("1s")],
+    ["pending", { ...reach, limit: 1 }, "discarded", awaitingTurn(FULL), at("1s")],
+  ];
+}
+
+const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders(), ...turns()];
 
 describe("every state and event", () => {
   const pairs = JOB_STATES.flatMap((state) => JOB_EVENTS.map((event) => [state, event] as const));
 
-  it("is 8 states times 14 events", () => {
+  it("is 8 states times 16 events", () => {
     expect(new Set(JOB_STATES).size).toBe(8);
-    expect(pairs).toHaveLength(8 * 14);
+    expect(pairs).toHaveLength(8 * 16);
   });
 
   it.each(pairs)("%s + %s lands in the table or is rejected", (state, name) => {

@@ -17,6 +17,8 @@ export const JOB_EVENTS = [
   "drop",
   "extend",
   "retry",
+  "reach",
+  "prioritise",
 ] as const;
 
 export type JobEventName = (typeof JOB_EVENTS)[number];
@@ -102,14 +104,21 @@ export const LIFECYCLE: readonly Transition[] = [
     { from, event: "cancel", to: ["cancelled"], why: "cancelled" },
     { from, event: "extend", to: [from], why: "limits changed" },
   ]),
-  ...(["scheduled", "available", "pending", "retryable"] as const).map(
-    (from): Transition => ({ from, event: "drop", to: ["discarded"], why: "its queue is full" }),
-  ),
+  ...(["scheduled", "available", "pending", "retryable"] as const).flatMap((from): Transition[] => [
+    { from, event: "prioritise", to: [from], why: "another place in its queue" },
+    { from, event: "drop", to: ["discarded"], why: "its queue is full" },
+  ]),
   {
     from: "discarded",
     event: "retry",
     to: ["available", "pending"],
     why: "manual retry; to the gate of its limit",
+  },
+  {
+    from: "pending",
+    event: "reach",
+    to: ["available", "scheduled", "pending", "discarded"],
+    why: "its turn in a workflow has come; not due yet; behind a gate; the results for it are too large",
   },
 ];
 

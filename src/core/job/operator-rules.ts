@@ -2,8 +2,17 @@ import type { Random } from "../random.ts";
 import { earlier, type Instant } from "../time.ts";
 import { activeWakeAt, attemptLimits, longestSilence } from "./deadlines.ts";
 import type { EventOf, Extension } from "./events.ts";
-import { fenceSalt, type JobImage, type JobOptions, type JobRow, nextFence, type Policy } from "./job.ts";
-import { type Decision, imageOf, type LifecycleEvent, waitingImage } from "./verdict.ts";
+import {
+  dueAtOf,
+  fenceSalt,
+  type JobImage,
+  type JobOptions,
+  type JobRow,
+  nextFence,
+  type Policy,
+  rankOf,
+} from "./job.ts";
+import { type Decision, imageOf, type LifecycleEvent, rereadImage, waitingImage } from "./verdict.ts";
 
 /** New limits for a waiting or running job (SEMANTICS 5.3); what was already signalled cannot be taken back. */
 export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Decision {
@@ -111,6 +120,12 @@ function extendedOptions(job: JobRow, event: Extension): JobOptions {
         }
       : event.total !== null && { total: event.total, totalFrom: "enqueue" as const }),
   };
+}
+
+/** Another priority for a job that waits; its due time and everything else stay. */
+export function prioritise(job: JobRow, priority: number): Decision {
+  const rank = rankOf(priority, dueAtOf(job.rank));
+  return { ok: true, image: { ...rereadImage(job), rank }, events: [] };
 }
 
 /** Manual retry (SEMANTICS 4.6): attempts start anew, budgets are anchored at now, policies are resolved again. */

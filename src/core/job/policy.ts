@@ -30,7 +30,12 @@ export interface TimeoutOptions {
 }
 
 /** How long finished jobs are kept; `"0s"` deletes in the settle itself. One duration stands for all three states. */
-export type RetentionOptions = Duration | { readonly [state in Terminal]?: Duration };
+export type RetentionOptions = Duration | RetentionPerState;
+
+/** How long jobs are kept once they have ended; dead letters are kept until somebody removes them, unless told otherwise. */
+type RetentionPerState = { readonly [state in Terminal]?: Duration } & {
+  readonly deadLetter?: Duration | "until-removed";
+};
 
 /** What any rung may say: the same shape at an enqueue, in a definition, on a queue and on the engine. */
 export interface RungOptions {
@@ -42,10 +47,13 @@ export interface RungOptions {
 const BUILT_IN_ATTEMPT = 30 * 60_000;
 export const BUILT_IN_GRACE = 30_000;
 const BUILT_IN_HEARTBEAT = 60_000;
+/** A foreign worker may beat seldom, or not at all: Open Job Spec's own suite is silent for 65 s with a job in its hands. */
+const FOREIGN_HEARTBEAT = 90_000;
 const DAY = 86_400_000;
 export const BUILT_IN_RETENTION: Retention = { completed: DAY, discarded: 14 * DAY, cancelled: 14 * DAY };
 
 const TERMINALS = ["completed", "discarded", "cancelled"] as const;
+const RETENTION_KEYS: readonly string[] = [...TERMINALS, "deadLetter"];
 const LIMITS = ["wait", "attempt", "total", "heartbeat"] as const;
 
 /** Parses what one rung says. `field` is the prefix for messages: empty for a definition, `options` for an enqueue. */
@@ -90,19 +98,26 @@ function parseRetention(options: RetentionOptions, field: string): Partial<Reten
   const isPerState =
     typeof options === "object" &&
     options !== null &&
-    Object.keys(options).some((key) => TERMINALS.includes(key as Terminal));
+    Object.keys(options).some((key) => RETENTION_KEYS.includes(key));
   if (!isPerState) {
     const kept = parseDuration(options, field, { zero: true });
     return { completed: kept, discarded: kept, cancelled: kept };
   }
-  refuseUnknownKeys(options, field, TERMINALS);
-  const perState = options as { readonly [state in Terminal]?: Duration };
-  return Object.fromEntries(
+  refuseUnknownKeys(options, field, RETENTION_KEYS);
+  const perState = options as RetentionPerState;
+  const kept: Partial<Record<Terminal, number>> = Object.fromEntries(
     TERMINALS.filter((state) => perState[state] !== undefined).map((state) => [
       state,
       parseDuration(perState[state], `${field}.${state}`, { zero: true }),
     ]),
   );
+  const { deadLetter } = perState;
+  if (deadLetter === undefined) return kept;
+  const isKept = deadLetter === "until-removed";
+  return {
+    ...kept,
+    deadLetter: isKept ? null : parseDuration(deadLetter, `${field}.deadLetter`, { zero: true }),
+  };
 }
 
 /** The rungs of one job, most specific first; a rung that is left out says nothing. */
@@ -190,7 +205,7 @@ function resolveEach(rungs: Rungs, kind: WorkerKind) {
       (rung) => rung.timeouts?.grace,
       kind.hears ? BUILT_IN_GRACE : 0,
     ),
-    heartbeat: resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, BUILT_IN_HEARTBEAT),
+    heartbeat: resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, builtInHeartbeat(kind)),
     mode: resolveField<TimeoutMode>(rungs, (rung) => rung.timeouts?.mode, "fail"),
     attempts: retry("attempts"),
     backoff: retry("backoff"),
@@ -198,7 +213,12 @@ function resolveEach(rungs: Rungs, kind: WorkerKind) {
     retryFit: retry("retryFit"),
     onStall: retry("onStall"),
     onExhausted: retry("onExhausted"),
-    retention: { completed: kept("completed"), discarded: kept("discarded"), cancelled: kept("cancelled") },
+    retention: {
+      completed: kept("completed"),
+      discarded: kept("discarded"),
+      cancelled: kept("cancelled"),
+      deadLetter: resolveField<number | null>(rungs, (rung) => rung.retention?.deadLetter, null),
+    },
   };
 }
 
@@ -230,6 +250,11 @@ export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Po
       completed: retention.completed.value,
       discarded: retention.discarded.value,
       cancelled: retention.cancelled.value,
+      ...(retention.deadLetter.value !== null && {
+        deadLetter: kind.remote
+          ? Math.max(retention.deadLetter.value, KEPT_FOR_REMOTE)
+          : retention.deadLetter.value,
+      }),
     },
     beats: fields.heartbeat.rung === "built-in" && !kind.remote ? "worker" : "handler",
     hears: kind.hears,
@@ -239,15 +264,21 @@ export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Po
   };
 }
 
+function builtInHeartbeat({ remote, hears }: WorkerKind): number {
+  return remote && !hears ? FOREIGN_HEARTBEAT : BUILT_IN_HEARTBEAT;
+}
+
 /**
  * A policy under another kind of worker: what a rung named stays, what was built in follows the worker that runs this
  * attempt (SEMANTICS 1.4, 3.6). A job first fetched by a foreign worker gets its grace back when one of ours runs it.
  */
 export function policyFor(policy: Policy, kind: WorkerKind): Policy {
+  const heartbeat = policy.rungs.heartbeat === "built-in" ? builtInHeartbeat(kind) : policy.heartbeat;
   const grace = policy.rungs.grace === "built-in" ? (kind.hears ? BUILT_IN_GRACE : 0) : policy.grace;
   const beats = policy.rungs.heartbeat === "built-in" && !kind.remote ? "worker" : "handler";
   const isSame =
     grace === policy.grace &&
+    heartbeat === policy.heartbeat &&
     beats === policy.beats &&
     kind.hears === policy.hears &&
     kind.visibility === policy.visibility &&
@@ -257,6 +288,7 @@ export function policyFor(policy: Policy, kind: WorkerKind): Policy {
   return {
     ...rest,
     grace,
+    heartbeat,
     beats,
     hears: kind.hears,
     ...(kind.visibility !== undefined && { visibility: kind.visibility }),

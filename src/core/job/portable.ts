@@ -5,6 +5,7 @@ import type { AnyDefinition, DefinitionOptions } from "./definition.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions } from "./envelope.ts";
 import type { Rung } from "./job.ts";
 import { parseRung, type RungOptions } from "./policy.ts";
+import { parseUnique, portableUnique } from "./unique.ts";
 
 /** What `defineJob` needs to make a definition again, without its schemas: they are code and cannot travel. */
 export type PortableDefinition = DefinitionOptions<undefined, undefined>;
@@ -13,14 +14,20 @@ export type PortableDefinition = DefinitionOptions<undefined, undefined>;
 export type PortableOptions = Omit<EnqueueOptions, "tx">;
 
 /** A definition as JSON, for an enqueue on behalf of a process that has no store. */
-export function portableDefinition({ type, queue, priority, rung }: AnyDefinition): PortableDefinition {
-  return { type, queue, priority, ...rungOptions(rung) };
+export function portableDefinition({
+  type,
+  queue,
+  priority,
+  unique,
+  rung,
+}: AnyDefinition): PortableDefinition {
+  return { type, queue, priority, ...(unique && { unique: portableUnique(unique) }), ...rungOptions(rung) };
 }
 
 /** The options of an enqueue as JSON; instants and durations of every kind become texts that mean the same. */
 export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
   refuseUnknownKeys(options, "options", ENQUEUE_KEYS);
-  const { id, queue, priority, detach, delay, at, expiresAt, meta, tx } = options;
+  const { id, queue, priority, detach, delay, at, expiresAt, meta, unique, tx } = options;
   if (tx !== undefined)
     throw refuse("invalid_option", "options.tx", "a transaction", "it cannot leave its process");
   return {
@@ -35,6 +42,9 @@ export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
     }),
     ...(meta !== undefined && {
       meta: JSON.parse(toJsonText(meta, "options.meta")) as { [key: string]: Json },
+    }),
+    ...(unique !== undefined && {
+      unique: unique === false ? false : portableUnique(parseUnique(unique, "options.unique")),
     }),
     ...rungOptions(parseRung(options, "options")),
   };

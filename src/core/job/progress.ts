@@ -1,5 +1,6 @@
 import { refuse } from "../errors.ts";
 import { type Json, toJsonText } from "../schema.ts";
+import type { JobRow } from "./job.ts";
 
 /** What sums of fractions may be off by. */
 const ROUNDING = 1e-6;
@@ -15,4 +16,14 @@ export function progressFraction(fraction: number): number {
 export function progressText(fraction: number, note: Json | undefined, limit: number): string {
   const value = progressFraction(fraction);
   return toJsonText({ value, ...(note !== undefined && { note }) }, "progress", limit);
+}
+
+/** What is kept of a progress report. */
+export interface ProgressNote {
+  readonly value: number;
+  readonly note?: Json;
+}
+
+export function progressOf(row: Pick<JobRow, "progress">): ProgressNote | null {
+  return row.progress === null ? null : (JSON.parse(row.progress) as ProgressNote);
 }

@@ -54,7 +54,16 @@ export interface LifecycleEvent {
  * Why an event changes nothing. `too_close`: a deadline may or may not have passed, so ask again in a moment.
  * `lease_over`: the claim may have run out, so nothing may be entered under it.
  */
-export type Rejection = "invalid_state" | "too_close" | "lease_over" | "timing_out" | "not_due";
+export type Rejection =
+  | "invalid_state"
+  | "too_close"
+  | "lease_over"
+  | "timing_out"
+  | "not_due"
+  /** Its turn in a workflow has not come. */
+  | "not_reached"
+  /** A workflow that has not ended counts on it. */
+  | "in_workflow";
 
 export type Decision =
   | {
@@ -84,6 +93,11 @@ const AWAITED_FOR = 60_000;
 
 export function withError(job: JobRow, record: ErrorRecord): readonly ErrorRecord[] {
   return [...(job.errors ?? []), record].slice(-HISTORY_LIMIT);
+}
+
+/** Whether all that a job of a workflow waits for has ended. One with a gate then needs only the word of its judge. */
+export function isTurn({ gate, needs, options }: Pick<JobRow, "gate" | "needs" | "options">): boolean {
+  return options?.step?.turn !== undefined && needs === (gate === null ? 0 : 1);
 }
 
 /** Whether a job waits for its limit, and for nothing else. */
@@ -142,11 +156,19 @@ interface Finish {
   readonly fence?: Fence;
 }
 
+/** How many milliseconds a job is kept that ends so; undefined until somebody removes it. */
+function keptOf(job: JobRow, state: Terminal, deadLetter: boolean): number | undefined {
+  const retention = retentionOf(job.policy, job.options?.retention);
+  const kept = deadLetter ? (retention.deadLetter ?? undefined) : retention[state];
+  return kept === 0 && job.options?.awaited ? AWAITED_FOR : kept;
+}
+
 /** Ends a job. `startedAt` stays only if it ended from active: that is what tells `completed_at` apart on the wire. */
 export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish): Decision {
-  const kept = retentionOf(job.policy, job.options?.retention)[state];
   const deadLetter = end.deadLetter ?? false;
-  const keptFor = kept === 0 && job.options?.awaited ? AWAITED_FOR : kept;
+  const keptFor = keptOf(job, state, deadLetter);
+  // A workflow may still ask for it: its keeper says from when on it may go.
+  const isHeld = job.options?.step !== undefined;
   const image: JobImage = {
     state,
     wake: "judge",
@@ -163,7 +185,7 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     stallAt: null,
     heartbeat: job.heartbeat,
     finishedAt: now,
-    pruneAt: deadLetter ? null : now + keptFor,
+    pruneAt: isHeld || keptFor === undefined ? null : now + keptFor,
     deadLetter,
   };
   const decision = { ok: true as const, image, events: end.events };
@@ -171,7 +193,27 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     ...decision,
     ...(end.documents && { documents: end.documents }),
     ...(end.fence !== undefined && { fence: end.fence }),
-    ...(keptFor === 0 && !deadLetter && { drop: true as const }),
+    ...(keptFor === 0 && !isHeld && { drop: true as const }),
+  };
+}
+
+/**
+ * Lets go of a finished job whose workflow has ended: from now on it is kept as any other, from its own end on. Null if
+ * there is nothing to let go of.
+ */
+export function letGo(job: JobRow, now: Instant): Extract<Decision, { ok: true }> | null {
+  const { step, ...options } = job.options ?? {};
+  if (!step || job.finishedAt === null) return null;
+  const keptFor = keptOf(job, job.state as Terminal, job.deadLetter);
+  return {
+    ok: true,
+    image: {
+      ...imageOf(job),
+      pruneAt: keptFor === undefined ? null : Math.max(now, job.finishedAt + keptFor),
+    },
+    documents: { options: Object.keys(options).length === 0 ? null : options },
+    ...(keptFor === 0 && { drop: true as const }),
+    events: [],
   };
 }
 
@@ -188,7 +230,7 @@ export function totalError(job: JobRow, now: Instant, predicted: boolean): Error
     message:
       from === undefined
         ? `Timed out (deadline exceeded, ${formatDuration(limit)} total budget)`
-        : `Timed out (deadline exceeded, inherited from job ${from})`,
+        : `Timed out (deadline exceeded, inherited from ${from === job.workflow ? "workflow" : "job"} ${from})`,
     kind: "total",
     limit,
     elapsed: Math.max(0, limit + (now - totalAt)),
@@ -329,8 +371,13 @@ export function imageOf(job: JobRow): JobImage {
 export function rereadImage(job: JobRow): JobImage {
   const image = imageOf(job);
   if (job.finishedAt !== null) return image;
+  // What woke it for its turn is gone: only its wakeAt still says so.
+  if (isTurn(job)) return image;
   // A job at its gate is looked at once more: it may have been passed over while somebody else wrote it.
-  if (isAtGate(job)) return { ...image, wake: "judge", wakeAt: dueAtOf(job.rank) };
+  if (isAtGate(job)) {
+    const wakeAt = earlier(dueAtOf(job.rank), earlier(job.waitAt, job.totalAt));
+    return { ...image, wake: "judge", wakeAt };
+  }
   if (job.state !== "active") return { ...image, ...waitingWake(job, job.options?.limit) };
   const wakeAt =
     job.startedAt === null

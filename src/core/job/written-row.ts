@@ -1,4 +1,4 @@
-import type { Fence, JobDocuments, JobImage, JobRow } from "./job.ts";
+import { type Fence, type JobDocuments, type JobImage, type JobRow, priorityOf } from "./job.ts";
 
 /** What is written over a row. Documents that are not named stay, and null clears one. */
 export interface RowWrite {
@@ -18,7 +18,7 @@ export function writtenRow(row: JobRow, write: RowWrite, rev: number): JobRow {
     id: row.id,
     queue: row.queue,
     type: row.type,
-    priority: row.priority,
+    priority: image === row ? row.priority : priorityOf(image.rank),
     fence: write.nextFence ?? row.fence,
     rev,
     createdAt: row.createdAt,

@@ -1,6 +1,7 @@
 import type { GateLimit } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/store.ts";
+import { AUDIT } from "../audit/audit-log.ts";
 import { ADMITTED_AT_ONCE } from "../consequences.ts";
 import type { Parts } from "../parts.ts";
 
@@ -13,7 +14,10 @@ export type RecordJudges = Readonly<Record<string, RecordJudge>>;
 /** A worker that was not heard of for so long when its record is due is gone. */
 const SILENT_FOR = 10_000;
 
-/** Records that are of no use any more: workers never heard of again, completed sagas, and replies that nobody fetched. */
+/**
+ * Records that are of no use any more: workers never heard of again, completed sagas, replies that nobody fetched, and
+ * old entries of the audit.
+ */
 export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges {
   const forget: RecordJudge = async (records, now) => {
     const units = records.map(
@@ -32,6 +36,7 @@ export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges 
       ),
     saga: forget,
     reply: forget,
+    [AUDIT]: forget,
   };
 }
 

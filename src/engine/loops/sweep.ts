@@ -4,7 +4,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { isAtGate } from "../../core/job/verdict.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
-import { admission } from "../consequences.ts";
+import { admission, wakesOthers } from "../consequences.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
@@ -16,6 +16,13 @@ const HOLD = 2_000;
 const POLL = 1_000;
 /** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
 const SHORTEST = 2;
+
+/** Acts on jobs of workflows whose turn has come; answers when the first of them wants to be looked at again. */
+type TurnsJudge = (rows: readonly JobRow[]) => Promise<Instant | null>;
+
+function isTurn(row: JobRow): boolean {
+  return row.options !== null && row.options.step?.turn !== undefined;
+}
 
 interface Judged {
   readonly row: JobRow;
@@ -32,13 +39,15 @@ export class SweepLoop {
   readonly #parts: Parts;
   readonly #onReady: (queue: string) => void;
   readonly #judges: RecordJudges;
+  readonly #judgeTurns: TurnsJudge;
   #nextWakeAt: Instant | null = null;
   /** What came up while a round was under way, whose answer from the store may know nothing of it. */
   #meanwhile: { wakeAt: Instant | null } | undefined;
 
-  constructor(parts: Parts, onReady: (queue: string) => void, judges: RecordJudges) {
+  constructor(parts: Parts, onReady: (queue: string) => void, judges: RecordJudges, judgeTurns: TurnsJudge) {
     this.#parts = parts;
     this.#judges = judges;
+    this.#judgeTurns = judgeTurns;
     this.#onReady = onReady;
     const { system, logger, storeFailed } = parts;
     this.loop = new Loop({
@@ -88,8 +97,16 @@ export class SweepLoop {
   }
 
   /** Answers when the first of the judged rows wants to be looked at again. */
-  async #judge(rows: readonly JobRow[]): Promise<Instant | null> {
-    const { clock, store, random } = this.#parts;
+  async #judge(due: readonly JobRow[]): Promise<Instant | null> {
+    const turns = due.filter(isTurn);
+    if (turns.length === 0) return this.#judgeJobs(due);
+    const wakeAt = await this.#judgeTurns(turns);
+    const rows = due.filter((row) => !isTurn(row));
+    return rows.length === 0 ? wakeAt : earlier(wakeAt, await this.#judgeJobs(rows));
+  }
+
+  async #judgeJobs(rows: readonly JobRow[]): Promise<Instant | null> {
+    const { clock, store, random, recorder } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
     await this.#letThrough(rows, now);
@@ -100,7 +117,7 @@ export class SweepLoop {
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
       judged.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
-      units.push(outsidersUnit(row, decision));
+      units.push(outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)));
     }
     if (units.length === 0) return null;
     const outcomes = await store.commit(units, { now });
@@ -112,12 +129,16 @@ export class SweepLoop {
       const one = judged[index] as Judged;
       this.#announce(one, now);
       wakeAt = earlier(wakeAt, one.decision.image.wakeAt);
+      if (wakesOthers(one.row, one.decision)) wakeAt = earlier(wakeAt, now);
     }
     return wakeAt;
   }
 
   #announce({ row, decision, deadline }: Judged, now: Instant): void {
-    const { counters, bus, waiters } = this.#parts;
+    const { counters, bus, waiters, tracing } = this.#parts;
+    const { image, events } = decision;
+    if (tracing && events.length > 0)
+      tracing.judged(row, { state: image.state, events, at: now, committedAt: now });
     // The row's own wakeAt says nothing here: while a row is judged, it is when the next sweep may have it.
     if (deadline !== null) counters.fired(Math.max(0, now - deadline));
     counters.record(row, decision.events, now);

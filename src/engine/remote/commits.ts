@@ -4,6 +4,7 @@ import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";
+import { wakesOthers } from "../consequences.ts";
 import { type Decided, holdersUnit } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { Writer } from "../writer.ts";
@@ -26,6 +27,11 @@ function relaxedStore(store: Store): Store {
   }) as Store;
 }
 
+/** A start is told of the attempt that began, everything else of the one that it ended. */
+function toldOf(row: JobRow, decision: Decided): JobRow {
+  return decision.image.state === "active" ? applied(row, decision) : row;
+}
+
 /** What the reports of remote workers write: each waits for its own commit, and reports at the same time share one. */
 export class Commits {
   readonly #parts: Parts;
@@ -40,7 +46,9 @@ export class Commits {
 
   /** Commits a decision under the fence it was made on; what follows from it is told only then. */
   async decision(row: JobRow, decision: Decided, at: Instant): Promise<Outcome> {
-    const outcome = await this.#commit(holdersUnit(row, decision));
+    const { recorder } = this.#parts;
+    const events = recorder.isOn ? recorder.told(toldOf(row, decision), decision, at) : undefined;
+    const outcome = await this.#commit(holdersUnit(row, decision, undefined, events));
     if (outcome.ok) this.#announce(row, decision, at);
     return outcome;
   }
@@ -64,13 +72,15 @@ export class Commits {
   }
 
   #announce(row: JobRow, decision: Decided, at: Instant): void {
-    const { counters, bus, waiters, wakeSweepAt } = this.#parts;
+    const { clock, counters, bus, waiters, wakeSweepAt, tracing } = this.#parts;
     const { image, events } = decision;
-    // A start is told of the attempt that began, everything else of the one that it ended.
-    const told = image.state === "active" ? applied(row, decision) : row;
+    if (tracing && image.state !== "active")
+      tracing.judged(row, { state: image.state, events, at, committedAt: clock.now() });
+    const told = toldOf(row, decision);
     counters.record(told, events, at);
     bus.announce(told, events, at);
     if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
+    if (wakesOthers(row, decision)) wakeSweepAt(clock.now());
     if (waiters.has(row.id) && isTerminal(image.state)) waiters.settled(applied(row, decision));
   }
 

@@ -112,7 +112,7 @@ async function stepWithin(
   event: SagaEvent,
   hold: Hold,
 ): Promise<StepOutcome> {
-  const { system, clock, nextId, queues, rung, documentLimit } = parts;
+  const { system, clock, nextId, queues, rung, documentLimit, recorder } = parts;
   const limit = attemptLimitOf(plan, event, record) ?? Number.POSITIVE_INFINITY;
   const controller = new AbortController();
   const stop = () => controller.abort(hold.signal.reason);
@@ -120,7 +120,12 @@ async function stepWithin(
   else hold.signal.addEventListener("abort", stop, { once: true });
   const startedAt = system.monotonic();
   const overdue = () => new TimeoutError("execution", limit, system.monotonic() - startedAt, clock.now());
-  const enqueue = { queueRung: (queue: string) => queues.rungOf(queue), engineRung: rung, documentLimit };
+  const enqueue = {
+    queueRung: (queue: string) => queues.rungOf(queue),
+    engineRung: rung,
+    documentLimit,
+    headOf: recorder.headOf,
+  };
   try {
     const { signal } = controller;
     const step = runStep({ plan, id, record, event, now: clock.now(), nextId, signal, enqueue });

@@ -1,13 +1,14 @@
 import type { Json } from "../../core/schema.ts";
 import { resolveAgain } from "../../core/timeout/wall-clock.ts";
 import { BATCH_LIMIT, type RecordKey } from "../../ports/store.ts";
+import { resolveCrons } from "../crons/zones.ts";
 import type { Parts } from "../parts.ts";
 
 const KEY: RecordKey = ["zones", "version"];
 const PAGE = BATCH_LIMIT;
 
 /**
- * Resolves pending wall-clock timeouts anew where this process knows newer zone data than the one they were resolved by
+ * Resolves pending wall-clock timeouts and crons anew where this process knows newer zone data than the one they were resolved by
  * (SEMANTICS 7.8). What is leased stays as it is; what has passed by the new rules is due at once. Versions are names such
  * as "2026a", which sort; an older process leaves things alone. Answers how many were moved.
  */
@@ -33,13 +34,14 @@ export async function resolveZones(
     if (rows.length < PAGE) break;
     after = rows.at(-1)?.id ?? null;
   }
+  moved += await resolveCrons({ store, clock });
   await store.commit([{ effects: [{ put: KEY, body: { version: zoneData }, wakeAt: null }] }], {
     now: clock.now(),
   });
-  if (seen > 0)
+  if (seen + moved > 0)
     logger.info(
       { from: before, to: zoneData, seen, moved },
-      "zone data changed: wall-clock timeouts were resolved anew",
+      "zone data changed: wall-clock timeouts and crons were resolved anew",
     );
   return moved;
 }

@@ -4,6 +4,7 @@ import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Committer } from "../committer.ts";
 import type { Delivery, Destination, Hold } from "../destination.ts";
+import type { EventRecorder } from "../events/recorder.ts";
 
 /** Every engine serves it, so the job is enqueued whoever is running. */
 export const JOB_DESTINATION = "job";
@@ -16,6 +17,7 @@ export function jobPayload(stencil: Stencil, payload: string, nextId: () => stri
 interface JobParts {
   readonly committer: Committer;
   readonly clock: { now(): Instant };
+  readonly recorder: EventRecorder;
 }
 
 /** Enqueues the job and removes its timeout in one step, so it is enqueued once however often it is delivered. */
@@ -27,8 +29,8 @@ export class JobDestination implements Destination {
   }
 
   async deliver(row: TimeoutRow, { owner }: Hold): Promise<Delivery> {
-    const { committer, clock } = this.#parts;
-    const job = createdAt(JSON.parse(row.payload ?? "null") as NewJob, clock.now());
+    const { committer, clock, recorder } = this.#parts;
+    const job = recorder.enqueued(createdAt(JSON.parse(row.payload ?? "null") as NewJob, clock.now()));
     await committer.commit({
       when: [{ timeout: row.id, owner }],
       effects: [{ enqueue: job }, { remove: row.id }],

@@ -1,10 +1,12 @@
 import type { Route } from "../route.ts";
+import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
 import { systemRoutes } from "./system.ts";
 import { workerRoutes } from "./workers.ts";
+import { workflowRoutes } from "./workflows.ts";
 
 /** Every endpoint of the server: what is served, and what the OpenAPI document describes. */
 export const ROUTES: readonly Route[] = [
@@ -13,5 +15,7 @@ export const ROUTES: readonly Route[] = [
   ...workerRoutes,
   ...noteRoutes,
   ...deadLetterRoutes,
+  ...cronRoutes,
+  ...workflowRoutes,
   ...eventRoutes,
 ];

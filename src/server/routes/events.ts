@@ -1,13 +1,16 @@
-import { isEventCursor, type KeptEvent } from "../../engine/remote/event-journal.ts";
+import { toCloudEvent } from "../../core/event/cloud-event.ts";
+import { isEventCursor } from "../../core/event/journal-event.ts";
 import { HttpError } from "../errors.ts";
 import { json, type Route, route } from "../route.ts";
-import { eventFields } from "../wire/event.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
 
-function listOf(text: string | undefined): ReadonlySet<string> | null {
-  if (text === undefined || text === "") return null;
-  return new Set(text.split(",").map((part) => part.trim()));
+function listOf(text: string | undefined): readonly string[] | undefined {
+  const parts = text
+    ?.split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
+  return parts?.length ? parts : undefined;
 }
 
 const list = route({
@@ -19,7 +22,7 @@ const list = route({
   reply: eventsReplySchema,
   query: eventsQuery,
   replies: { 200: "Events in their order, and the cursor to go on from" },
-  async run({ query }, { service }) {
+  async run({ query }, { engine }) {
     const after = query.after ?? query.cursor ?? null;
     if (after !== null && !isEventCursor(after))
       throw new HttpError(
@@ -27,19 +30,16 @@ const list = route({
         "invalid_request",
         "after: it is no cursor of ours; leave it out to begin anew",
       );
-    const types = listOf(query.types);
-    const queues = listOf(query.queues);
-    const job = query.job_id;
-    const fits = (event: KeptEvent) =>
-      (types === null || types.has(event.name)) &&
-      (queues === null || queues.has(event.queue)) &&
-      (job === undefined || event.job === job);
-    const { limit = 100 } = query;
-    const page =
-      after === null
-        ? await service.events.readLatest(limit, fits)
-        : await service.events.read(after, limit, fits);
-    const events = page.events.map(eventFields);
+    const { types, queues } = { types: listOf(query.types), queues: listOf(query.queues) };
+    const wanted = {
+      limit: query.limit ?? 100,
+      ...(types && { types }),
+      ...(queues && { queues }),
+      ...(query.job_id !== undefined && { job: query.job_id }),
+    };
+    const { journal } = engine;
+    const page = after === null ? await journal.latest(wanted) : await journal.read({ ...wanted, after });
+    const events = page.events.map((event) => toCloudEvent(event));
     return json(200, {
       events,
       items: events,

@@ -1,10 +1,12 @@
+import { instantText, noteFields } from "../../core/event/wire-fields.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { progressOf } from "../../core/job/progress.ts";
 import type { Json } from "../../core/schema.ts";
-import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
+import { checkpointOf } from "../../engine/checkpoints.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
-import { instantText, readInstant } from "../wire/durations.ts";
-import { noteFields } from "../wire/progress.ts";
+import { readInstant } from "../wire/durations.ts";
+import { checkpointFields } from "../wire/progress.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
@@ -95,8 +97,8 @@ const getProgress = route({
 function checkpointReply(row: JobRow): Reply {
   const saved = checkpointOf(row);
   if (!saved) throw notFound("checkpoint of job", row.id);
-  const { state, sequence } = saved;
-  return json(200, { job_id: row.id, state, sequence, checkpoint: { job_id: row.id, state, sequence } });
+  const fields = { job_id: row.id, ...checkpointFields(saved) };
+  return json(200, { ...fields, checkpoint: fields });
 }
 
 const saveBy = (method: "PUT" | "POST") =>
@@ -111,7 +113,11 @@ const saveBy = (method: "PUT" | "POST") =>
     replies: { 200: "It is durable", ...REPORT },
     async run({ params, body }, { service }) {
       const id = jobId(params);
-      const outcome = await service.notes.checkpoint(id, senderOf(body), body.state as Json);
+      const note = {
+        ...(body.step_index != null && { stepIndex: body.step_index }),
+        ...(body.metadata != null && { metadata: body.metadata as Json }),
+      };
+      const outcome = await service.notes.checkpoint(id, senderOf(body), body.state as Json, note);
       return checkpointReply(counted(id, outcome, "checkpoint"));
     },
   });

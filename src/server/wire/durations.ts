@@ -31,18 +31,3 @@ export function isInstantText(text: string): boolean {
     return false;
   }
 }
-
-/** A job is written several times in its life, and many jobs in one millisecond, so texts are kept for a while. */
-const SLOTS = 1_024;
-const instants = new Float64Array(SLOTS).fill(-1);
-const texts: string[] = new Array(SLOTS).fill("");
-
-/** An instant as it is written on the wire. */
-export function instantText(at: Instant): string {
-  const slot = at % SLOTS;
-  if (instants[slot] === at) return texts[slot] as string;
-  const text = new Date(at).toISOString();
-  instants[slot] = at;
-  texts[slot] = text;
-  return text;
-}

@@ -1,30 +1,10 @@
-import { dueAtOf, type ErrorRecord, type JobRow } from "../../core/job/job.ts";
+import { errorFields, instantText } from "../../core/event/wire-fields.ts";
+import { dueAtOf, type JobRow } from "../../core/job/job.ts";
+import { progressOf } from "../../core/job/progress.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import { checkpointOf, progressOf } from "../../engine/remote/notes.ts";
-import { instantText } from "./durations.ts";
-
-type Fields = Record<string, unknown>;
-
-/** What a job's error looks like on the wire. */
-export function errorFields(record: ErrorRecord): Fields {
-  const { type, code, message, attempt, at, kind, limit, elapsed, details, stack, cause } = record;
-  return {
-    type,
-    code,
-    message,
-    attempt,
-    occurred_at: instantText(at),
-    ...(kind && { timeout_kind: kind }),
-    ...(limit !== undefined && { limit_seconds: limit / 1_000 }),
-    ...(elapsed !== undefined && { elapsed_seconds: elapsed / 1_000 }),
-    ...(record.predicted && { predicted: true }),
-    ...(record.forced && { forced: true }),
-    ...(details !== undefined && { details }),
-    ...(cause && { cause: { type: cause.type, code: cause.code, message: cause.message } }),
-    ...(stack !== undefined && { backtrace: stack.split("\n") }),
-  };
-}
+import { checkpointOf } from "../../engine/checkpoints.ts";
+import { checkpointFields } from "./progress.ts";
 
 /** The milliseconds between the last failure and the retry that followed it. */
 function retryDelayOf(row: JobRow): number | undefined {
@@ -119,7 +99,7 @@ function tracesText(row: JobRow): string {
     (last ? `,"errors":${JSON.stringify(errors?.map(errorFields))}` : "") +
     number("retry_delay_ms", retryDelayOf(row)) +
     number("progress", progress) +
-    (checkpoint ? `,"checkpoint":${JSON.stringify(checkpoint)}` : "") +
+    (checkpoint ? `,"checkpoint":${JSON.stringify(checkpointFields(checkpoint))}` : "") +
     (row.deadLetter ? ',"dead_letter":true' : "")
   );
 }
@@ -148,10 +128,16 @@ export function jobText(row: JobRow, more = ""): string {
     (row.attempt > 0 || row.errors || row.checkpoint !== null ? tracesText(row) : "") +
     (fields ? `,${JSON.stringify(fields).slice(1, -1)}` : "") +
     `,"meta":${options?.meta ? JSON.stringify(options.meta) : "{}"}` +
+    (row.workflow === null ? "" : workflowText(row.workflow, options?.parentResults)) +
     more +
     `,"args":${wire?.spread ? row.payload : `[${row.payload}]`}` +
     `${row.result === null ? "" : `,"result":${row.result}`}}`
   );
+}
+
+/** What a job of a workflow has beyond others; the results of the steps before it are text already. */
+function workflowText(id: string, parentResults: string | undefined): string {
+  return `,"workflow_id":"${id}"${parentResults === undefined ? "" : `,"parent_results":${parentResults}`}`;
 }
 
 const textOrNull = (at: Instant | null) => (at === null ? "null" : `"${instantText(at)}"`);

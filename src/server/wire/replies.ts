@@ -151,8 +151,12 @@ export const eventsReplySchema = z.looseObject({
         type: z.string(),
         source: z.string(),
         time: instant,
-        subject: z.string(),
-        data: z.looseObject({ job_type: z.string(), queue: z.string(), attempt: z.int() }),
+        subject: z.string().optional(),
+        data: z.looseObject({
+          job_type: z.string().optional(),
+          queue: z.string().optional(),
+          attempt: z.int().optional(),
+        }),
       })
       .meta({ id: "Event" }),
   ),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
 import { isInstantText, readIsoDuration } from "./durations.ts";
+import { uniqueSchema } from "./unique.ts";
 
 /** The request bodies of the HTTP interface. Validation and the OpenAPI document are both made from these. */
 
@@ -97,7 +98,12 @@ const retrySchema = z
 const kept = z.int().min(0).max(MOST_MS);
 const retention = z.union([
   kept,
-  z.looseObject({ completed: optional(kept), discarded: optional(kept), cancelled: optional(kept) }),
+  z.looseObject({
+    completed: optional(kept),
+    discarded: optional(kept),
+    cancelled: optional(kept),
+    dead_letter: optional(z.union([kept, z.literal("until_removed")])),
+  }),
 ]);
 
 const optionFields = {
@@ -111,6 +117,7 @@ const optionFields = {
   retry: optional(retrySchema),
   retention_ms: optional(retention).meta({ description: "How long the job is kept once it has ended." }),
   tags: optional(z.array(z.string().max(255)).max(100)),
+  unique: optional(uniqueSchema),
 };
 
 /** The body was read as JSON, so whatever is in it is JSON. */
@@ -271,6 +278,8 @@ export const workerProgressSchema = z
 export const checkpointSchema = z
   .looseObject({
     state: anyJson.refine((state) => state !== null, { error: "send a value; DELETE forgets the saved one" }),
+    step_index: optional(z.int().min(0)).meta({ description: "Which step the state was saved after." }),
+    metadata: optional(z.looseObject({})),
     ...senderFields,
   })
   .meta({ id: "CheckpointRequest" });

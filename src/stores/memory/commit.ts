@@ -94,9 +94,16 @@ function writeJob(jobs: JobTable, entry: JobEntry, write: JobWrite, hints: HintB
   if (state === "available" && before.state !== "available") hints.ready(before.queue);
 }
 
-export function enqueueJob(jobs: JobTable, job: NewJob, hints: HintBatch): Enqueued {
+export function enqueueJob(
+  { jobs, events }: Pick<Tables, "jobs" | "events">,
+  job: NewJob,
+  now: Instant,
+  hints: HintBatch,
+): Enqueued {
   const answer = jobs.insert(job);
-  if (answer === "created" && job.image.state === "available") hints.ready(job.queue);
+  if (answer !== "created") return answer;
+  if (job.image.state === "available") hints.ready(job.queue);
+  if (job.tells) events.add(job.tells, now);
   return answer;
 }
 
@@ -107,7 +114,7 @@ function applyEffect(
   hints: HintBatch,
 ): void {
   const { jobs, records, timeouts, events } = tables;
-  if ("enqueue" in effect) enqueueJob(jobs, effect.enqueue, hints);
+  if ("enqueue" in effect) enqueueJob(tables, effect.enqueue, now, hints);
   else if ("countdown" in effect) countDown(jobs, effect.countdown, now);
   else if ("stop" in effect) stop(jobs, effect, hints);
   else if ("put" in effect) records.put(effect.put, effect.body, effect.wakeAt);
@@ -118,7 +125,7 @@ function applyEffect(
   } else if ("admit" in effect) admit(tables, effect, hints);
   else if ("spend" in effect) spend(records, effect, now);
   else if ("ready" in effect) hints.ready(effect.ready);
-  else if ("event" in effect) events.add(effect.event, now);
+  else if ("event" in effect) events.add(effect, now);
   else {
     const entry = jobs.get(effect.job);
     if (entry) jobs.log(entry, effect.log);
@@ -158,7 +165,8 @@ export function gateUse(jobs: JobTable, records: RecordTable, gate: string): Gat
 
 function countDown(jobs: JobTable, id: string, now: Instant): void {
   const entry = jobs.get(id);
-  if (entry?.row.state !== "pending" || entry.row.needs === 0) return;
+  const { state, needs } = entry?.row ?? {};
+  if (!entry || (state !== "pending" && state !== "scheduled") || needs === 0) return;
   jobs.write(entry, countedDownRow(entry.row, now));
 }
 

@@ -1,9 +1,20 @@
 import { type NewJob, newRow } from "../../core/job/envelope.ts";
+import { isWanted } from "../../core/job/filter.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import { type ClaimRequest, type Enqueued, type JobFilter, queueMark } from "../../ports/store.ts";
+import {
+  type ClaimRequest,
+  type Enqueued,
+  type JobFilter,
+  type LiveCount,
+  LOG_LIMIT,
+  type NumberedLine,
+  queueMark,
+  WALK_STRETCH,
+} from "../../ports/store.ts";
+import { cursorOf, type Path, type Place, placeOf } from "../walk.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
 import { GateTable } from "./gate-table.ts";
 import { availableRow, claimedRow } from "./row.ts";
@@ -13,9 +24,23 @@ import { SortedList } from "./sorted-list.ts";
 export interface JobEntry extends Slotted {
   row: JobRow;
   readonly queue: QueueIndex;
+  readonly depth: TypeDepth;
   /** The key that it holds while it lives. */
   uniqueKey: string | null;
-  logs: Json[] | null;
+  logs: LineLog | null;
+}
+
+/** The last lines of a log, and the number of the line before them. */
+interface LineLog {
+  before: number;
+  readonly lines: Json[];
+}
+
+/** How many jobs of one type a queue has in each state. */
+interface TypeDepth {
+  readonly type: string;
+  size: number;
+  readonly states: Record<JobState, number>;
 }
 
 interface QueueIndex {
@@ -23,10 +48,8 @@ interface QueueIndex {
   /** How many jobs it has, finished ones included: an index without jobs is forgotten. */
   size: number;
   readonly ready: SortedList<JobEntry>;
-  readonly depth: Record<JobState, number>;
+  readonly types: Map<string, TypeDepth>;
 }
-
-const LOG_LIMIT = 1_000;
 
 /**
  * All jobs, with an index for each question a store is asked, so that no answer costs more the more jobs there are.
@@ -35,6 +58,7 @@ const LOG_LIMIT = 1_000;
 export class JobTable {
   readonly #jobs = new Map<JobId, JobEntry>();
   readonly #byId = new SortedList<JobEntry>((a, b) => compareText(a.row.id, b.row.id));
+  readonly #deadLetters = new SortedList<JobEntry>(compareEnd);
   readonly #queues = new Map<string, QueueIndex>();
   readonly gates = new GateTable<JobEntry>(compareRank);
   readonly #uniqueKeys = new Map<string, JobEntry>();
@@ -62,14 +86,17 @@ export class JobTable {
     const known = this.known(job);
     if (known) return known;
     const uniqueKey = job.uniqueKey ?? null;
+    const queue = this.#queueOf(job.queue);
     const entry: JobEntry = {
       row: newRow(job),
       slot: -1,
-      queue: this.#queueOf(job.queue),
+      queue,
+      depth: depthOf(queue, job.type),
       uniqueKey,
       logs: null,
     };
-    entry.queue.size += 1;
+    queue.size += 1;
+    entry.depth.size += 1;
     this.#jobs.set(job.id, entry);
     this.#byId.add(entry);
     this.#enter(entry);
@@ -136,6 +163,8 @@ export class JobTable {
     this.#jobs.delete(entry.row.id);
     this.#byId.remove(entry);
     entry.queue.size -= 1;
+    entry.depth.size -= 1;
+    if (entry.depth.size === 0) entry.queue.types.delete(entry.depth.type);
     if (entry.queue.size === 0) this.#queues.delete(entry.queue.name);
   }
 
@@ -147,9 +176,17 @@ export class JobTable {
 
   /** Keeps the last lines only: a handler that logs in a loop must not fill the memory. */
   log(entry: JobEntry, line: Json): void {
-    entry.logs ??= [];
-    entry.logs.push(line);
-    if (entry.logs.length > LOG_LIMIT) entry.logs.shift();
+    entry.logs ??= { before: 0, lines: [] };
+    entry.logs.lines.push(line);
+    if (entry.logs.lines.length <= LOG_LIMIT) return;
+    entry.logs.lines.shift();
+    entry.logs.before += 1;
+  }
+
+  lines(id: JobId, after: number, limit: number): NumberedLine[] {
+    const { before, lines } = this.#jobs.get(id)?.logs ?? { before: 0, lines: [] };
+    const from = Math.max(0, after - before);
+    return lines.slice(from, from + limit).map((line, index) => ({ seq: before + from + index + 1, line }));
   }
 
   /** Walks in the order of ids. A rare match costs a walk over what does not match: inspection is not a hot path. */
@@ -157,35 +194,68 @@ export class JobTable {
     const found: JobRow[] = [];
     for (const { row } of this.#byId.from((entry) => after !== null && entry.row.id <= after)) {
       if (found.length === limit) break;
-      if (matches(row, filter)) found.push(row);
+      if (isWanted(row, filter)) found.push(row);
     }
     return found;
+  }
+
+  /** One step of a walk: calls back for what matches, and answers where it ended, or null if there is no more. */
+  step(path: Path, found: (row: JobRow) => boolean): string | null {
+    const list = path.byEnd ? this.#deadLetters : this.#byId;
+    const { after, newestFirst } = path;
+    const isBefore = (entry: JobEntry) => after !== null && comparePlace(entry.row, after) <= 0;
+    const isStillBefore = (entry: JobEntry) => after === null || comparePlace(entry.row, after) < 0;
+    let left = WALK_STRETCH;
+    for (const { row } of newestFirst ? list.back(isStillBefore) : list.from(isBefore)) {
+      left -= 1;
+      const wantsMore = isWanted(row, path.filter) ? found(row) : true;
+      if (!wantsMore || left === 0) return cursorOf(placeOf(row, path.byEnd));
+    }
+    return null;
   }
 
   depth(queue: string | undefined): Record<JobState, number> {
     const total = noJobs();
     const counted = queue === undefined ? this.#queues.values() : [this.#queues.get(queue)];
     for (const index of counted) {
-      for (const state of JOB_STATES) total[state] += index?.depth[state] ?? 0;
+      for (const { states } of index?.types.values() ?? [])
+        for (const state of JOB_STATES) total[state] += states[state];
     }
     return total;
   }
 
   /** The depth of every queue, in the order of their names. */
   depths(): ReadonlyMap<string, Readonly<Record<JobState, number>>> {
-    const queues = [...this.#queues.values()].sort((a, b) => compareText(a.name, b.name));
-    return new Map(queues.map(({ name, depth }) => [name, { ...depth }]));
+    const names = [...this.#queues.keys()].sort(compareText);
+    return new Map(names.map((name) => [name, this.depth(name)]));
   }
 
   /** How many jobs of a queue wait to be run now. */
   waitingIn(queue: string): number {
-    const depth = this.#queues.get(queue)?.depth;
-    return depth ? depth.available + depth.pending : 0;
+    let waiting = 0;
+    for (const { states } of this.#queues.get(queue)?.types.values() ?? [])
+      waiting += states.available + states.pending;
+    return waiting;
+  }
+
+  live(limit: number): LiveCount[] {
+    const counts: LiveCount[] = [];
+    for (const { name, types } of this.#queues.values()) {
+      for (const { type, states } of types.values()) {
+        for (const state of JOB_STATES) {
+          if (counts.length === limit) return counts;
+          const count = states[state];
+          if (count > 0 && !isTerminal(state)) counts.push({ queue: name, type, state, count });
+        }
+      }
+    }
+    return counts;
   }
 
   #enter(entry: JobEntry): void {
-    const { row, queue, uniqueKey } = entry;
-    queue.depth[row.state] += 1;
+    const { row, queue, depth, uniqueKey } = entry;
+    depth.states[row.state] += 1;
+    if (row.deadLetter) this.#deadLetters.add(entry);
     if (row.state === "available") queue.ready.add(entry);
     if (row.gate !== null) this.gates.enter(entry, row.gate);
     const dueAt = isTerminal(row.state) ? row.pruneAt : row.wakeAt;
@@ -196,13 +266,14 @@ export class JobTable {
   #leave(entry: JobEntry): void {
     const { row, queue } = entry;
     if (row.state === "available") queue.ready.remove(entry);
+    if (row.deadLetter) this.#deadLetters.remove(entry);
     this.#leaveHeap(entry);
   }
 
   /** Leaves what a job that was just taken from its queue is still in. */
   #leaveHeap(entry: JobEntry): void {
     const { row } = entry;
-    entry.queue.depth[row.state] -= 1;
+    entry.depth.states[row.state] -= 1;
     if (row.gate !== null) this.gates.leave(entry, row.gate);
     if (entry.slot >= 0) this.#heapOf(entry.row).remove(entry);
   }
@@ -227,26 +298,34 @@ export class JobTable {
   #queueOf(name: string): QueueIndex {
     let index = this.#queues.get(name);
     if (!index) {
-      index = { name, size: 0, ready: new SortedList(compareRank), depth: noJobs() };
+      index = { name, size: 0, ready: new SortedList(compareRank), types: new Map() };
       this.#queues.set(name, index);
     }
     return index;
   }
 }
 
-function matches(row: JobRow, filter: JobFilter): boolean {
-  return (
-    (filter.queue === undefined || row.queue === filter.queue) &&
-    (filter.type === undefined || row.type === filter.type) &&
-    (filter.state === undefined || row.state === filter.state) &&
-    (filter.deadLetter === undefined || row.deadLetter === filter.deadLetter) &&
-    (filter.gate === undefined || (row.gate === filter.gate && !isTerminal(row.state)))
-  );
+function depthOf(queue: QueueIndex, type: string): TypeDepth {
+  let depth = queue.types.get(type);
+  if (!depth) {
+    depth = { type, size: 0, states: noJobs() };
+    queue.types.set(type, depth);
+  }
+  return depth;
 }
 
 /** The promised order of claims. */
 function compareRank(a: JobEntry, b: JobEntry): number {
   return a.row.rank - b.row.rank || compareText(a.row.id, b.row.id);
+}
+
+/** The order in which dead letters are walked. */
+function compareEnd(a: JobEntry, b: JobEntry): number {
+  return comparePlace(a.row, placeOf(b.row, true));
+}
+
+function comparePlace(row: JobRow, { id, at }: Place): number {
+  return (at === null ? 0 : (row.finishedAt ?? 0) - at) || compareText(row.id, id);
 }
 
 function compareText(a: string, b: string): number {

@@ -1,4 +1,5 @@
 import { CurfewError } from "../../core/errors.ts";
+import type { JobRow } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -7,6 +8,8 @@ import {
   type GateRow,
   type Inspector,
   type JobStore,
+  LIVE_LIMIT,
+  LOG_LIMIT,
   pauseKey,
   type RecordStore,
   type Store,
@@ -15,6 +18,7 @@ import {
 } from "../../ports/store.ts";
 import { boundedQueues, isWaitingNow } from "../gates.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
+import { pathOf } from "../walk.ts";
 import { commitUnit, enqueueJob, gateUse, startsBehind, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
@@ -71,14 +75,14 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
 function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): JobStore {
   const { jobs, records, events } = tables;
   return {
-    async enqueue(newJobs, { bounds, onDepth }) {
+    async enqueue(newJobs, { now, bounds, onDepth }) {
       assertOpen();
       checkJobs(newJobs);
       const hints = new HintBatch();
       const answers = newJobs.map((job) => {
         const bound = bounds?.get(job.queue);
         const isFull = bound !== undefined && isWaitingNow(job) && jobs.waitingIn(job.queue) >= bound;
-        return isFull ? (jobs.known(job) ?? "full") : enqueueJob(jobs, job, hints);
+        return isFull ? (jobs.known(job) ?? "full") : enqueueJob(tables, job, now, hints);
       });
       if (bounds && onDepth)
         for (const queue of boundedQueues(newJobs, bounds)) onDepth(queue, jobs.waitingIn(queue));
@@ -154,6 +158,26 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       assertOpen();
       return gateRow(jobs, records, gate);
     },
+    async page(walk, limit) {
+      assertOpen();
+      checkLimit(limit, BATCH_LIMIT);
+      const found: JobRow[] = [];
+      const cursor = jobs.step(pathOf(walk), (row) => found.push(row) < limit);
+      return { jobs: found, cursor };
+    },
+    async count(walk) {
+      assertOpen();
+      let count = 0;
+      const cursor = jobs.step(pathOf(walk), () => {
+        count += 1;
+        return true;
+      });
+      return { count, cursor };
+    },
+    async live() {
+      assertOpen();
+      return jobs.live(LIVE_LIMIT);
+    },
     async latestEvents(limit) {
       assertOpen();
       checkLimit(limit);
@@ -166,7 +190,12 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
     },
     async logs(id) {
       assertOpen();
-      return [...(jobs.get(id)?.logs ?? [])];
+      return jobs.lines(id, 0, LOG_LIMIT).map(({ line }) => line);
+    },
+    async logLines(id, after, limit) {
+      assertOpen();
+      checkLimit(limit, LOG_LIMIT);
+      return jobs.lines(id, after, limit);
     },
   };
 }

@@ -37,6 +37,19 @@ describe("SortedList", () => {
     expect([...list.from((number) => number < 5_000)]).toEqual([]);
   });
 
+  it("walks backwards from where it is told to", () => {
+    const list = listOf(upTo(2_000));
+    expect([...list.back(() => true)]).toEqual(upTo(2_000).toReversed());
+    expect(list.back((number) => number < 1_234).next().value).toBe(1_233);
+    expect([...list.back((number) => number < 600)]).toEqual(
+      upTo(2_000)
+        .filter((n) => n < 600)
+        .toReversed(),
+    );
+    expect([...list.back(() => false)]).toEqual([]);
+    expect([...listOf([]).back(() => true)]).toEqual([]);
+  });
+
   it("refuses to remove what it does not hold", () => {
     expect(() => listOf([1, 3]).remove(2)).toThrow("not where its order puts it");
     expect(() => listOf([]).remove(2)).toThrow("not where its order puts it");

@@ -61,6 +61,18 @@ export class SortedList<Item> {
     }
   }
 
+  /** Walks the items backwards, from the last for which `isBefore` still holds. */
+  *back(isBefore: (item: Item) => boolean): Generator<Item, void, undefined> {
+    let at = Math.min(this.#chunkAfter(isBefore), this.#chunks.length - 1);
+    if (at < 0) return;
+    let index = firstAfter(this.#chunks[at] as Item[], isBefore) - 1;
+    for (; at >= 0; at--) {
+      const chunk = this.#chunks[at] as Item[];
+      for (; index >= 0; index--) yield chunk[index] as Item;
+      index = (this.#chunks[at - 1]?.length ?? 0) - 1;
+    }
+  }
+
   #insert(item: Item): void {
     const isBefore = (other: Item) => this.#compare(other, item) < 0;
     const at = this.#chunkAfter(isBefore);

@@ -1,3 +1,4 @@
+import type { NewEvent } from "../../core/event/new-event.ts";
 import type { Instant } from "../../core/time.ts";
 import { leaseLoss, type TimeoutId } from "../../core/timeout/timeout.ts";
 import type { Effect, Guard, Outcome, RecordKey, Unit } from "../../ports/store.ts";
@@ -5,7 +6,7 @@ import type { Revoked } from "../../ports/timeouts.ts";
 import { textOfUnit } from "../sql/batches.ts";
 import { textArray } from "./array-literal.ts";
 import { type Runner, STATEMENT } from "./connection.ts";
-import { type CommitScope, follow, isFollower } from "./followers.ts";
+import { addEvents, type CommitScope, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import { CREATE_RECORD, DELETE_RECORD, HOLD_RECORD, PUT_RECORD } from "./statements.ts";
 import { CANCEL_IDS, HOLD_TIMEOUTS } from "./timeout-statements.ts";
@@ -101,7 +102,9 @@ export async function commitSteps(
     const revoked = await revokeAll(session, effects, now);
     const requests = effects.flatMap((effect) => ("request" in effect ? [effect.request] : []));
     if (requests.length > 0) await insertTimeouts(session, requests, now, batch);
-    await follow(session, effects.filter(isFollower), now, batch);
+    const events: NewEvent[] = [];
+    await follow(session, effects.filter(isFollower), now, batch, events);
+    await addEvents(session, events, now);
     return {
       outcomes: answers.map((answer, index) => withRevokes(answer, steps[index], revoked)),
       told: batch,

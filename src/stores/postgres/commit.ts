@@ -1,3 +1,4 @@
+import type { NewEvent } from "../../core/event/new-event.ts";
 import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
@@ -7,10 +8,10 @@ import { textOfUnit } from "../sql/batches.ts";
 import { idArray } from "./array-literal.ts";
 import { commitSteps, leadingSteps } from "./commit-steps.ts";
 import { type LaneGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
-import { type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
+import { addEvents, type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import { CREATE_RECORD, DELETE_RECORD, HOLD_JOB, HOLD_RECORD, LOCATE, PUT_RECORD } from "./statements.ts";
-import { OK, placeOf, writeJobs } from "./write-jobs.ts";
+import { areOneShape, OK, placeOf, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
 export function laneScope(lanes: LaneGroup): CommitScope {
@@ -107,19 +108,27 @@ async function commitSet(
 ): Promise<Outcome[]> {
   const writes = set.map(({ job }) => job);
   if (set.every(({ effects }) => !effects?.length)) return writeJobs(scope, writes, hints);
+  if (set.every(({ effects }) => effects?.every(isEvent) ?? true) && areOneShape(writes))
+    return writeJobs(scope, writes, hints, { now, events: eventsOf(set) });
   const { outcomes, told } = await scope.atomically(async (session) => {
     const batch = new HintBatch();
+    const events: NewEvent[] = [];
     const answers = await writeJobs(session, writes, batch);
-    await follow(
-      session,
-      set.flatMap(({ effects }, index) => (answers[index]?.ok ? (effects ?? []) : [])),
-      now,
-      batch,
-    );
+    const effects = set.flatMap(({ effects }, index) => (answers[index]?.ok ? (effects ?? []) : []));
+    await follow(session, effects, now, batch, events);
+    await addEvents(session, events, now);
     return { outcomes: answers, told: batch };
   });
   hints.merge(told);
   return outcomes;
+}
+
+function isEvent(effect: Effect): effect is NewEvent {
+  return "event" in effect;
+}
+
+function eventsOf(set: readonly SetUnit[]): ReadonlyMap<JobId, readonly NewEvent[]> {
+  return new Map(set.map(({ job, effects }) => [job.id, effects?.filter(isEvent) ?? []]));
 }
 
 /** Ends a transaction that must leave nothing behind. */
@@ -152,10 +161,13 @@ async function commitComposed(
       }
       const mustNotExist = await checkGuards(session, unit, now);
       const removed: Revoked[] = [];
-      for (const effect of unit.effects ?? []) {
-        if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
+      const events: NewEvent[] = [];
+      for (const effect of runsOf(unit.effects ?? [])) {
+        if (Array.isArray(effect)) await follow(session, effect, now, batch, events);
+        else if ("revoke" in effect) removed.push(await cancelTimeouts(session, effect.revoke, now));
         else await apply(session, effect, now, batch, mustNotExist);
       }
+      await addEvents(session, events, now);
       return { told: batch, revoked: removed };
     });
     hints.merge(told);
@@ -197,19 +209,36 @@ async function checkGuards(session: Runner, unit: Unit, now: Instant): Promise<R
   return mustNotExist;
 }
 
+/** Effects in their order, where neighbours that add or count down jobs are written together. */
+function runsOf(effects: readonly Effect[]): (Exclude<Effect, Follower> | Follower[])[] {
+  const runs: (Exclude<Effect, Follower> | Follower[])[] = [];
+  let kind: string | undefined;
+  for (const effect of effects) {
+    if (!isFollower(effect)) {
+      runs.push(effect);
+      kind = undefined;
+      continue;
+    }
+    const [name] = Object.keys(effect);
+    if (name === kind) (runs[runs.length - 1] as Follower[]).push(effect);
+    else runs.push([effect]);
+    kind = name;
+  }
+  return runs;
+}
+
 function textOf(key: RecordKey): string {
   return JSON.stringify(key);
 }
 
 async function apply(
   session: Runner,
-  effect: Exclude<Effect, { revoke: unknown }>,
+  effect: Exclude<Effect, { revoke: unknown } | Follower>,
   now: Instant,
   hints: HintBatch,
   mustNotExist: ReadonlySet<string>,
 ): Promise<void> {
-  if (isFollower(effect)) await follow(session, [effect], now, hints);
-  else if ("stop" in effect) await stop(session, effect, hints);
+  if ("stop" in effect) await stop(session, effect, hints);
   else if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
   else if ("request" in effect) await insertTimeouts(session, [effect.request], now, hints);
   else if ("remove" in effect) await removeTimeouts(session, [{ id: effect.remove }], now);

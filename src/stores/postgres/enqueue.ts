@@ -1,13 +1,25 @@
 import { CurfewError } from "../../core/errors.ts";
+import type { NewEvent } from "../../core/event/new-event.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
+import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import { batchesOf, textOfJob } from "../sql/batches.ts";
+import { eventRow, packEvents } from "../sql/event-pack.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type LaneGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
 import { type Bounded, enqueueBounded } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
-import { HOLDERS, INSERT, INSERT_ALIKE, LOCATE, TAKE_BACK } from "./statements.ts";
+import {
+  ADD_EVENTS,
+  HOLDERS,
+  INSERT,
+  INSERT_ALIKE,
+  INSERT_ALIKE_TOLD,
+  INSERT_TOLD,
+  LOCATE,
+  TAKE_BACK,
+} from "./statements.ts";
 import { inWaves } from "./waves.ts";
 
 const UNIQUE_VIOLATION = "23505";
@@ -16,11 +28,12 @@ const UNIQUE_VIOLATION = "23505";
 export async function enqueueOn(
   lanes: LaneGroup,
   jobs: readonly NewJob[],
+  now: Instant,
   hints: HintBatch,
 ): Promise<Enqueued[]> {
   const answers: Enqueued[] = [];
   for (const batch of batchesOf(jobs, STATEMENT, textOfJob)) {
-    for (const answer of await enqueueBatch(lanes, batch, hints)) answers.push(answer);
+    for (const answer of await enqueueBatch(lanes, batch, now, hints)) answers.push(answer);
   }
   return answers;
 }
@@ -29,11 +42,15 @@ export async function enqueueOn(
 async function enqueueBatch(
   lanes: LaneGroup,
   jobs: readonly NewJob[],
+  now: Instant,
   hints: HintBatch,
 ): Promise<Enqueued[]> {
+  const isTelling = jobs.some(({ tells }) => tells);
   if (areAlike(jobs)) {
     try {
-      await lanes.run(INSERT_ALIKE, alikeValues(jobs));
+      const values = alikeValues(jobs);
+      if (isTelling) await lanes.run(INSERT_ALIKE_TOLD, [...values, now, eventRow(toldBy(jobs))]);
+      else await lanes.run(INSERT_ALIKE, values);
       addReady(jobs[0] as NewJob, hints);
       return jobs.map(() => "created");
     } catch (error) {
@@ -45,23 +62,41 @@ async function enqueueBatch(
   const isOneStatement = jobs.every(({ fresh }) => fresh);
   return withRepeats(() =>
     isOneStatement
-      ? enqueueWith(lanes, jobs, hints)
-      : lanes.transaction((session) => enqueueWith(session, jobs, hints)),
+      ? enqueueWith(lanes, jobs, hints, isTelling ? now : undefined)
+      : lanes.transaction((session) => enqueueTold(session, jobs, now, hints)),
   );
 }
 
-/** Enqueues within a transaction that somebody else ends. */
+function toldBy(jobs: readonly NewJob[]): NewEvent[] {
+  return jobs.flatMap(({ tells }) => (tells ? [tells] : []));
+}
+
+/** Enqueues within a transaction that somebody else ends, and adds what the new jobs tell. */
+export async function enqueueTold(
+  session: Runner,
+  jobs: readonly NewJob[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<Enqueued[]> {
+  const answers = await enqueueWith(session, jobs, hints);
+  const told = toldBy(jobs.filter((_, index) => answers[index] === "created"));
+  if (told.length > 0) await session.run(ADD_EVENTS, [now, eventRow(told)]);
+  return answers;
+}
+
+/** Enqueues jobs of which no two are known by the same id. With `tellAt`, what they tell is written with each statement. */
 export async function enqueueWith(
   runner: Runner,
   jobs: readonly NewJob[],
   hints: HintBatch,
+  tellAt?: Instant,
 ): Promise<Enqueued[]> {
   const answers: Enqueued[] = [];
   for (const batch of batchesOf(jobs, STATEMENT, textOfJob)) {
     const answered = await inWaves(
       batch,
       ({ id }) => id,
-      (wave) => insert(runner, wave, hints, 0),
+      (wave) => insert(runner, wave, hints, { tries: 0, tellAt }),
     );
     for (const answer of answered) answers.push(answer);
   }
@@ -79,7 +114,7 @@ export function enqueueWithin(
     session,
     jobs,
     bounded,
-    (some) => enqueueWith(session, some, hints),
+    (some) => enqueueTold(session, some, bounded.now, hints),
     (some) => findRivals(session, some),
   );
 }
@@ -91,10 +126,14 @@ async function insert(
   runner: Runner,
   jobs: readonly NewJob[],
   hints: HintBatch,
-  tries: number,
+  { tries, tellAt }: { readonly tries: number; readonly tellAt: Instant | undefined },
 ): Promise<Enqueued[]> {
   const given = jobs.filter(({ fresh }) => !fresh).map(({ id }) => id);
-  const rows = await runner.run(INSERT, insertValues(jobs, given));
+  const values = insertValues(jobs, given);
+  const rows =
+    tellAt === undefined
+      ? await runner.run(INSERT, values)
+      : await runner.run(INSERT_TOLD, [...values, tellAt, ...toldValues(jobs)]);
   const created = new Set(rows.map(([id]) => id as string));
   if (given.length > 0) {
     const taken = await runner.run(TAKE_BACK, [idArray(given.filter((id) => created.has(id)))]);
@@ -114,7 +153,7 @@ async function insert(
         `PostgreSQL: job ${again[0]?.id} could not be enqueued, its rival comes and goes`,
       );
     }
-    const answers = await insert(runner, again, hints, tries + 1);
+    const answers = await insert(runner, again, hints, { tries: tries + 1, tellAt });
     for (const [index, { id }] of again.entries()) rivals.set(id, answers[index] as Enqueued);
   }
   return jobs.map(({ id }) => (created.has(id) ? "created" : (rivals.get(id) as Enqueued)));
@@ -131,6 +170,17 @@ async function findRivals(runner: Runner, jobs: readonly NewJob[]): Promise<Map<
     if (holder !== undefined && !rivals.has(id)) rivals.set(id, { duplicate: holder });
   }
   return rivals;
+}
+
+/** What `tell` takes behind the instant. */
+function toldValues(jobs: readonly NewJob[]): unknown[] {
+  const { heads, items } = packEvents(toldBy(jobs));
+  let next = 0;
+  return [
+    heads,
+    jsonTexts(jobs, ({ tells }) => (tells ? items[next++] : null)),
+    numberArray([...jobs.keys()], (place) => place),
+  ];
 }
 
 function addReady(job: NewJob, hints: HintBatch): void {

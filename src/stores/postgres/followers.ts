@@ -1,8 +1,10 @@
+import type { NewEvent } from "../../core/event/new-event.ts";
 import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect } from "../../ports/store.ts";
+import { type Effect, LOG_LIMIT } from "../../ports/store.ts";
 import { gatesLast } from "../gates.ts";
+import { eventRow } from "../sql/event-pack.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
@@ -22,9 +24,11 @@ export type Follower =
   | Extract<Effect, { enqueue: unknown } | { countdown: unknown } | { admit: unknown } | { spend: unknown }>
   | Extract<Effect, { ready: unknown }>;
 type Note = Extract<Effect, { event: unknown } | { log: unknown }>;
+type LogLine = Extract<Effect, { log: unknown }>;
 
 export function isFollower(effect: Effect): effect is Follower {
-  return isNote(effect) || "enqueue" in effect || "countdown" in effect || isAtGate(effect);
+  const isNote = "event" in effect || "log" in effect;
+  return isNote || "enqueue" in effect || "countdown" in effect || isAtGate(effect);
 }
 
 /** What is done about a gate: it may be put off until other jobs are written. */
@@ -32,26 +36,40 @@ function isAtGate(effect: Effect): boolean {
   return "admit" in effect || "spend" in effect || "ready" in effect;
 }
 
-function isNote(effect: Effect): effect is Note {
-  return "event" in effect || "log" in effect;
-}
-
-/** What follows from a set of writes: one statement for all effects of a kind. */
+/** What follows from a set of writes: one statement for all effects of a kind. What it tells is added to `told`. */
 export async function follow(
   session: Runner,
   effects: readonly Follower[],
   now: Instant,
   hints: HintBatch,
+  told: NewEvent[],
 ): Promise<void> {
   const jobs = effects.flatMap((effect) => ("enqueue" in effect ? [effect.enqueue] : []));
-  if (jobs.length > 0) await enqueueWith(session, jobs, hints);
+  const answers = jobs.length > 0 ? await enqueueWith(session, jobs, hints) : [];
+  let next = 0;
+  for (const effect of effects) {
+    if ("event" in effect) told.push(effect);
+    else if ("enqueue" in effect && answers[next++] === "created" && effect.enqueue.tells)
+      told.push(effect.enqueue.tells);
+  }
   await countDown(
     session,
     effects.flatMap((effect) => ("countdown" in effect ? [effect.countdown] : [])),
     now,
   );
-  await addNotes(session, effects.filter(isNote), now);
-  if (!effects.some(isAtGate)) return;
+  await addLogs(
+    session,
+    effects.filter((effect) => "log" in effect),
+  );
+  if (effects.some(isAtGate)) await passGates(session, effects, now, hints);
+}
+
+async function passGates(
+  session: Runner,
+  effects: readonly Follower[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<void> {
   await spend(
     session,
     effects.filter((effect) => "spend" in effect),
@@ -63,6 +81,11 @@ export async function follow(
   }
 }
 
+/** Adds what a transaction tells, as one row. */
+export async function addEvents(session: Runner, told: readonly NewEvent[], now: Instant): Promise<void> {
+  if (told.length > 0) await session.run(ADD_EVENTS, [now, eventRow(told)]);
+}
+
 async function countDown(session: Runner, ids: readonly JobId[], now: Instant): Promise<void> {
   const counts = new Map<JobId, number>();
   for (const id of ids) if (UUID.test(id)) counts.set(id, (counts.get(id) ?? 0) + 1);
@@ -72,14 +95,10 @@ async function countDown(session: Runner, ids: readonly JobId[], now: Instant): 
   await session.run(COUNT_DOWN, values);
 }
 
-async function addNotes(session: Runner, notes: readonly Note[], now: Instant): Promise<void> {
-  const events = notes.filter((note) => "event" in note);
-  const logs = notes.filter((note) => "log" in note).filter(({ job }) => UUID.test(job));
-  if (events.length > 0) {
-    await session.run(ADD_EVENTS, [now, jsonTexts(events, ({ event }) => JSON.stringify(event))]);
-  }
+async function addLogs(session: Runner, lines: readonly LogLine[]): Promise<void> {
+  const logs = lines.filter(({ job }) => UUID.test(job));
   if (logs.length > 0) {
     const jobs = idArray(logs.map(({ job }) => job));
-    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log))]);
+    await session.run(ADD_LOGS, [jobs, jsonTexts(logs, ({ log }) => JSON.stringify(log)), LOG_LIMIT]);
   }
 }

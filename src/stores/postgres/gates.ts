@@ -130,7 +130,9 @@ export function claimLimited(lanes: LaneGroup, request: ClaimRequest, most: numb
   });
 }
 
-export type Bounded = Pick<EnqueueCallOptions, "onDepth"> & { readonly bounds: ReadonlyMap<string, number> };
+export type Bounded = Pick<EnqueueCallOptions, "now" | "onDepth"> & {
+  readonly bounds: ReadonlyMap<string, number>;
+};
 
 /**
  * Enqueues jobs of which some go to bounded queues, in their order; those for which there is no room are answered

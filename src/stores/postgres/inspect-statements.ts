@@ -29,6 +29,90 @@ union all
 select state, count(*) from curfew.done where $1::text is null or queue = $1::text group by state`,
 };
 
+/** How many live jobs there are by queue, type and state. $1 how many groups. */
+export const COUNT_LIVE: Statement = {
+  text: `
+select queue, type, state, count(*) from curfew.jobs group by queue, type, state
+ order by queue, type, state limit $1::bigint`,
+};
+
+/** The statements of walks through jobs, for one direction. Unnamed, so that each step is planned for its filter. */
+interface WalkStatements {
+  /** $1 the id a stretch begins after or null, $2 its length less one. Gives its last id, if it is that long. */
+  readonly endOfJobs: Statement;
+  readonly endOfDone: Statement;
+  /**
+   * $1 and $2 the ids that a stretch lies between, $3 queue, $4 type, $5 state, $6 and $7 the bounds of created_at; of
+   * finished jobs also $8 dead letter, $9 and $10 the bounds of finished_at. Each may be null. The last is a limit.
+   */
+  readonly listJobs: Statement;
+  readonly countJobs: Statement;
+  readonly listDone: Statement;
+  readonly countDone: Statement;
+  /** $1 and $2 the place that a stretch begins after, $3 and $4 the bounds of finished_at, $5 its length less one. */
+  readonly endOfDead: Statement;
+  /** Like those of finished jobs, with two more that come first: the instants that belong to the ids. */
+  readonly listDead: Statement;
+  readonly countDead: Statement;
+}
+
+/** What a job must match; its parameters begin after `before`. */
+function matching(before: number, isDone: boolean): string {
+  const of = (index: number, type: string, holds: (parameter: string) => string) => {
+    const parameter = `$${before + index}::${type}`;
+    return `(${parameter} is null or ${holds(parameter)})`;
+  };
+  const conditions = [
+    of(1, "text", (value) => `queue = ${value}`),
+    of(2, "text", (value) => `type = ${value}`),
+    of(3, "smallint", (value) => `state = ${value}`),
+    of(4, "bigint", (value) => `created_at >= ${value}`),
+    of(5, "bigint", (value) => `created_at < ${value}`),
+  ];
+  if (isDone) {
+    conditions.push(
+      of(6, "smallint", (value) => `dead_letter = ${value}`),
+      of(7, "bigint", (value) => `finished_at >= ${value}`),
+      of(8, "bigint", (value) => `finished_at < ${value}`),
+    );
+  }
+  return conditions.join(" and ");
+}
+
+function walkStatements(after: ">" | "<", until: "<=" | ">=", order: "asc" | "desc"): WalkStatements {
+  const end = (table: string) => ({
+    text: `
+select id from curfew.${table} where ($1::uuid is null or id ${after} $1::uuid)
+ order by id ${order} offset $2::bigint limit 1`,
+  });
+  const stretch = (table: string, isDone: boolean) => `from curfew.${table}
+ where ($1::uuid is null or id ${after} $1::uuid) and ($2::uuid is null or id ${until} $2::uuid)
+   and ${matching(2, isDone)}`;
+  const dead = `from curfew.done where dead_letter = 1`;
+  const place = (at: number, compare: string) =>
+    `($${at}::bigint is null or (finished_at, id) ${compare} ($${at}::bigint, $${at + 1}::uuid))`;
+  const deadStretch = `${dead} and ${place(1, after)} and ${place(3, until)} and ${matching(4, true)}`;
+  const byEnd = `order by finished_at ${order}, id ${order}`;
+  return {
+    endOfJobs: end("jobs"),
+    endOfDone: end("done"),
+    listJobs: { text: `select ${LIVE} ${stretch("jobs", false)} order by id ${order} limit $8::bigint` },
+    countJobs: { text: `select count(*) ${stretch("jobs", false)}` },
+    listDone: { text: `select ${DONE} ${stretch("done", true)} order by id ${order} limit $11::bigint` },
+    countDone: { text: `select count(*) ${stretch("done", true)}` },
+    endOfDead: {
+      text: `
+select finished_at, id ${dead} and ${place(1, after)} and ($3::bigint is null or finished_at >= $3::bigint)
+   and ($4::bigint is null or finished_at < $4::bigint) ${byEnd} offset $5::bigint limit 1`,
+    },
+    listDead: { text: `select ${DONE} ${deadStretch} ${byEnd} limit $13::bigint` },
+    countDead: { text: `select count(*) ${deadStretch}` },
+  };
+}
+
+export const FORWARDS = walkStatements(">", "<=", "asc");
+export const BACKWARDS = walkStatements("<", ">=", "desc");
+
 /**
  * Events in the order of (xid, seq), after $1 and $2, at most $3. Gives xid, seq, body, and 1 if the place is final: a
  * transaction that is older than the event and still runs may yet commit an event that comes before it.
@@ -40,9 +124,26 @@ select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_sn
  order by e.xid, e.seq limit $3::bigint`,
 };
 
+/** The newest events before $1 and $2, or of all if they are null, newest first, with what READ_EVENTS gives. $3 how many. */
+export const LATEST_EVENTS: Statement = {
+  text: `
+select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e
+ where $1::xid8 is null or (e.xid, e.seq) < ($1::xid8, $2::bigint)
+ order by e.xid desc, e.seq desc limit $3::bigint`,
+};
+
 /** The last lines of a job's log, oldest first. $1 job, $2 how many. */
 export const READ_LOGS: Statement = {
   text: `
 select body from (select seq, body from curfew.logs where job = $1::uuid order by seq desc limit $2::bigint) l
  order by seq`,
+};
+
+/** A page of the lines that are kept of a job's log. $1 job, $2 the number they come after, $3 limit, $4 how many are kept. */
+export const READ_LINES: Statement = {
+  text: `
+select seq, body from curfew.logs
+ where job = $1::uuid and seq > $2::bigint
+   and seq > coalesce((select seq from curfew.logs where job = $1::uuid order by seq desc offset $4::bigint limit 1), 0)
+ order by seq limit $3::bigint`,
 };

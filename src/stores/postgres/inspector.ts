@@ -1,18 +1,25 @@
 import { UUID } from "../../core/ids.ts";
 import { JOB_STATES, type JobState } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
-import type { Inspector } from "../../ports/store.ts";
+import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkLimit } from "../limits.ts";
+import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
+import { pathOf } from "../walk.ts";
 import type { Runner } from "./connection.ts";
 import { DEPTHS, GATES } from "./gate-statements.ts";
 import { gateRow } from "./gates.ts";
-import { DEPTH, LIST_JOBS, READ_EVENTS, READ_LOGS } from "./inspect-statements.ts";
-import type { Statement } from "./statements.ts";
-
-/** Only the last lines of a log are shown: a handler that logs in a loop must not fill whoever looks at it. */
-const LOG_LIMIT = 1_000;
+import {
+  COUNT_LIVE,
+  DEPTH,
+  LATEST_EVENTS,
+  LIST_JOBS,
+  READ_EVENTS,
+  READ_LINES,
+  READ_LOGS,
+} from "./inspect-statements.ts";
+import { countJobs, walkJobs } from "./walking.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {
@@ -29,21 +36,27 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       ]);
       return rows.map(decodeJob);
     },
-    async depths() {
-      const depths = new Map<string, Record<JobState, number>>();
-      for (const [queue, code, count] of await runner.run(DEPTHS)) {
-        const depth = depths.get(queue as string) ?? noJobs();
-        depth[stateOf(code)] += count as number;
-        depths.set(queue as string, depth);
-      }
-      return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
-    },
+    depths: () => depthsOf(runner),
     async gates(after, limit) {
       checkLimit(limit);
       const gates = await runner.run(GATES, [after, limit]);
       return Promise.all(gates.map(([gate]) => gateRow(runner, gate as string)));
     },
     gate: (gate) => gateRow(runner, gate),
+    async page(walk, limit) {
+      checkLimit(limit, BATCH_LIMIT);
+      return walkJobs(runner, pathOf(walk), limit);
+    },
+    count: async (walk) => countJobs(runner, pathOf(walk)),
+    async live() {
+      const rows = await runner.run(COUNT_LIVE, [LIVE_LIMIT]);
+      return rows.map(([queue, type, code, count]) => ({
+        queue: queue as string,
+        type: type as string,
+        state: stateOf(code),
+        count: count as number,
+      }));
+    },
     async depth(queue) {
       const depth = noJobs();
       for (const [code, count] of await runner.run(DEPTH, [queue ?? null]))
@@ -52,40 +65,39 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
     },
     async events(after, limit) {
       checkLimit(limit);
-      const rows = await readEvents(runner, system, after, limit);
-      const last = rows.at(-1);
-      return {
-        events: rows.map((row) => JSON.parse(row[2] as string) as Json),
-        cursor: last ? `${last[0]}.${last[1]}` : after,
-      };
+      return readEvents(runner, system, after, limit);
     },
     async latestEvents(limit) {
       checkLimit(limit);
-      const rows = (await runner.run(LATEST_EVENTS, [limit])).reverse().filter((row) => row[3] === 1);
-      const last = rows.at(-1);
-      return {
-        events: rows.map((row) => JSON.parse(row[2] as string) as Json),
-        cursor: last ? `${last[0]}.${last[1]}` : null,
-      };
+      return readLatest(runner, limit);
     },
     async logs(id) {
       if (!UUID.test(id)) return [];
       const rows = await runner.run(READ_LOGS, [id, LOG_LIMIT]);
       return rows.map(([body]) => JSON.parse(body as string) as Json);
     },
+    async logLines(id, after, limit) {
+      checkLimit(limit, LOG_LIMIT);
+      if (!UUID.test(id)) return [];
+      const rows = await runner.run(READ_LINES, [id, after, limit, LOG_LIMIT]);
+      return rows.map(([seq, body]) => ({ seq: Number(seq), line: JSON.parse(body as string) as Json }));
+    },
   };
+}
+
+async function depthsOf(runner: Runner): Promise<Map<string, Record<JobState, number>>> {
+  const depths = new Map<string, Record<JobState, number>>();
+  for (const [queue, code, count] of await runner.run(DEPTHS)) {
+    const depth = depths.get(queue as string) ?? noJobs();
+    depth[stateOf(code)] += count as number;
+    depths.set(queue as string, depth);
+  }
+  return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function noJobs(): Record<JobState, number> {
   return Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
 }
-
-/** The newest events, newest first, with what READ_EVENTS gives. $1 how many. */
-const LATEST_EVENTS: Statement = {
-  text: `
-select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e
- order by e.xid desc, e.seq desc limit $1::bigint`,
-};
 
 /** How often, and how many milliseconds apart, a page is read again while other transactions hold its end back. */
 const REREADS = 10;
@@ -97,12 +109,42 @@ async function readEvents(
   system: Pick<System, "after">,
   after: string | null,
   limit: number,
-): Promise<SqlRow[]> {
-  const [xid, seq] = (after ?? "0.0").split(".");
-  for (let rereads = 0; ; rereads++) {
-    const rows = await runner.run(READ_EVENTS, [xid, seq, limit]);
-    const final = rows.filter((row) => row[3] === 1);
-    if (final.length === rows.length || rereads === REREADS) return final;
-    await new Promise<void>((resolve) => void system.after(REREAD_DELAY, resolve, { keepAlive: true }));
+): Promise<EventPage> {
+  const builder = new PageBuilder(after, limit);
+  const { place, skip } = splitCursor(after ?? "0.0");
+  const [xid = "0", seq = "0"] = place.split(".");
+  let from = [xid, skip > 0 ? String(BigInt(seq) - 1n) : seq];
+  let rereads = 0;
+  for (let most = FIRST_ROWS; ; ) {
+    const rows = await runner.run(READ_EVENTS, [...from, most]);
+    const final = rows.filter(isFinal);
+    if (final.length < rows.length && rereads++ < REREADS) {
+      await new Promise<void>((resolve) => void system.after(REREAD_DELAY, resolve, { keepAlive: true }));
+      continue;
+    }
+    for (const row of final) builder.add(eventRowOf(row));
+    if (builder.isFull || final.length < most) return builder.page();
+    const last = final.at(-1) as SqlRow;
+    from = [last[0] as string, last[1] as string];
+    most = moreRows(most);
   }
+}
+
+async function readLatest(runner: Runner, limit: number): Promise<EventPage> {
+  const builder = new PageBuilder(null, limit);
+  let before: unknown[] = [null, null];
+  for (let most = FIRST_ROWS; ; most = moreRows(most)) {
+    const rows = await runner.run(LATEST_EVENTS, [...before, most]);
+    for (const row of rows) if (isFinal(row)) builder.addBefore(eventRowOf(row));
+    if (builder.isFull || rows.length < most) return builder.reversed();
+    before = (rows.at(-1) as SqlRow).slice(0, 2);
+  }
+}
+
+function isFinal(row: SqlRow): boolean {
+  return row[3] === 1;
+}
+
+function eventRowOf([xid, seq, body]: SqlRow): EventRow {
+  return { place: `${xid}.${seq}`, body: body as string };
 }

@@ -15,7 +15,7 @@ import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, numberArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";
-import { enqueueOn, enqueueWith, enqueueWithin } from "./enqueue.ts";
+import { enqueueOn, enqueueTold, enqueueWithin } from "./enqueue.ts";
 import { type Bounded, claimLimited } from "./gates.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import type { Lanes } from "./lanes.ts";
@@ -36,10 +36,10 @@ import { type Place, placeOf } from "./write-jobs.ts";
 
 export function createJobStore(lanes: Lanes, channel: HintChannel, transactions: Transactions): JobStore {
   return {
-    async enqueue(jobs, { tx, bounds, onDepth }) {
+    async enqueue(jobs, { now, tx, bounds, onDepth }) {
       checkJobs(jobs);
       if (bounds !== undefined) {
-        const bounded = { bounds, ...(onDepth && { onDepth }) };
+        const bounded = { now, bounds, ...(onDepth && { onDepth }) };
         return transactions.run(
           tx,
           (session, hints) => enqueueWithin(session, jobs, bounded, hints),
@@ -48,8 +48,8 @@ export function createJobStore(lanes: Lanes, channel: HintChannel, transactions:
       }
       return transactions.run(
         tx,
-        (session, hints) => enqueueWith(session, jobs, hints),
-        (hints) => enqueueOn(lanes.enqueue, jobs, hints),
+        (session, hints) => enqueueTold(session, jobs, now, hints),
+        (hints) => enqueueOn(lanes.enqueue, jobs, now, hints),
       );
     },
     async claim(request) {

@@ -183,6 +183,14 @@ create index timeouts_wall_clock on curfew.timeouts (id) where wall_clock is not
   },
   {
     version: 4,
+    name: "dead letters in the order in which they ended",
+    sql: `
+-- Only dead letters are in it, so it costs no other job anything.
+create index done_dead on curfew.done (finished_at, id) where dead_letter = 1;
+`,
+  },
+  {
+    version: 5,
     name: "limits",
     sql: `
 -- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate

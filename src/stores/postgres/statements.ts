@@ -15,9 +15,10 @@ export interface Statement {
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
+const SCHEDULED = STATE_CODES.scheduled;
 const ACTIVE = STATE_CODES.active;
 
-const JOB = JOB_COLUMNS.join(", ");
+export const JOB = JOB_COLUMNS.join(", ");
 export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job in the shape of a finished one. */
 export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
@@ -25,6 +26,21 @@ export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
 /** A parameter made by `jsonTexts`, as an array: JSON texts are never empty and hold neither of the two characters. */
 export function texts(parameter: number): string {
   return `string_to_array($${parameter}::text, chr(31), chr(30))`;
+}
+
+/**
+ * Adds one row with the events of those jobs that `written` gives, and none if it gives none of them. The ids are $1; the
+ * next four parameters are: at, the JSON text of the heads, the items of each id (none for one that tells nothing), and
+ * the place of each id in the order of the call.
+ */
+export function tell(parameter: number): string {
+  const [at, heads, items, places] = [parameter, parameter + 1, parameter + 2, parameter + 3];
+  return `
+insert into curfew.events (at, body)
+select $${at}::bigint, '{"heads":' || $${heads}::text || ',"items":[' || string_agg(t.items, ',' order by t.place) || ']}'
+  from unnest($1::uuid[], ${texts(items)}, $${places}::int[]) as t(id, items, place)
+ where t.items is not null and t.id in (select id from written)
+having count(*) > 0`;
 }
 
 /**
@@ -46,133 +62,6 @@ update curfew.jobs j
             and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
           order by queue, rank, id limit $3::int for update skip locked))
 returning ${CLAIMED_COLUMNS.join(", ")}`,
-};
-
-/** What a set of job writes brings, one array each, a null array where no write of the set says anything. */
-const WRITES = `unnest(
-  $1::uuid[], $2::bigint[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::bigint[],
-  $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
-  $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::smallint[],
-  ${[22, 23, 24, 25, 26, 27].map(texts).join(", ")}
-) as s(id, fence, rev, next_fence, state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
-  started_at, soft_at, hard_at, stall_at, heartbeat, finished_at, prune_at, dead_letter,
-  options, policy, errors, progress, checkpoint, result)`;
-
-/** The guard of a job write: its fence, and its revision where it names one. */
-const MATCH =
-  "j.id = any($1::uuid[]) and j.id = s.id and j.fence = s.fence and (s.rev is null or j.rev = s.rev)";
-
-/** A row as a write leaves it, in the order of JOB. A document that says nothing stays; the empty text clears it. */
-const WRITTEN = `
-  j.id, j.queue, j.type, j.priority, coalesce(s.next_fence, j.fence), j.rev + 1, j.created_at, j.claimed_at, j.worker,
-  j.needs, j.workflow, j.gate, j.payload,
-  nullif(coalesce(s.options, j.options), ''), nullif(coalesce(s.policy, j.policy), ''),
-  nullif(coalesce(s.errors, j.errors), ''), nullif(coalesce(s.progress, j.progress), ''),
-  nullif(coalesce(s.checkpoint, j.checkpoint), ''), nullif(coalesce(s.result, j.result), ''),
-  s.state, s.wake, s.wake_at, s.rank, s.attempt, s.returns, s.strikes, s.wait_at, s.total_at, s.started_at,
-  s.soft_at, s.hard_at, s.stall_at, s.heartbeat`;
-
-const SET_DOCUMENTS = `
-  fence = coalesce(s.next_fence, j.fence),
-  options = nullif(coalesce(s.options, j.options), ''), policy = nullif(coalesce(s.policy, j.policy), ''),
-  errors = nullif(coalesce(s.errors, j.errors), ''), progress = nullif(coalesce(s.progress, j.progress), ''),
-  checkpoint = nullif(coalesce(s.checkpoint, j.checkpoint), ''),
-  result = nullif(coalesce(s.result, j.result), '')`;
-
-const SET_IMAGE = `
-  rev = j.rev + 1, state = s.state, wake = s.wake, wake_at = s.wake_at, rank = s.rank, attempt = s.attempt,
-  returns = s.returns, strikes = s.strikes, wait_at = s.wait_at, total_at = s.total_at, started_at = s.started_at,
-  soft_at = s.soft_at, hard_at = s.hard_at, stall_at = s.stall_at, heartbeat = s.heartbeat, ${SET_DOCUMENTS}`;
-
-/**
- * Ends live jobs and keeps them: each row moves to `done`, where its unique key holds nobody off. Takes WRITES, gives
- * the ids that matched.
- */
-export const FINISH: Statement = {
-  name: "finish",
-  text: `
-with moved (${DONE}, unique_key) as (
-  delete from curfew.jobs j using ${WRITES} where ${MATCH}
-  returning ${WRITTEN}, s.finished_at, s.prune_at, s.dead_letter, j.unique_key)
-insert into curfew.done (${DONE}, unique_key) select * from moved returning id`,
-};
-
-/** Writes live images. Takes WRITES, gives id and queue of what matched. */
-export const WRITE: Statement = {
-  name: "write",
-  text: `update curfew.jobs j set ${SET_IMAGE} from ${WRITES} where ${MATCH} returning j.id, j.queue`,
-};
-
-/**
- * Makes finished jobs live again; each takes its unique key back unless another job has it by now. Takes WRITES, gives
- * id and queue. One that races with an enqueue of the same key fails as a whole and can be repeated.
- */
-export const REVIVE: Statement = {
-  name: "revive",
-  text: `
-with moved (${JOB}, unique_key) as (
-  delete from curfew.done j using ${WRITES} where ${MATCH} returning ${WRITTEN}, j.unique_key)
-insert into curfew.jobs (${JOB}, unique_key)
-select ${JOB}, case when not exists (select 1 from curfew.jobs o where o.unique_key = m.unique_key) then m.unique_key end
-  from moved m
-returning id, queue`,
-};
-
-/** Writes new final images over finished jobs. Takes WRITES, gives the ids that matched. */
-export const WRITE_DONE: Statement = {
-  name: "write_done",
-  text: `
-update curfew.done j set ${SET_IMAGE}, finished_at = s.finished_at, prune_at = s.prune_at, dead_letter = s.dead_letter
-  from ${WRITES} where ${MATCH} returning j.id`,
-};
-
-/** What a set of writes without an image brings. */
-const NOTES = `unnest($1::uuid[], $2::bigint[], $3::int[], $4::bigint[],
-  ${[5, 6, 7, 8, 9, 10].map(texts).join(", ")}
-) as s(id, fence, rev, next_fence, options, policy, errors, progress, checkpoint, result)`;
-
-/** Writes documents only; the revision stays. Takes NOTES, gives the ids that matched. */
-export const NOTE: Statement = {
-  name: "note",
-  text: `update curfew.jobs j set ${SET_DOCUMENTS} from ${NOTES} where ${MATCH} returning j.id`,
-};
-
-/** NOTE for finished jobs. */
-export const NOTE_DONE: Statement = {
-  name: "note_done",
-  text: `update curfew.done j set ${SET_DOCUMENTS} from ${NOTES} where ${MATCH} returning j.id`,
-};
-
-const GUARDS = "unnest($1::uuid[], $2::bigint[], $3::int[]) as s(id, fence, rev)";
-
-/** Deletes live jobs and their logs. $1 ids, $2 fences, $3 revisions or null. Gives the ids that matched. */
-export const DROP: Statement = {
-  name: "drop",
-  text: `
-with dropped as (delete from curfew.jobs j using ${GUARDS} where ${MATCH} returning j.id),
-     forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (select id from dropped))
-select id from dropped`,
-};
-
-/** DROP for finished jobs. */
-export const DROP_DONE: Statement = {
-  name: "drop_done",
-  text: `
-with dropped as (delete from curfew.done j using ${GUARDS} where ${MATCH} returning j.id),
-     forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (select id from dropped))
-select id from dropped`,
-};
-
-/** Holds live jobs as they are until the transaction ends. Takes and gives what DROP does. */
-export const CONFIRM: Statement = {
-  name: "confirm",
-  text: `select j.id from curfew.jobs j, ${GUARDS} where ${MATCH} for share of j`,
-};
-
-/** CONFIRM for finished jobs. */
-export const CONFIRM_DONE: Statement = {
-  name: "confirm_done",
-  text: `select j.id from curfew.done j, ${GUARDS} where ${MATCH} for share of j`,
 };
 
 /** Where jobs stand. $1 ids. Gives id, state, fence, rev, and 1 for a finished job; nothing for an unknown one. */
@@ -199,20 +88,23 @@ export const HOLD_JOB: Statement = {
   text: "select fence from curfew.jobs where id = $1::uuid for update",
 };
 
+/** How often a job is woken while it is counted down: at zero, and at one if it has a gate. */
+const WAKES = "((j.needs <= s.by)::int + (j.gate is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";
+
 /**
- * Counts down what pending jobs still need; at zero a job is due to be judged. $1 ids, $2 by how much, $3 now. Reaching
- * zero is a revision, or an outsider who read the row before would write an older wake_at over it.
+ * Counts down what waiting jobs still need; at zero, and with a gate at one, a job is due to be judged. $1 ids, $2 by how
+ * much, $3 now. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
  */
 export const COUNT_DOWN: Statement = {
   name: "count_down",
   text: `
 update curfew.jobs j
    set needs = greatest(j.needs - s.by, 0),
-       rev = case when j.needs <= s.by then j.rev + 1 else j.rev end,
-       wake = case when j.needs <= s.by then 0 else j.wake end,
-       wake_at = case when j.needs <= s.by then $3::bigint else j.wake_at end
+       rev = j.rev + ${WAKES},
+       wake = case when ${WAKES} > 0 then 0 else j.wake end,
+       wake_at = case when ${WAKES} > 0 then $3::bigint else j.wake_at end
   from unnest($1::uuid[], $2::int[]) as s(id, by)
- where j.id = any($1::uuid[]) and j.id = s.id and j.state = ${PENDING} and j.needs > 0`,
+ where j.id = any($1::uuid[]) and j.id = s.id and j.state in (${PENDING}, ${SCHEDULED}) and j.needs > 0`,
 };
 
 /** Moves the best jobs behind a gate to available. $1 gate, $2 how many. Gives their queues. */
@@ -241,6 +133,14 @@ select s.id, $3::bigint, $4::text, $5::text, $6::smallint, $7::smallint, $8::big
   from unnest($1::uuid[], ${texts(2)}) as s(id, payload)`,
 };
 
+/** INSERT_ALIKE together with what it tells: the same, then $15 at, $16 events as `eventRow` makes them. */
+export const INSERT_ALIKE_TOLD: Statement = {
+  name: "insert_alike_told",
+  text: `
+with added as (${INSERT_ALIKE.text})
+insert into curfew.events (at, body) values ($15::bigint, $16::text)`,
+};
+
 /**
  * Any jobs, as they are given. $1 to $26 the columns; $27 the ids that may be known already. Gives the ids that are
  * new: a known id, live or finished, and a unique key that a live job holds insert nothing.
@@ -259,6 +159,12 @@ select s.*
  where not s.id = any(array(select d.id from curfew.done d where d.id = any($27::uuid[])))
 on conflict do nothing
 returning id`,
+};
+
+/** INSERT together with what the new jobs tell: the same, then what `tell` takes. */
+export const INSERT_TOLD: Statement = {
+  name: "insert_told",
+  text: `with written as (${INSERT.text}), told as (${tell(28)}) select id from written`,
 };
 
 /**
@@ -395,20 +301,31 @@ export const DELETE_RECORD: Statement = {
   text: "delete from curfew.records where kind = $1::text and key = $2::text",
 };
 
-/** $1 at, $2 events in their order. */
+/** $1 at, $2 events as `eventRow` makes them. */
 export const ADD_EVENTS: Statement = {
   name: "add_events",
-  text: `insert into curfew.events (at, body) select $1::bigint, body from unnest(${texts(2)}) as s(body)`,
+  text: "insert into curfew.events (at, body) values ($1::bigint, $2::text)",
 };
 
-/** Lines of jobs in their order; a line of a job that nobody knows is dropped. $1 jobs, $2 lines. */
+/**
+ * Lines of jobs in their order; a line of a job that nobody knows is dropped. $1 jobs, $2 lines, $3 how many are kept.
+ * Older lines go as new ones come, so a handler that logs in a loop does not fill the disk; those that come with this
+ * statement are not counted yet.
+ */
 export const ADD_LOGS: Statement = {
   name: "add_logs",
   text: `
-insert into curfew.logs (job, body)
-select s.job, s.body from unnest($1::uuid[], ${texts(2)}) as s(job, body)
- where s.job = any(array(select id from curfew.jobs where id = any($1::uuid[])
-                         union all select id from curfew.done where id = any($1::uuid[])))`,
+with added as (
+  insert into curfew.logs (job, body)
+  select s.job, s.body from unnest($1::uuid[], ${texts(2)}) as s(job, body)
+   where s.job = any(array(select id from curfew.jobs where id = any($1::uuid[])
+                           union all select id from curfew.done where id = any($1::uuid[])))),
+old as materialized (
+  select j.job, (select o.seq from curfew.logs o where o.job = j.job
+                  order by o.seq desc offset $3::bigint limit 1) as seq
+    from (select distinct job from unnest($1::uuid[]) as u(job)) j)
+delete from curfew.logs l using old
+ where l.job = old.job and l.seq <= old.seq`,
 };
 
 /** Deletes finished jobs that need not be kept. $1 now, $2 limit. Gives their ids. */

@@ -1,6 +1,9 @@
-import type { JobDocuments } from "../../core/job/job.ts";
+import type { NewEvent } from "../../core/event/new-event.ts";
+import type { JobDocuments, JobId } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { Instant } from "../../core/time.ts";
 import type { JobWrite, Outcome } from "../../ports/store.ts";
+import { packEvents } from "../sql/event-pack.ts";
 import { documentChange, type SqlRow, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
@@ -11,21 +14,21 @@ import {
   DROP,
   DROP_DONE,
   FINISH,
-  LOCATE,
+  type JobStatement,
   NOTE,
   NOTE_DONE,
   REVIVE,
-  type Statement,
   WRITE,
   WRITE_DONE,
-} from "./statements.ts";
+} from "./job-write-statements.ts";
+import { LOCATE } from "./statements.ts";
 
 export const OK: Outcome = { ok: true };
 
 /** How a kind of write is done: one statement for live jobs, one for finished ones, and the arrays they take. */
 interface Shape {
-  readonly live: Statement;
-  readonly done: Statement;
+  readonly live: JobStatement;
+  readonly done: JobStatement;
   readonly values: (writes: readonly JobWrite[]) => unknown[];
 }
 
@@ -41,6 +44,18 @@ function shapeOf(write: JobWrite): Shape {
   return write.documents || write.nextFence !== undefined ? NOTE_SHAPE : CONFIRM_SHAPE;
 }
 
+/** Whether one statement writes them all, as long as they are live. */
+export function areOneShape(writes: readonly JobWrite[]): boolean {
+  const shape = shapeOf(writes[0] as JobWrite);
+  return writes.every((write) => shapeOf(write) === shape);
+}
+
+/** What writes tell, by the id of the job: written in the statement that writes the job, and only if that matched. */
+export interface Telling {
+  readonly now: Instant;
+  readonly events: ReadonlyMap<JobId, readonly NewEvent[]>;
+}
+
 /**
  * Writes jobs, each by the fence (and revision) it names: one statement for all writes of a shape. No two writes name
  * the same job. Answers in the order of the writes.
@@ -49,13 +64,14 @@ export async function writeJobs(
   runner: Runner,
   writes: readonly JobWrite[],
   hints: HintBatch,
+  telling?: Telling,
 ): Promise<Outcome[]> {
   const answers = new Map<string, Outcome>();
-  await runShapes(runner, writes, "live", answers, hints);
+  await runShapes(runner, writes, "live", answers, hints, telling);
   if (answers.size < writes.length) {
     const missed = writes.filter(({ id }) => !answers.has(id));
     const finished = await classify(runner, missed, answers);
-    if (finished.length > 0) await runShapes(runner, finished, "done", answers, hints);
+    if (finished.length > 0) await runShapes(runner, finished, "done", answers, hints, telling);
   }
   return writes.map(({ id }) => answers.get(id) as Outcome);
 }
@@ -66,6 +82,7 @@ async function runShapes(
   table: "live" | "done",
   answers: Map<string, Outcome>,
   hints: HintBatch,
+  telling: Telling | undefined,
 ): Promise<void> {
   const groups = new Map<Shape, JobWrite[]>();
   for (const write of writes) {
@@ -77,8 +94,11 @@ async function runShapes(
   await Promise.all(
     Array.from(groups, async ([shape, group]) => {
       // In the order of ids, so that two commits with the same jobs wait for each other instead of deadlocking.
+      const told = telling && toldValues(group, telling);
       group.sort(byId);
-      const rows = await runner.run(shape[table], shape.values(group));
+      const statement = told ? shape[table].told : shape[table];
+      const values = shape.values(group);
+      const rows = await runner.run(statement, told ? [...values, ...told(group)] : values);
       const queues = new Map(rows.map((row) => [row[0] as string, row[1] as string | undefined]));
       for (const write of group) {
         if (!queues.has(write.id)) continue;
@@ -87,6 +107,27 @@ async function runShapes(
       }
     }),
   );
+}
+
+/** What `tell` takes: the events are packed in the order of the call, and laid beside the ids in the order of the statement. */
+function toldValues(
+  called: readonly JobWrite[],
+  { now, events }: Telling,
+): (group: readonly JobWrite[]) => unknown[] {
+  const { heads, items } = packEvents(called.flatMap(({ id }) => events.get(id) ?? []));
+  const told = new Map<JobId, { readonly items: string; readonly place: number }>();
+  let next = 0;
+  for (const [place, { id }] of called.entries()) {
+    const count = events.get(id)?.length ?? 0;
+    if (count > 0) told.set(id, { items: items.slice(next, next + count).join(","), place });
+    next += count;
+  }
+  return (group) => [
+    now,
+    heads,
+    jsonTexts(group, ({ id }) => told.get(id)?.items),
+    numberArray(group, ({ id }) => told.get(id)?.place),
+  ];
 }
 
 function byId(a: JobWrite, b: JobWrite): number {
@@ -157,28 +198,55 @@ function noteValues(writes: readonly JobWrite[]): unknown[] {
 
 function imageValues(writes: readonly JobWrite[]): unknown[] {
   const images = writes.map(({ image }) => image as NonNullable<JobWrite["image"]>);
+  const state = agreed(images, ({ state }) => STATE_CODES[state]);
+  const wake = agreed(images, ({ wake }) => WAKE_CODES[wake]);
+  const attempt = agreed(images, ({ attempt }) => attempt);
+  const returns = agreed(images, ({ returns }) => returns);
+  const strikes = agreed(images, ({ strikes }) => strikes);
+  const heartbeat = agreed(images, ({ heartbeat }) => heartbeat);
+  const deadLetter = agreed(images, ({ deadLetter }) => (deadLetter ? 1 : 0));
+  const { texts, policy } = imageDocuments(writes);
   return [
     ...guardValues(writes),
     numberArray(writes, ({ nextFence }) => nextFence),
-    numberArray(images, ({ state }) => STATE_CODES[state]),
-    numberArray(images, ({ wake }) => WAKE_CODES[wake]),
+    state.array,
+    wake.array,
     numberArray(images, ({ wakeAt }) => wakeAt),
     numberArray(images, ({ rank }) => rank),
-    numberArray(images, ({ attempt }) => attempt),
-    numberArray(images, ({ returns }) => returns),
-    numberArray(images, ({ strikes }) => strikes),
+    attempt.array,
+    returns.array,
+    strikes.array,
     numberArray(images, ({ waitAt }) => waitAt),
     numberArray(images, ({ totalAt }) => totalAt),
     numberArray(images, ({ startedAt }) => startedAt),
     numberArray(images, ({ softAt }) => softAt),
     numberArray(images, ({ hardAt }) => hardAt),
     numberArray(images, ({ stallAt }) => stallAt),
-    numberArray(images, ({ heartbeat }) => heartbeat),
+    heartbeat.array,
     numberArray(images, ({ finishedAt }) => finishedAt),
     numberArray(images, ({ pruneAt }) => pruneAt),
-    numberArray(images, ({ deadLetter }) => (deadLetter ? 1 : 0)),
-    ...documentValues(writes),
+    deadLetter.array,
+    ...texts,
+    state.value,
+    wake.value,
+    attempt.value,
+    returns.value,
+    strikes.value,
+    heartbeat.value,
+    deadLetter.value,
+    policy,
   ];
+}
+
+/** A number that all items agree on as a single value, else as an array. */
+function agreed<Item>(
+  items: readonly Item[],
+  read: (item: Item) => number | null,
+): { readonly array: string | null; readonly value: number | null } {
+  const value = read(items[0] as Item);
+  return items.every((item) => read(item) === value)
+    ? { array: null, value }
+    : { array: numberArray(items, read), value: null };
 }
 
 const DOCUMENTS: readonly (keyof JobDocuments)[] = [
@@ -192,4 +260,15 @@ const DOCUMENTS: readonly (keyof JobDocuments)[] = [
 
 function documentValues(writes: readonly JobWrite[]): (string | null)[] {
   return DOCUMENTS.map((name) => jsonTexts(writes, ({ documents }) => documentChange(documents, name)));
+}
+
+/** As `documentValues`, but a policy that all writes agree on is taken out of them. */
+function imageDocuments(writes: readonly JobWrite[]): { texts: (string | null)[]; policy: string | null } {
+  const policy = documentChange(writes[0]?.documents, "policy");
+  const isAgreed = writes.every(({ documents }) => documentChange(documents, "policy") === policy);
+  if (!isAgreed) return { texts: documentValues(writes), policy: null };
+  const texts = DOCUMENTS.map((name) =>
+    name === "policy" ? null : jsonTexts(writes, ({ documents }) => documentChange(documents, name)),
+  );
+  return { texts, policy };
 }

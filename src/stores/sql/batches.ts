@@ -44,8 +44,9 @@ export function textOfUnit({ job, effects }: Unit): number {
   const documents = job?.documents;
   let text = 0;
   if (documents) {
-    const { progress, checkpoint, result } = documents;
+    const { options, progress, checkpoint, result } = documents;
     text += (progress?.length ?? 0) + (checkpoint?.length ?? 0) + (result?.length ?? 0);
+    text += options?.parentResults?.length ?? 0;
   }
   if (effects) for (const effect of effects) text += textOfEffect(effect);
   return text;

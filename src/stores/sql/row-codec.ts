@@ -1,7 +1,15 @@
-import type { JobDocuments, JobRow, JobState, Wake } from "../../core/job/job.ts";
+import {
+  type JobDocuments,
+  type JobRow,
+  type JobState,
+  type Policy,
+  priorityOf,
+  type Wake,
+} from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier } from "../../core/time.ts";
 import type { ClaimRequest, RecordRow } from "../../ports/store.ts";
+import { parsePolicy, policyText } from "./policy-codec.ts";
 
 /** What the SQL stores keep for a state. The numbers lie on disk: add to them, never change one. */
 export const STATE_CODES: Readonly<Record<JobState, number>> = {
@@ -78,7 +86,7 @@ export function decodeJob(row: SqlRow): JobRow {
     id: row[0] as string,
     queue: row[1] as string,
     type: row[2] as string,
-    priority: row[3] as number,
+    priority: priorityOf(row[22] as number),
     fence: row[4] as number,
     rev: row[5] as number,
     createdAt: row[6] as number,
@@ -153,7 +161,7 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
     id: row[0] as string,
     queue,
     type: row[1] as string,
-    priority: row[2] as number,
+    priority: priorityOf(row[16] as number),
     fence: row[3] as number,
     rev: row[4] as number,
     createdAt: row[5] as number,
@@ -189,16 +197,16 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
   };
 }
 
-const optionsParser = rememberingParser();
-const policyParser = rememberingParser();
+const optionsParser = rememberingParser(JSON.parse);
+const policyParser = rememberingParser(parsePolicy);
 
 /** Jobs of one definition have the same text here, and rows are never changed: so neighbours share what was parsed. */
-function rememberingParser(): (text: unknown) => unknown {
+function rememberingParser(parse: (text: string) => unknown): (text: unknown) => unknown {
   let lastText: unknown = null;
   let lastValue: unknown = null;
   return (text) => {
     if (text === lastText) return lastValue;
-    lastValue = text === null ? null : JSON.parse(text as string);
+    lastValue = text === null ? null : parse(text as string);
     lastText = text;
     return lastValue;
   };
@@ -226,17 +234,5 @@ export function documentChange(documents: JobDocuments | undefined, name: keyof 
   if (value === undefined) return null;
   if (value === null) return CLEARED;
   if (typeof value === "string") return value;
-  return name === "policy" ? policyText(value) : JSON.stringify(value);
-}
-
-/** Attempts of one definition share a policy, and writing it as text costs more than most of a settle. */
-const policyTexts = new WeakMap<object, string>();
-
-function policyText(policy: object): string {
-  let text = policyTexts.get(policy);
-  if (text === undefined) {
-    text = JSON.stringify(policy);
-    policyTexts.set(policy, text);
-  }
-  return text;
+  return name === "policy" ? policyText(value as Policy) : JSON.stringify(value);
 }

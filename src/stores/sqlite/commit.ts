@@ -2,7 +2,14 @@ import type { JobId } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Guard, Outcome, RecordKey, Unit } from "../../ports/store.ts";
+import {
+  type Effect,
+  type Guard,
+  LOG_LIMIT,
+  type Outcome,
+  type RecordKey,
+  type Unit,
+} from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import { gatesLast } from "../gates.ts";
 import { BATCH } from "./connection.ts";
@@ -11,7 +18,6 @@ import { admit, spend } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
 import type { Session } from "./session.ts";
 import {
-  ADD_EVENT,
   ADD_LOG,
   COUNT_DOWN,
   DELETE_RECORD,
@@ -24,8 +30,6 @@ import { locate, type Place, type PlacedWrite, writeJobs } from "./write-jobs.ts
 import { cancelTimeouts, insertTimeout, lossOf, removeTimeout } from "./write-timeouts.ts";
 
 const OK: Outcome = { ok: true };
-/** Lines of a job's log that are kept: a handler that logs in a loop must not fill the disk. */
-const LOG_LIMIT = 1_000;
 
 /**
  * Commits units in their order: each sees what those before it wrote. Answers for as many of them, and at least one, as
@@ -161,7 +165,7 @@ function applyEffect(
   else if ("admit" in effect) admit(session, effect, hints);
   else if ("spend" in effect) spend(session, effect, now);
   else if ("ready" in effect) hints.ready(effect.ready);
-  else if ("event" in effect) session.run(ADD_EVENT, [now, JSON.stringify(effect.event)]);
+  else if ("event" in effect) hints.event(effect);
   else addLog(session, effect.job, effect.log);
 }
 

@@ -18,7 +18,10 @@ export function enqueueJobs(session: Session, jobs: readonly NewJob[], hints: Hi
     const run = jobs.slice(start, end);
     if (isPlain(run[0] as NewJob) && insertAlike(session, run)) {
       addReady(run[0] as NewJob, hints);
-      for (const _ of run) answers.push("created");
+      for (const { tells } of run) {
+        if (tells) hints.event(tells);
+        answers.push("created");
+      }
     } else for (const job of run) answers.push(enqueueJob(session, job, hints));
     start = end;
   }
@@ -146,6 +149,7 @@ export function enqueueJob(session: Session, job: NewJob, hints: HintBatch): Enq
   if (!job.fresh && session.get(IS_DONE, [job.id])) return "exists";
   if (session.run(INSERT, insertValues(job)) === 0) return rivalOf(session, job);
   addReady(job, hints);
+  if (job.tells) hints.event(job.tells);
   return "created";
 }
 

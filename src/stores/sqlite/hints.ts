@@ -1,3 +1,4 @@
+import type { NewEvent } from "../../core/event/new-event.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Hint } from "../../ports/store.ts";
@@ -12,6 +13,13 @@ export class HintBatch {
   readonly #ready = new Set<string>();
   readonly #jobs: Hint[] = [];
   #timeoutsAt: Instant | null = null;
+  /** What the transaction tells the readers of events; it is written as one row. Made on first use. */
+  events: NewEvent[] | undefined;
+
+  event(event: NewEvent): void {
+    this.events ??= [];
+    this.events.push(event);
+  }
 
   get isEmpty(): boolean {
     return this.#ready.size + this.#jobs.length === 0 && this.#timeoutsAt === null;

@@ -1,8 +1,18 @@
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
-import type { GateRow, Inspector, JobFilter } from "../../ports/store.ts";
+import {
+  BATCH_LIMIT,
+  type GateRow,
+  type Inspector,
+  type JobFilter,
+  LIVE_LIMIT,
+  type LiveCount,
+  LOG_LIMIT,
+} from "../../ports/store.ts";
 import { checkLimit } from "../limits.ts";
-import { decodeJob, STATE_CODES, stateOf } from "../sql/row-codec.ts";
+import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
+import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
+import { pathOf } from "../walk.ts";
 import type { Connection } from "./connection.ts";
 import { COUNT_QUEUES, COUNT_QUEUES_DONE, NEXT_GATE } from "./gate-statements.ts";
 import { gateRow } from "./gates.ts";
@@ -10,15 +20,18 @@ import type { Session } from "./session.ts";
 import {
   COUNT_DONE,
   COUNT_JOBS,
+  COUNT_LIVE,
   LATEST_EVENTS,
   LIST_DONE,
   LIST_GATED,
   LIST_JOBS,
   READ_EVENTS,
+  READ_LINES,
   READ_LOG,
   STRETCH_END,
   STRETCH_END_DONE,
 } from "./statements.ts";
+import { countJobs, walkJobs } from "./walking.ts";
 
 /** Rows that are looked at in one go: a look at a large table must not stop the engine that shares the thread. */
 const STRETCH = 2_000;
@@ -31,59 +44,109 @@ export function createInspector(connection: Connection): Inspector {
       checkLimit(limit);
       return listJobs(connection, filter, after ?? "", limit);
     },
-    /** Not the state of one moment: a job that ends while the tables are walked may be counted in both. */
-    async depth(queue) {
-      const depth = noJobs();
-      const tables = [
-        [STRETCH_END, COUNT_JOBS],
-        [STRETCH_END_DONE, COUNT_DONE],
-      ] as const;
-      for (const [stretchEnd, count] of tables) {
-        await walk(connection, stretchEnd, "", (session, from, to) => {
-          for (const [code, jobs] of session.all(count, [from, to, queue ?? null])) {
-            depth[stateOf(code)] += jobs as number;
-          }
-          return true;
-        });
-      }
-      return depth;
+    async page(walk, limit) {
+      checkLimit(limit, BATCH_LIMIT);
+      const path = pathOf(walk);
+      return connection.read((session) => walkJobs(session, path, limit));
     },
+    async count(walk) {
+      const path = pathOf(walk);
+      return connection.read((session) => countJobs(session, path));
+    },
+    async live() {
+      const counts = new Map<string, LiveCount>();
+      await walk(connection, STRETCH_END, "", (session, from, to) => {
+        for (const row of session.all(COUNT_LIVE, [from, to])) addCount(counts, row);
+        return true;
+      });
+      return [...counts.values()];
+    },
+    depth: (queue) => depth(connection, queue),
     depths: () => depthsOf(connection),
     gates: (after, limit) => {
       checkLimit(limit);
-      return connection.read((session) => {
-        const rows: GateRow[] = [];
-        for (let last = after ?? ""; rows.length < limit; ) {
-          const gate = session.get(NEXT_GATE, [last, last])?.[0] as string | null;
-          if (gate === null) break;
-          rows.push(gateRow(session, gate));
-          last = gate;
-        }
-        return rows;
-      });
+      return connection.read((session) => gatesAfter(session, after ?? "", limit));
     },
     gate: (gate) => connection.read((session) => gateRow(session, gate)),
     async events(after, limit) {
       checkLimit(limit);
-      const rows = await connection.read((session) => session.all(READ_EVENTS, [Number(after ?? 0), limit]));
-      return {
-        events: rows.map(([, body]) => JSON.parse(body as string) as Json),
-        cursor: rows.length === 0 ? after : String(rows.at(-1)?.[0]),
-      };
+      const builder = new PageBuilder(after, limit);
+      const { place, skip } = splitCursor(after ?? "0");
+      let seq = skip > 0 ? Number(place) - 1 : Number(place);
+      for (let most = FIRST_ROWS; ; most = moreRows(most)) {
+        const rows = await connection.read((session) => session.all(READ_EVENTS, [seq, most]));
+        for (const row of rows) builder.add(eventRowOf(row));
+        if (builder.isFull || rows.length < most) return builder.page();
+        seq = rows.at(-1)?.[0] as number;
+      }
     },
     async latestEvents(limit) {
       checkLimit(limit);
-      const rows = await connection.read((session) => session.all(LATEST_EVENTS, [limit]));
-      return {
-        events: rows.map(([, body]) => JSON.parse(body as string) as Json).reverse(),
-        cursor: rows.length === 0 ? null : String(rows[0]?.[0]),
-      };
+      const builder = new PageBuilder(null, limit);
+      let before = Number.MAX_SAFE_INTEGER;
+      for (let most = FIRST_ROWS; ; most = moreRows(most)) {
+        const rows = await connection.read((session) => session.all(LATEST_EVENTS, [before, most]));
+        for (const row of rows) builder.addBefore(eventRowOf(row));
+        if (builder.isFull || rows.length < most) return builder.reversed();
+        before = rows.at(-1)?.[0] as number;
+      }
     },
     async logs(id) {
       const rows = await connection.read((session) => session.all(READ_LOG, [id]));
       return rows.map(([body]) => JSON.parse(body as string) as Json);
     },
+    async logLines(id, after, limit) {
+      checkLimit(limit, LOG_LIMIT);
+      const rows = await connection.read((session) => session.all(READ_LINES, [id, after, limit]));
+      return rows.map(([seq, body]) => ({ seq: seq as number, line: JSON.parse(body as string) as Json }));
+    },
   };
+}
+
+/** Not the state of one moment: a job that ends while the tables are walked may be counted in both. */
+async function depth(connection: Connection, queue?: string): Promise<Record<JobState, number>> {
+  const counts = noJobs();
+  const tables = [
+    [STRETCH_END, COUNT_JOBS],
+    [STRETCH_END_DONE, COUNT_DONE],
+  ] as const;
+  for (const [stretchEnd, count] of tables) {
+    await walk(connection, stretchEnd, "", (session, from, to) => {
+      for (const [code, jobs] of session.all(count, [from, to, queue ?? null])) {
+        counts[stateOf(code)] += jobs as number;
+      }
+      return true;
+    });
+  }
+  return counts;
+}
+
+function gatesAfter(session: Session, after: string, limit: number): GateRow[] {
+  const rows: GateRow[] = [];
+  for (let last = after; rows.length < limit; ) {
+    const gate = session.get(NEXT_GATE, [last, last])?.[0] as string | null;
+    if (gate === null) break;
+    rows.push(gateRow(session, gate));
+    last = gate;
+  }
+  return rows;
+}
+
+function eventRowOf([seq, body]: SqlRow): EventRow {
+  return { place: String(seq), body: body as string };
+}
+
+/** Adds a row of COUNT_LIVE to the others; what would be one group too many is left out. */
+function addCount(counts: Map<string, LiveCount>, [queue, type, code, count]: SqlRow): void {
+  const key = JSON.stringify([queue, type, code]);
+  const before = counts.get(key)?.count;
+  if (before === undefined && counts.size >= LIVE_LIMIT) return;
+  counts.set(key, {
+    queue: queue as string,
+    type: type as string,
+    state: stateOf(code),
+    count: (before ?? 0) + (count as number),
+  });
 }
 
 /** By queue; not the state of one moment either. */

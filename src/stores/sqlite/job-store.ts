@@ -50,10 +50,10 @@ const BEAT_ROWS = [BEAT];
  */
 export function createJobStore(connection: Connection, transactions: Transactions): JobStore {
   return {
-    async enqueue(jobs, { tx, bounds, onDepth }) {
+    async enqueue(jobs, { now, tx, bounds, onDepth }) {
       checkJobs(jobs);
-      if (bounds === undefined) return transactions.run(jobs, textOfJob, tx, enqueueJobs);
-      return transactions.run(jobs, textOfJob, tx, (session, batch, hints) =>
+      if (bounds === undefined) return transactions.run(jobs, textOfJob, { now, tx }, enqueueJobs);
+      return transactions.run(jobs, textOfJob, { now, tx }, (session, batch, hints) =>
         enqueueBounded(session, batch, { bounds, ...(onDepth && { onDepth }) }, hints),
       );
     },
@@ -246,7 +246,7 @@ async function sweep(
   const next = await nextWakeAt();
   if (next === null || next > now) return { ready, jobs, records, nextWakeAt: next };
   await inRounds(limit, async (most) => {
-    const { queues, ...round } = await transactions.commit((session, hints) =>
+    const { queues, ...round } = await transactions.commit(now, (session, hints) =>
       promote(session, hints, now, most),
     );
     for (const queue of queues) ready.set(queue, (ready.get(queue) ?? 0) + 1);

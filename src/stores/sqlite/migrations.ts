@@ -187,6 +187,14 @@ create index curfew_timeouts_wall_clock on curfew_timeouts (id) where wall_clock
   },
   {
     version: 4,
+    name: "dead letters in the order in which they ended",
+    sql: `
+-- Only dead letters are in it, so it costs no other job anything.
+create index curfew_done_dead on curfew_done (finished_at, id) where dead_letter = 1;
+`,
+  },
+  {
+    version: 5,
     name: "limits",
     sql: `
 -- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate

@@ -35,14 +35,10 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
     timeouts: createTimeoutStore(connection, transactions),
     inspect: createInspector(connection),
     clock: () => clock.now(),
-    async commit(units, { now, tx, relaxed = false }) {
+    async commit(units, options) {
       checkUnits(units);
-      return transactions.run(
-        units,
-        textOfUnit,
-        tx,
-        (session, batch, hints) => commitUnits(session, batch, now, hints),
-        relaxed,
+      return transactions.run(units, textOfUnit, options, (session, batch, hints) =>
+        commitUnits(session, batch, options.now, hints),
       );
     },
     async listen(onHint) {

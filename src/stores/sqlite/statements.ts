@@ -12,12 +12,13 @@ import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/r
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
+const SCHEDULED = STATE_CODES.scheduled;
 const ACTIVE = STATE_CODES.active;
 
 const JOB = JOB_COLUMNS.join(", ");
-const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
+export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job in the shape of a finished one. */
-const LIVE = `${JOB}, null, null, 0`;
+export const LIVE = `${JOB}, null, null, 0`;
 
 /** What an image writes, in the order in which `imageValues` gives it. */
 const IMAGE_COLUMNS = [
@@ -203,15 +204,18 @@ select ${LIVE} from curfew_jobs where id = ? union all select ${DONE} from curfe
 /** Moves the end of leases, which no index holds. Takes stall_at and rows. */
 export const BEAT = `update curfew_jobs set stall_at = ? where ${ROWS}`;
 
+/** Whether the next need is the last one, or the last but one of a job with a gate. */
+const IS_WOKEN = "(needs = 1 or (needs = 2 and gate is not null))";
+
 /**
- * Counts down what a pending job still needs; at zero it is due to be judged. Takes now and the id. Reaching zero is
- * a revision, or an outsider who read the row before would write an older wake_at over it.
+ * Counts down what a waiting job still needs; at zero, and with a gate at one, it is due to be judged. Takes now and the
+ * id. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
  */
 export const COUNT_DOWN = `
 update curfew_jobs
-   set needs = needs - 1, rev = iif(needs = 1, rev + 1, rev), wake = iif(needs = 1, 0, wake),
-       wake_at = iif(needs = 1, ?, wake_at)
- where id = ? and state = ${PENDING} and needs > 0`;
+   set needs = needs - 1, rev = iif(${IS_WOKEN}, rev + 1, rev), wake = iif(${IS_WOKEN}, 0, wake),
+       wake_at = iif(${IS_WOKEN}, ?, wake_at)
+ where id = ? and state in (${PENDING}, ${SCHEDULED}) and needs > 0`;
 
 /** Moves the best jobs behind a gate to available. Takes gate and how many. Gives their queues. */
 export const ADMIT = `
@@ -311,14 +315,17 @@ export const PRUNE_EVENTS = `
 delete from curfew_events
  where seq in (select seq from (select seq, at from curfew_events order by seq limit ?) where at < ?)`;
 
-/** The newest events, newest first. Takes limit. Gives seq and body. */
-export const LATEST_EVENTS = "select seq, body from curfew_events order by seq desc limit ?";
+/** The newest events before a number, newest first. Takes the number and limit. Gives seq and body. */
+export const LATEST_EVENTS = "select seq, body from curfew_events where seq < ? order by seq desc limit ?";
 
 /** Events in the order of their commits. Takes the number they come after, and limit. Gives seq and body. */
 export const READ_EVENTS = "select seq, body from curfew_events where seq > ? order by seq limit ?";
 
 /** The lines of a job's log, oldest first. Takes the job. */
 export const READ_LOG = "select body from curfew_logs where job = ? order by seq";
+
+/** A page of lines of a job's log. Takes the job, the number they come after, and limit. Gives seq and body. */
+export const READ_LINES = "select seq, body from curfew_logs where job = ? and seq > ? order by seq limit ?";
 
 /** Takes origin and body. */
 export const ADD_HINTS = "insert into curfew_hints (origin, body) values (?, ?)";
@@ -365,6 +372,9 @@ select ${DONE} from curfew_done ${MATCHING} and dead_letter = coalesce(?, dead_l
 /** How many live jobs of a stretch are in each state. Takes the id it begins after, its last id, queue or null. */
 export const COUNT_JOBS = `
 select state, count(*) from curfew_jobs where id > ? and id <= ? and queue = coalesce(?, queue) group by state`;
+/** How many live jobs of a stretch there are by queue, type and state. Takes the id it begins after and its last id. */
+export const COUNT_LIVE = `
+select queue, type, state, count(*) from curfew_jobs where id > ? and id <= ? group by queue, type, state`;
 /** COUNT_JOBS for finished jobs. */
 export const COUNT_DONE = `
 select state, count(*) from curfew_done where id > ? and id <= ? and queue = coalesce(?, queue) group by state`;

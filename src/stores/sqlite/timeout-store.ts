@@ -48,7 +48,7 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
     async insert(timeouts, { now, tx }) {
       checkBatch(timeouts, "timeouts");
       for (const timeout of timeouts) checkTimeout(timeout);
-      return transactions.run(timeouts, textOfTimeout, tx, (session, batch, hints) =>
+      return transactions.run(timeouts, textOfTimeout, { now, tx }, (session, batch, hints) =>
         batch.map((timeout) => insertTimeout(session, timeout, now, hints)),
       );
     },
@@ -57,13 +57,13 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
     },
     async remove(held, { now }) {
       checkBatch(held, "held");
-      return transactions.run(held, noText, undefined, (session, batch) =>
+      return transactions.run(held, noText, { now }, (session, batch) =>
         batch.map((one) => removeTimeout(session, one, now)),
       );
     },
     async release(released, { now }) {
       checkBatch(released, "released");
-      return transactions.run(released, noText, undefined, (session, batch, hints) =>
+      return transactions.run(released, noText, { now }, (session, batch, hints) =>
         batch.map((one) => releaseTimeout(session, one, now, hints)),
       );
     },
@@ -76,7 +76,7 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
     },
     reap: ({ now }) => reap(connection, now),
     async cancel(which, { now, tx }) {
-      const [revoked] = await transactions.run([which], noText, tx, (session) => [
+      const [revoked] = await transactions.run([which], noText, { now, tx }, (session) => [
         cancelTimeouts(session, which, now),
       ]);
       return revoked ?? { pending: 0, leased: 0 };
@@ -92,7 +92,7 @@ function createOperations(
   return {
     async requeue(ids, { now }) {
       checkBatch(ids, "ids");
-      const changes = await transactions.run(ids, noText, undefined, (session, batch, hints) => {
+      const changes = await transactions.run(ids, noText, { now }, (session, batch, hints) => {
         hints.timeout(now, now);
         return batch.map((id) => session.run(REQUEUE, [now, id]));
       });
@@ -100,7 +100,7 @@ function createOperations(
     },
     async reschedule(moves, { now }) {
       checkBatch(moves, "moves");
-      const changes = await transactions.run(moves, noText, undefined, (session, batch, hints) =>
+      const changes = await transactions.run(moves, noText, { now }, (session, batch, hints) =>
         batch.map(({ id, from, to }) => {
           hints.timeout(to, now);
           return session.run(RESCHEDULE, [to, id, from]);

@@ -1,10 +1,13 @@
 import { statSync } from "node:fs";
 import { type CurfewError, refuse } from "../../core/errors.ts";
+import type { Instant } from "../../core/time.ts";
+import type { CommitOptions } from "../../ports/store.ts";
+import { eventRow } from "../sql/event-pack.ts";
 import type { Connection } from "./connection.ts";
 import { explained, failed, isBusy } from "./errors.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import { type DatabaseHandle, Session } from "./session.ts";
-import { BEGIN_PART, DATABASE_FILE, KEEP_PART, SYNCHRONOUS, UNDO_PART } from "./statements.ts";
+import { ADD_EVENT, BEGIN_PART, DATABASE_FILE, KEEP_PART, SYNCHRONOUS, UNDO_PART } from "./statements.ts";
 
 /** Does work at once, and gathers what there is to tell of it. */
 type Work<Result> = (session: Session, hints: HintBatch) => Result;
@@ -24,13 +27,12 @@ export class Transactions {
   async run<Item, Answer>(
     items: readonly Item[],
     textOf: (item: Item) => number,
-    tx: unknown,
+    { tx, now, relaxed = false }: CommitOptions,
     work: (session: Session, items: readonly Item[], hints: HintBatch) => Answer[],
-    relaxed = false,
   ): Promise<Answer[]> {
     this.#connection.assertOpen();
     if (tx !== undefined) {
-      return this.#within(tx, (session, hints) => {
+      return this.#within(tx, now, (session, hints) => {
         const answers: Answer[] = [];
         while (answers.length < items.length)
           answers.push(...work(session, items.slice(answers.length), hints));
@@ -41,6 +43,7 @@ export class Transactions {
     let synced: Promise<void> | undefined;
     const answers = await this.#connection.inBatches(items, textOf, (batch) =>
       this.commit(
+        now,
         (session, hints) => work(session, batch, hints),
         () => {
           // A lone transaction, as most are: the disk begins at once, and not after a turn of the event loop.
@@ -54,10 +57,11 @@ export class Transactions {
   }
 
   /** One transaction of the store's own. What it tells is told at once: to see a job early does no harm. */
-  async commit<Result>(work: Work<Result>, committed: () => void = ignore): Promise<Result> {
+  async commit<Result>(now: Instant, work: Work<Result>, committed: () => void = ignore): Promise<Result> {
     const { result, told } = await this.#connection.write((session) => {
       const hints = new HintBatch();
       const given = work(session, hints);
+      writeEvents(session, hints, now);
       this.#channel.write(session, hints);
       return { result: given, told: hints };
     }, committed);
@@ -66,12 +70,13 @@ export class Transactions {
   }
 
   /** A part of the caller's transaction: a call that fails leaves nothing of itself in it. */
-  #within<Result>(tx: unknown, work: Work<Result>): Result {
+  #within<Result>(tx: unknown, now: Instant, work: Work<Result>): Result {
     const session = this.#sessionOf(tx);
     try {
       session.run(BEGIN_PART);
       const hints = new HintBatch();
       const result = work(session, hints);
+      writeEvents(session, hints, now);
       this.#channel.writeForAll(session, hints);
       session.run(KEEP_PART);
       return result;
@@ -121,6 +126,10 @@ export class Transactions {
     if (theirs && ours && theirs.ino === ours.ino && theirs.dev === ours.dev) return;
     throw refusedHandle(`a handle on ${file || "no file"}`, `open it on ${this.#connection.path}`);
   }
+}
+
+function writeEvents(session: Session, { events }: HintBatch, now: Instant): void {
+  if (events) session.run(ADD_EVENT, [now, eventRow(events)]);
 }
 
 function ignore(): void {}

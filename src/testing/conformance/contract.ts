@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { decide } from "../../core/job/decide.ts";
-import { nextFence, rankOf } from "../../core/job/job.ts";
+import { type JobRow, nextFence, rankOf } from "../../core/job/job.ts";
 import { BATCH_LIMIT, pauseKey } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { claimRequest, found, idsOf, LEASE, type TestBed, times } from "./test-bed.ts";
@@ -105,6 +105,26 @@ const claiming: ConformanceCase[] = [
       await bed.addMany(shuffled);
       const expected = jobs.toSorted((a, b) => a.image.rank - b.image.rank || (a.id < b.id ? -1 : 1));
       assert.deepEqual(idsOf(await bed.claim()), idsOf(expected));
+    },
+  },
+  {
+    name: "a job that was given another priority is claimed in its new place, keeps it, and shows it wherever it is read",
+    async run(bed) {
+      const [first, second] = [await bed.add(), await bed.add({ priority: 5 })];
+      const raised = await bed.write(first, { type: "prioritise", priority: 50 }, { outsider: true });
+      assert.equal(raised.priority, 50);
+      const [listed] = await bed.store.inspect.jobs({}, null, 1);
+      assert.equal(listed?.priority, 50);
+      const claimed = await bed.claim({ limit: 2 });
+      assert.deepEqual(
+        claimed.map(({ id, priority }) => [id, priority]),
+        [
+          [first.id, 50],
+          [second.id, 5],
+        ],
+      );
+      const released = await bed.write(claimed[0] as JobRow, { type: "release" });
+      assert.deepEqual([released.state, released.priority], ["available", 50]);
     },
   },
   {

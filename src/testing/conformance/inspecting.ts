@@ -82,8 +82,8 @@ const history: ConformanceCase[] = [
     name: "events come in the order of their commits, and a cursor goes on where it ended",
     async run(bed) {
       const empty = await bed.store.inspect.events(null, 10);
-      assert.deepEqual(empty, { events: [], cursor: null });
-      assert.deepEqual(await bed.store.inspect.latestEvents(10), { events: [], cursor: null });
+      assert.deepEqual(empty, { events: [], cursors: [], cursor: null });
+      assert.deepEqual(await bed.store.inspect.latestEvents(10), empty);
       for (let event = 0; event < 10; event++) await bed.effect({ event }, { event: `${event}b` });
       const expected = times(10, (event) => [event, `${event}b`]).flat();
       const read: unknown[] = [];
@@ -95,8 +95,8 @@ const history: ConformanceCase[] = [
         cursor = page.cursor;
       }
       assert.deepEqual(read, expected);
-      assert.deepEqual(await bed.store.inspect.events(cursor, 3), { events: [], cursor });
-      assert.deepEqual(await bed.store.inspect.latestEvents(2), { events: read.slice(-2), cursor });
+      assert.deepEqual(await bed.store.inspect.events(cursor, 3), { events: [], cursors: [], cursor });
+      assert.deepEqual((await bed.store.inspect.latestEvents(2)).events, read.slice(-2));
       assert.deepEqual((await bed.store.inspect.latestEvents(100)).events, read);
       await bed.effect({ event: "new" });
       assert.deepEqual((await bed.store.inspect.events(cursor, 3)).events, ["new"]);

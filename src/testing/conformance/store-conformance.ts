@@ -6,15 +6,18 @@ import { fencing } from "./fencing.ts";
 import { growth } from "./growth.ts";
 import { hinting } from "./hinting.ts";
 import { inspecting } from "./inspecting.ts";
+import { keyedUnits } from "./keyed-units.ts";
 import { type ConformanceSection, type Runner, registerSections } from "./kit.ts";
 import { leases } from "./leases.ts";
 import { limits } from "./limits.ts";
 import { oddData } from "./odd-data.ts";
 import { recording } from "./recording.ts";
 import { sweeping } from "./sweeping.ts";
+import { telling } from "./telling.ts";
 import type { OpenedStore } from "./test-bed.ts";
 import { TIMEOUT_SECTIONS } from "./timeout-kit.ts";
 import { timeoutUnits } from "./timeout-units.ts";
+import { walking } from "./walking.ts";
 import { workflows } from "./workflows.ts";
 
 /** Everything a store must do, in sections that can be run one by one. */
@@ -26,12 +29,15 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   leases,
   sweeping,
   recording,
+  telling,
   workflows,
+  keyedUnits,
   limits,
   oddData,
   clock,
   growth,
   inspecting,
+  walking,
   hinting,
   ...TIMEOUT_SECTIONS,
   timeoutUnits,

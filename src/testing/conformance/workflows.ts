@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { nextFence } from "../../core/job/job.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
+import { type JobRow, nextFence } from "../../core/job/job.ts";
 import type { Unit } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, found, idsOf, refused, type TestBed, times } from "./test-bed.ts";
@@ -54,6 +55,109 @@ const countdowns: ConformanceCase[] = [
     },
   },
 ];
+
+/** What the engine asks of a store to start a workflow and to bring it forward. */
+const units: ConformanceCase[] = [
+  {
+    name: "a unit that adds 500 jobs beside a record that must not exist adds all of them, or none",
+    timeout: 60_000,
+    async run(bed) {
+      const record = ["workflow", "w"] as const;
+      const make = () =>
+        times(500, (nth) =>
+          bed.job({ needs: nth % 3, workflow: "w", options: { step: { wakes: [bed.nextId()] } } }),
+        );
+      const unitOf = (jobs: readonly NewJob[]): Unit => ({
+        when: [{ record, version: 0 }],
+        effects: [
+          { put: record, body: { state: "running" }, wakeAt: null },
+          ...jobs.map((job) => ({ enqueue: job })),
+        ],
+      });
+      const [first, second] = [make(), make()];
+      assert.deepEqual(await bed.commit(unitOf(first)), [{ ok: true }]);
+      assert.equal(refused((await bed.commit(unitOf(second)))[0]).because, "conflict");
+      const rows = await bed.store.jobs.load(first.map(({ id }) => id));
+      for (const [nth, row] of rows.entries()) {
+        const { needs, workflow, options } = found(row ?? null);
+        assert.deepEqual([needs, workflow, options], [nth % 3, "w", first[nth]?.options]);
+      }
+      const left = await bed.store.jobs.load(second.map(({ id }) => id));
+      assert(
+        left.every((row) => row === null),
+        "a unit that was refused has added jobs",
+      );
+    },
+  },
+  {
+    name: "the effects of a unit are done in their order: what it adds, it can count down",
+    async run(bed) {
+      const [first, second] = [bed.job({ needs: 1 }), bed.job({ needs: 2 })];
+      await bed.effect(
+        { enqueue: first },
+        { countdown: first.id },
+        { put: ["workflow", "w"], body: null, wakeAt: null },
+        { enqueue: second },
+        { countdown: second.id },
+      );
+      assert.equal(found(await bed.load(first.id)).needs, 0);
+      assert.equal(found(await bed.load(second.id)).needs, 1);
+      assert.deepEqual(idsOf((await bed.sweep()).jobs), [first.id]);
+    },
+  },
+  { name: "a settle counts down in its own commit, and one that is refused counts nothing", run: settles },
+  {
+    name: "a settle counts several down, and each as often as it is named",
+    async run(bed) {
+      const [one, two] = [await bed.add({ needs: 1 }), await bed.add({ needs: 3 })];
+      const held = await bed.start(await claimPlain(bed));
+      const effects = [one, two, two].map(({ id }) => ({ countdown: id }));
+      await bed.commit({ ...bed.unit(held, { type: "succeed", signalled: false }), effects });
+      assert.deepEqual(
+        (await bed.store.jobs.load([one.id, two.id])).map((row) => row?.needs),
+        [0, 1],
+      );
+    },
+  },
+  {
+    name: "the results for many steps at once, half a million characters each, come back as they were",
+    timeout: 60_000,
+    async run(bed) {
+      const rows = await Promise.all(times(12, () => bed.add({ needs: 1 })));
+      const parentResults = (nth: number) => `["${String(nth).repeat(250_000)}"]`;
+      const written = rows.map(({ id, fence, rev }, nth): Unit => {
+        const documents = { options: { parentResults: parentResults(nth) } };
+        return { job: { id, fence, rev, documents } };
+      });
+      for (const outcome of await bed.commit(...written)) assert.deepEqual(outcome, { ok: true });
+      for (const [nth, { id }] of rows.entries()) {
+        const row = found(await bed.load(id));
+        assert(row.options?.parentResults === parentResults(nth), `the results for step ${nth} are others`);
+      }
+    },
+  },
+];
+
+/** A job that waits for nobody, claimed. */
+async function claimPlain(bed: TestBed): Promise<JobRow> {
+  await bed.add();
+  return bed.claimOne();
+}
+
+async function settles(bed: TestBed): Promise<void> {
+  const next = await bed.add({ needs: 2 });
+  const effects = [{ countdown: next.id }];
+  const held = await bed.start(await claimPlain(bed));
+  const success = { ...bed.unit(held, { type: "succeed", signalled: false }), effects };
+  const stranger = { ...success, job: { ...success.job, id: held.id, fence: held.fence + 1 } };
+  assert.equal(refused((await bed.commit(stranger))[0]).because, "lost");
+  assert.equal(found(await bed.load(next.id)).needs, 2);
+  assert.deepEqual(await bed.commit(success), [{ ok: true }]);
+  assert.equal(found(await bed.load(next.id)).needs, 1);
+  // Its reply was lost, so it is sent again.
+  assert.equal(refused((await bed.commit(success))[0]).because, "lost");
+  assert.equal(found(await bed.load(next.id)).needs, 1);
+}
 
 const stops: ConformanceCase[] = [
   {
@@ -129,5 +233,5 @@ async function admitsAsPromoted(bed: TestBed): Promise<void> {
 
 export const workflows: ConformanceSection = {
   name: "countdowns, stops and gates",
-  cases: [...countdowns, ...stops, ...gates],
+  cases: [...countdowns, ...units, ...stops, ...gates],
 };

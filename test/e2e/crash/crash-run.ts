@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { seededRandom } from "../../../src/core/random.ts";
 import { type Engine, type JobRow, openEngine, silentLogger } from "../../../src/index.ts";
+import { EventCheck } from "./event-check.ts";
 import { ATTEMPTS, type CrashPayload, type CrashResult, crashJob } from "./jobs.ts";
 
 export interface CrashOptions {
@@ -27,6 +28,8 @@ export interface CrashReport {
   readonly storeHurts: number;
   readonly entries: number;
   readonly mostAttempts: number;
+  /** Events that were followed while all this happened. */
+  readonly events: number;
   readonly violations: readonly string[];
 }
 
@@ -35,13 +38,13 @@ const SETTLE_WITHIN = 90_000;
 /**
  * Real processes on a real store: jobs are enqueued while workers are killed with SIGKILL at random moments, one is
  * stopped past its lease and continued, and the store itself is hurt. Afterwards every acknowledged job must have
- * exactly one verdict, given by the last attempt that was entered.
+ * exactly one verdict, given by the last attempt that was entered, and the recorded events must say just that.
  */
 export async function crashRun(options: CrashOptions): Promise<CrashReport> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-crash-"));
   const entriesFile = join(folder, "entries");
   await writeFile(entriesFile, "");
-  const engine = await openEngine({ store: options.store, logger: silentLogger });
+  const engine = await openEngine({ store: options.store, logger: silentLogger, events: "durable" });
   const run = new CrashRun(options, engine, entriesFile);
   try {
     return await run.run();
@@ -56,6 +59,7 @@ class CrashRun {
   readonly #options: CrashOptions;
   readonly #engine: Engine;
   readonly #entriesFile: string;
+  readonly #events: EventCheck;
   readonly #random: () => number;
   readonly #children: ChildProcess[] = [];
   readonly #acknowledged: string[] = [];
@@ -67,6 +71,7 @@ class CrashRun {
   constructor(options: CrashOptions, engine: Engine, entriesFile: string) {
     this.#options = options;
     this.#engine = engine;
+    this.#events = new EventCheck(engine);
     this.#entriesFile = entriesFile;
     this.#random = seededRandom(options.seed);
   }
@@ -158,6 +163,7 @@ class CrashRun {
       entries.set(id, [...(entries.get(id) ?? []), { attempt: Number(attempt), entry }]);
     }
     for (const row of rows) violations.push(...judge(row, entries.get(row.id) ?? []));
+    violations.push(...(await this.#events.problems(rows)));
     return {
       acknowledged: this.#acknowledged.length,
       refused: this.#refused,
@@ -167,6 +173,7 @@ class CrashRun {
       storeHurts: this.#storeHurts,
       entries: [...entries.values()].reduce((sum, list) => sum + list.length, 0),
       mostAttempts: rows.reduce((most, { attempt }) => Math.max(most, attempt), 0),
+      events: this.#events.count,
       violations,
     };
   }

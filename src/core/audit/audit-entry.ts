@@ -1,0 +1,62 @@
+import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { Json } from "../schema.ts";
+import type { Instant } from "../time.ts";
+
+/** Who does something, and why. */
+export interface By {
+  /** A person, a key or a program: up to 100 characters. */
+  readonly actor: string;
+  /** Up to 500 characters. */
+  readonly reason?: string;
+}
+
+/** What an operator did, as it is kept. It holds neither payloads nor results. */
+export interface AuditEntry {
+  /** A UUIDv7. */
+  readonly id: string;
+  readonly at: Instant;
+  readonly actor: string;
+  readonly reason: string | null;
+  /** Such as `job.cancel` or `queue.pause`. */
+  readonly action: string;
+  readonly job?: string;
+  readonly queue?: string;
+  /** What the action said beyond that. */
+  readonly details?: { readonly [key: string]: Json };
+}
+
+/** What an entry is about. */
+export type AuditAbout = Pick<AuditEntry, "job" | "queue" | "details">;
+
+const ACTOR_LIMIT = 100;
+const REASON_LIMIT = 500;
+
+export function parseBy(by: By, field = "by"): By {
+  if (typeof by !== "object" || by === null)
+    throw refuse("invalid_option", field, by, 'write { actor: "mia", reason: "…" }');
+  refuseUnknownKeys(by, field, ["actor", "reason"]);
+  const { actor, reason } = by;
+  if (typeof actor !== "string" || actor.trim() === "" || actor.length > ACTOR_LIMIT)
+    throw refuse(
+      "invalid_option",
+      `${field}.actor`,
+      actor,
+      `name who it is, in 1 to ${ACTOR_LIMIT} characters`,
+    );
+  if (reason !== undefined && (typeof reason !== "string" || reason.length > REASON_LIMIT))
+    throw refuse(
+      "invalid_option",
+      `${field}.reason`,
+      reason,
+      `write a text of up to ${REASON_LIMIT} characters`,
+    );
+  return reason === undefined ? { actor } : { actor, reason };
+}
+
+/**
+ * The key under which an entry is stored, and back again: every digit of its id turned around, so that a list in the
+ * order of keys begins with the newest.
+ */
+export function auditKey(id: string): string {
+  return id.replace(/[0-9a-f]/g, (digit) => (15 - Number.parseInt(digit, 16)).toString(16));
+}

@@ -1,0 +1,256 @@
+import { canonicalJson } from "../canonical-json.ts";
+import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { JobId, JobOptions } from "../job/job.ts";
+import type { PortableDefinition, PortableOptions } from "../job/portable.ts";
+import type { Json } from "../schema.ts";
+import { type Duration, type Instant, parseDuration } from "../time.ts";
+import {
+  type Instants,
+  instantsOf,
+  parseSchedule,
+  type Schedule,
+  type ScheduleOptions,
+} from "./expression.ts";
+
+/** What to do when a cron is due while its last job has not ended. */
+export type CronOverlap = "allow" | "skip" | "cancel-previous";
+
+/**
+ * What becomes of instants at which no engine was running: none is made up for, one run stands for all of them, or each
+ * of those within so long is run.
+ */
+export type CronMissed = "skip" | "once" | { readonly all: Duration };
+
+/** When and how a cron fires. */
+export interface CronOptions extends ScheduleOptions {
+  /** Default `"allow"`. */
+  readonly overlap?: CronOverlap;
+  /** Default `"once"`. */
+  readonly missed?: CronMissed;
+}
+
+/** The job of a cron, as data: any engine can enqueue it, with or without its definition. */
+export interface CronJob {
+  readonly definition: PortableDefinition;
+  readonly options: PortableOptions;
+  readonly payload: string;
+  readonly visibility?: number;
+  readonly wire?: NonNullable<JobOptions["wire"]>;
+}
+
+/** What was said about a cron, checked. */
+export interface CronRule {
+  readonly schedule: Schedule;
+  readonly overlap: CronOverlap;
+  /** How far back missed instants are run one by one; `once` and `skip` look at the last one only. */
+  readonly missed: "skip" | "once" | number;
+}
+
+/** One thing that came of an instant, or of several that were skipped for the same reason. */
+export interface CronRun {
+  /** The instant it was for; of several, the last. */
+  readonly for: Instant;
+  readonly at: Instant;
+  readonly job?: JobId;
+  readonly manual?: true;
+  /** The job that was cancelled for it. */
+  readonly cancelled?: JobId;
+  readonly skipped?: CronSkip;
+  /** How many instants were skipped; 100 stands for more as well. */
+  readonly count?: number;
+}
+
+/** `failed`: the job could not be made from what is stored, and the log says why. */
+export type CronSkip = "overlap" | "missed" | "failed";
+
+/** A cron as it is stored. */
+export interface CronBody {
+  readonly rule: CronRule;
+  readonly job: CronJob;
+  readonly createdAt: Instant;
+  readonly updatedAt: Instant;
+  readonly pausedAt: Instant | null;
+  /** The next instant that nobody has acted on; it only grows, so none is acted on twice. */
+  readonly nextAt: Instant | null;
+  /** The last instant that somebody has acted on: a pause, or another schedule, does not bring it back. */
+  readonly actedUpTo: Instant | null;
+  /** The last job, which `overlap` looks at. */
+  readonly lastJob: JobId | null;
+  /** The last runs, newest first. */
+  readonly runs: readonly CronRun[];
+}
+
+export const CRON_KEYS = ["cron", "zone", "clockChange", "overlap", "missed"] as const;
+const OVERLAPS: readonly unknown[] = ["allow", "skip", "cancel-previous"];
+const MOST_RUNS = 50;
+/** So many jobs are enqueued in one commit where missed instants are run one by one. */
+const MOST_AT_ONCE = 100;
+const MOST_MISSED = 1_000;
+/** Skipped instants are counted up to here. */
+const MOST_COUNTED = 100;
+/** An instant that nobody has acted on for so long was missed. */
+const ON_TIME = 60_000;
+
+export function parseCron(options: CronOptions, now: Instant, field: string): CronRule {
+  const { overlap = "allow", missed = "once" } = options;
+  const schedule = parseSchedule(options, field);
+  if (!OVERLAPS.includes(overlap)) {
+    const fix = 'write "allow", "skip" or "cancel-previous"';
+    throw refuse("invalid_option", `${field}overlap`, overlap, fix);
+  }
+  return { schedule, overlap, missed: parseMissed(missed, schedule, now, `${field}missed`) };
+}
+
+function parseMissed(
+  missed: CronMissed,
+  schedule: Schedule,
+  now: Instant,
+  field: string,
+): CronRule["missed"] {
+  if (missed === "skip" || missed === "once") return missed;
+  if (typeof missed !== "object" || missed === null)
+    throw refuse("invalid_option", field, missed, 'write "skip", "once" or { all: "1d" }');
+  refuseUnknownKeys(missed, field, ["all"]);
+  const within = parseDuration(missed.all, `${field}.all`);
+  const count = countedUpTo(instantsOf(schedule), now, now + within, MOST_MISSED + 1);
+  if (count <= MOST_MISSED) return within;
+  const fix = `it holds more than ${MOST_MISSED} instants of ${schedule.cron}: shorten it, or write "once"`;
+  throw refuse("invalid_option", `${field}.all`, missed.all, fix);
+}
+
+/** How many instants there are after one and up to another; no more than `most` are counted. */
+function countedUpTo(instants: Instants, after: Instant, upTo: Instant, most: number): number {
+  let count = 0;
+  for (let at = instants.after(after); at !== null && at <= upTo && count < most; at = instants.after(at))
+    count += 1;
+  return count;
+}
+
+export function checkCronName(name: unknown): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  if (typeof name === "string" && name.length > 0 && name.length <= 255 && !/[\u0000-\u001f]/.test(name))
+    return name;
+  throw refuse("invalid_name", "name", name, "use a text of 1 to 255 characters");
+}
+
+export function newCron(rule: CronRule, job: CronJob, now: Instant): CronBody {
+  const nextAt = instantsOf(rule.schedule).after(now);
+  return {
+    rule,
+    job,
+    createdAt: now,
+    updatedAt: now,
+    pausedAt: null,
+    nextAt,
+    actedUpTo: null,
+    lastJob: null,
+    runs: [],
+  };
+}
+
+/**
+ * A cron under new settings; null if nothing changes. Its history and its pause stay, and so does an instant that is due
+ * by the same schedule: a deployment at three o'clock does not lose the run of three o'clock.
+ */
+export function changedCron(body: CronBody, rule: CronRule, job: CronJob, now: Instant): CronBody | null {
+  const isSame = (a: object, b: object) => canonicalJson(plain(a)) === canonicalJson(plain(b));
+  if (isSame(body.rule, rule) && isSame(body.job, job)) return null;
+  const keepsTime = isSame(body.rule.schedule, rule.schedule);
+  const nextAt = keepsTime || body.pausedAt !== null ? body.nextAt : nextOf(body, rule.schedule, now);
+  return { ...body, rule, job, updatedAt: now, nextAt };
+}
+
+function plain(value: object): Json {
+  return JSON.parse(JSON.stringify(value)) as Json;
+}
+
+/** Instants of the pause are not missed: nobody wanted them. */
+export function resumedCron(body: CronBody, now: Instant): CronBody {
+  return { ...body, pausedAt: null, nextAt: nextOf(body, body.rule.schedule, now) };
+}
+
+/** An engine whose time lags a little must not bring back an instant that another one has acted on. */
+function nextOf({ actedUpTo }: CronBody, schedule: Schedule, now: Instant): Instant | null {
+  return instantsOf(schedule).after(Math.max(now, actedUpTo ?? 0));
+}
+
+/** What follows from a cron that is due. */
+export interface Firing {
+  /** The instants for which a job is enqueued. */
+  readonly instants: readonly Instant[];
+  readonly isPreviousCancelled: boolean;
+  readonly skipped: readonly CronRun[];
+  readonly nextAt: Instant | null;
+  readonly actedUpTo: Instant | null;
+}
+
+const NOTHING = { instants: [], isPreviousCancelled: false, skipped: [] };
+
+/** Decides what to do about the instants that have come. `isLastLive`: its last job has not ended. */
+export function fire(body: CronBody, isLastLive: boolean, now: Instant): Firing {
+  const instants = instantsOf(body.rule.schedule);
+  // By newer zone data the instant may be another one than was stored.
+  const first = body.nextAt === null || body.pausedAt !== null ? null : instants.after(body.nextAt - 1);
+  const last = first === null || first > now ? null : instants.lastUpTo(now, first - 1);
+  if (first === null || last === null) return { ...NOTHING, nextAt: first, actedUpTo: body.actedUpTo };
+  const wanted = wantedOf(body.rule, instants, first, last, now);
+  const { rest } = wanted;
+  const nextAt = rest ?? instants.after(last);
+  const actedUpTo = rest === undefined ? last : (wanted.instants.at(-1) as Instant);
+  const skipped: CronRun[] = [];
+  const begin = wanted.instants[0];
+  const isAllMissed = begin === undefined;
+  const missed =
+    begin === first ? 0 : countedUpTo(instants, first - 1, isAllMissed ? last : begin - 1, MOST_COUNTED);
+  if (missed > 0) {
+    const until = isAllMissed ? last : (instants.lastUpTo(begin - 1, first - 1) as Instant);
+    skipped.push({ for: until, at: now, skipped: "missed", count: missed });
+  }
+  return { ...kept(body.rule.overlap, wanted.instants, isLastLive, now, skipped), nextAt, actedUpTo };
+}
+
+/** The due instants that the policy on missed ones lets run; `rest` is where the next commit goes on. */
+function wantedOf(
+  { missed }: CronRule,
+  instants: Instants,
+  first: Instant,
+  last: Instant,
+  now: Instant,
+): { instants: Instant[]; rest?: Instant } {
+  if (missed === "once") return { instants: [last] };
+  if (missed === "skip") return { instants: now - last <= ON_TIME ? [last] : [] };
+  const wanted: Instant[] = [];
+  let at = instants.after(Math.max(first - 1, now - missed - 1));
+  for (; at !== null && at <= last && wanted.length < MOST_AT_ONCE; at = instants.after(at)) wanted.push(at);
+  return { instants: wanted, ...(at !== null && at <= last && { rest: at }) };
+}
+
+/** Of several runs at once only the last is any use where they must not overlap. */
+function kept(
+  overlap: CronOverlap,
+  wanted: readonly Instant[],
+  isLastLive: boolean,
+  now: Instant,
+  skipped: CronRun[],
+): Omit<Firing, "nextAt" | "actedUpTo"> {
+  const isHeld = overlap === "skip" && isLastLive;
+  const run = overlap === "allow" ? wanted : isHeld ? [] : wanted.slice(-1);
+  const left = wanted.length - run.length;
+  const until = isHeld ? wanted.at(-1) : wanted.at(-2);
+  if (left > 0) skipped.push({ for: until as Instant, at: now, skipped: "overlap", count: left });
+  const isPreviousCancelled = overlap === "cancel-previous" && isLastLive && run.length > 0;
+  return { instants: run, isPreviousCancelled, skipped };
+}
+
+/** The last runs with newer ones in front. */
+export function withRuns(body: CronBody, newer: readonly CronRun[]): readonly CronRun[] {
+  return [...newer.toReversed(), ...body.runs].slice(0, MOST_RUNS);
+}
+
+/** A cron under newer zone data; null if its next instant stays. One that is due already stays as it is. */
+export function rezonedCron(body: CronBody, now: Instant): CronBody | null {
+  const { rule, nextAt, pausedAt } = body;
+  if (pausedAt !== null || nextAt === null || nextAt <= now || rule.schedule.zone === "UTC") return null;
+  const resolved = nextOf(body, rule.schedule, now);
+  return resolved === nextAt ? null : { ...body, nextAt: resolved };
+}

@@ -1,0 +1,76 @@
+import type { ErrorRecord } from "../job/job.ts";
+import type { JournalEvent } from "./journal-event.ts";
+import { errorFields, instantText, noteFields } from "./wire-fields.ts";
+
+/** An event in the envelope of CloudEvents, with the data that Open Job Spec asks of each type. */
+export interface CloudEvent {
+  readonly specversion: "1.0";
+  readonly id: string;
+  readonly type: string;
+  readonly source: string;
+  /** RFC 3339. */
+  readonly time: string;
+  /** What it tells of: the id of a job, or the name of a queue, a worker, a workflow … */
+  readonly subject?: string;
+  readonly data: { readonly [key: string]: unknown };
+}
+
+type Data = CloudEvent["data"];
+
+export function toCloudEvent(event: JournalEvent, source = "ojs://curfew"): CloudEvent {
+  const subject = event.job ?? event.subject;
+  return {
+    specversion: "1.0",
+    id: event.id,
+    type: event.name,
+    source,
+    time: instantText(event.at),
+    ...(subject !== undefined && { subject }),
+    data: event.job === undefined ? dataOfOthers(event) : dataOfJob(event),
+  };
+}
+
+function dataOfOthers({ queue, data }: JournalEvent): Data {
+  return { ...(queue !== undefined && { queue }), ...data };
+}
+
+function dataOfJob(event: JournalEvent): Data {
+  const { name, at, error, attempt } = event;
+  return {
+    job_id: event.job,
+    job_type: event.type,
+    queue: event.queue,
+    attempt,
+    ...(event.elapsed !== undefined && { duration_ms: event.elapsed }),
+    ...(event.late && { late: true }),
+    ...(event.worker !== undefined && { worker_id: event.worker }),
+    ...(event.result !== undefined && { result: JSON.parse(event.result) }),
+    ...(event.progress && dataOfProgress(event.progress)),
+    ...(error && dataOfError(name, error)),
+    ...(error && name === "job.expired" && dataOfExpiry(at, error)),
+    ...(name === "job.discarded" && { total_attempts: attempt }),
+    ...(event.deadLetter && { dead_letter: true }),
+    ...(event.maxAttempts !== undefined && { max_attempts: event.maxAttempts }),
+    ...(event.dueAt !== undefined && { next_retry_at: instantText(event.dueAt) }),
+    ...event.data,
+  };
+}
+
+function dataOfProgress({ value, note }: NonNullable<JournalEvent["progress"]>): Data {
+  const { message, data } = noteFields(note);
+  return { progress: value, message, data };
+}
+
+/** What the specification of events asks of `job.expired`, beside what that of timeouts asks of `job.ttl_expired`. */
+function dataOfExpiry(at: number, { limit = 0, elapsed = 0 }: ErrorRecord): Data {
+  return { created_at: instantText(at - elapsed), expired_at: instantText(at), ttl_ms: limit };
+}
+
+function dataOfError(name: string, error: ErrorRecord): Data {
+  const fields = errorFields(error);
+  const { timeout_kind, limit_seconds, elapsed_seconds } = fields;
+  return {
+    [name === "job.discarded" ? "last_error" : "error"]: fields,
+    ...(timeout_kind !== undefined && { timeout_kind, limit_seconds, elapsed_seconds }),
+  };
+}

@@ -1,0 +1,134 @@
+import { formatDuration } from "../time.ts";
+import { type Percentiles, percentilesOf } from "./figures.ts";
+import { type Above, type LogHistogram, RESOLUTION } from "./histogram.ts";
+import type { SeriesSum } from "./series.ts";
+
+/** What a proposed attempt timeout would have done to the runs that were seen. */
+export interface WhatIf {
+  readonly attempt: number;
+  /** Attempts that succeeded. */
+  readonly runs: number;
+  /** How many of them it would have cut off; between the two lies what one bucket of the histogram cannot tell. */
+  readonly wouldCut: Above;
+  /** Of `atMost` in `runs`. */
+  readonly share: number;
+  /** Attempts that were cut off anyway and so were at least as long as their limit was. */
+  readonly alreadyCut: number;
+}
+
+export interface Advice {
+  readonly type: string;
+  /** The attempt timeout seen last in milliseconds, null for none, undefined if no attempt was seen. */
+  readonly attempt: number | null | undefined;
+  /** Others that were in force in the same time: of other enqueue calls, queues or releases. */
+  readonly others: readonly (number | null)[];
+  readonly run: Percentiles | null;
+  readonly nearMisses: number;
+  readonly timeouts: Readonly<
+    Record<"execution" | "total" | "enqueue_ttl" | "stalled" | "visibility", number>
+  >;
+  readonly verdict: "unknown" | "keep" | "raise" | "lower" | "set";
+  /** An attempt timeout that would fit what was seen, in milliseconds; null where too little was seen. */
+  readonly suggested: number | null;
+  /** The verdict in words, with the figures it rests on. */
+  readonly text: string;
+  readonly whatIf?: WhatIf;
+  /** How far durations may be off, as a share. */
+  readonly resolution: number;
+}
+
+/** Fewer runs say nothing about the slowest of a hundred. */
+const FEWEST_RUNS = 100;
+const TOO_OFTEN = 0.01;
+/** A limit this many times above the slowest percent lets a hung attempt waste most of its time. */
+const FAR_ABOVE = 10;
+const HEADROOM = 2;
+
+const STEPS = [
+  100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 20_000, 30_000, 45_000, 60_000, 90_000, 120_000,
+  180_000, 300_000, 600_000, 900_000, 1_200_000, 1_800_000, 2_700_000,
+] as const;
+const HOUR = 3_600_000;
+
+/** The next longer duration that a person would write. */
+export function rounded(duration: number): number {
+  return STEPS.find((step) => step >= duration) ?? Math.ceil(duration / HOUR) * HOUR;
+}
+
+/** What the runs of one type say about its attempt timeout. */
+export function advise(type: string, sum: SeriesSum, proposed?: number): Advice {
+  const { counts, durations } = sum;
+  const run = percentilesOf(durations.run);
+  const seen = sum.limits.at(-1);
+  const attempt = seen === undefined ? undefined : seen === 0 ? null : seen;
+  const { execution, total, enqueue_ttl, stalled, visibility } = counts;
+  const judged = judge({ run, attempt, cut: execution, near: counts.nearMisses });
+  return {
+    type,
+    attempt,
+    others: sum.limits.slice(0, -1).map((limit) => (limit === 0 ? null : limit)),
+    run,
+    nearMisses: counts.nearMisses,
+    timeouts: { execution, total, enqueue_ttl, stalled, visibility },
+    ...judged,
+    ...(proposed !== undefined && { whatIf: whatIf(durations.run, proposed, execution) }),
+    resolution: RESOLUTION,
+  };
+}
+
+function whatIf(runs: LogHistogram, attempt: number, alreadyCut: number): WhatIf {
+  const wouldCut = runs.above(attempt);
+  const share = runs.total === 0 ? 0 : wouldCut.atMost / runs.total;
+  return { attempt, runs: runs.total, wouldCut, share, alreadyCut };
+}
+
+interface Seen {
+  readonly run: Percentiles | null;
+  readonly attempt: number | null | undefined;
+  readonly cut: number;
+  readonly near: number;
+}
+
+function judge({ run, attempt, cut, near }: Seen): Pick<Advice, "verdict" | "suggested" | "text"> {
+  const runs = (run?.count ?? 0) + cut;
+  if (runs < FEWEST_RUNS) {
+    const text = `Too little was seen to say: ${runs} of at least ${FEWEST_RUNS} runs.`;
+    return { verdict: "unknown", suggested: null, text };
+  }
+  const p99 = run?.p99 ?? 0;
+  const slowest = run ? `99 of 100 runs took at most ${about(p99)}` : "no run succeeded";
+  const fitting = rounded(Math.max(HEADROOM * p99, run?.max ?? 0, 1));
+  if (attempt === null || attempt === undefined) {
+    const text = `There is no attempt timeout, and ${slowest}. Set one of ${formatDuration(fitting)}, so that a run that hangs is found.`;
+    return { verdict: "set", suggested: fitting, text };
+  }
+  const limit = formatDuration(attempt);
+  // What was cut off would have taken longer, so the percentiles of the rest say too little.
+  const longer = rounded(Math.max(fitting, HEADROOM * attempt));
+  if (cut > TOO_OFTEN * runs) {
+    const text = `${cut} of ${runs} runs were cut off at ${limit}; ${slowest}. Raise it to ${formatDuration(longer)}, or split the work.`;
+    return { verdict: "raise", suggested: longer, text };
+  }
+  if (near > TOO_OFTEN * runs) {
+    const text = `${near} of ${runs} runs used more than 90 % of ${limit}; ${slowest}. Raise it to ${formatDuration(longer)} before they are cut off.`;
+    return { verdict: "raise", suggested: longer, text };
+  }
+  if (run && attempt > FAR_ABOVE * Math.max(p99, 1) && fitting < attempt) {
+    const text = `${slowest}, far below ${limit}. Lower it to ${formatDuration(fitting)}, so that a run that hangs is found sooner.`;
+    return { verdict: "lower", suggested: fitting, text: capitalised(text) };
+  }
+  const text = `${limit} fits: ${slowest}, ${cut} of ${runs} were cut off and ${near} came near.`;
+  return { verdict: "keep", suggested: attempt, text };
+}
+
+/** A measured duration in words: it is off by more than its last digits would say. */
+function about(duration: number): string {
+  if (duration < 1_000) return `${duration}ms`;
+  const unit = duration < 120_000 ? "s" : duration < 2 * HOUR ? "m" : "h";
+  const length = { s: 1_000, m: 60_000, h: HOUR }[unit];
+  return `${Number((duration / length).toPrecision(2))}${unit}`;
+}
+
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,156 @@
+/** Durations as they are stored: their sum, and index and count of each bucket in use, one after the other. */
+export interface HistogramData {
+  readonly sum: number;
+  readonly buckets: readonly number[];
+}
+
+/** Values below this have a bucket of their own. */
+const EXACT = 32;
+const EXACT_BITS = 5;
+/** Buckets per doubling. */
+const PARTS = 16;
+const PART_BITS = 4;
+/** What would take more bits than this, 139 years, is counted as that. */
+const MOST_BITS = 42;
+export const BUCKETS = EXACT + (MOST_BITS - EXACT_BITS) * PARTS;
+/** The largest value that integer arithmetic on 32 bits can shift. */
+const SHIFTABLE = 2 ** 31;
+const SCALE_BITS = 20;
+const SCALE = 2 ** SCALE_BITS;
+
+/** How far what a histogram says may be from what was counted, as a share of it. */
+export const RESOLUTION = 1 / (2 * PARTS);
+
+/** The bucket of a duration in milliseconds. No loop and no logarithm: this is on the way of every job. */
+export function bucketOf(value: number): number {
+  if (!(value >= EXACT)) return value > 0 ? Math.floor(value) : 0;
+  if (value < SHIFTABLE) {
+    const bits = 31 - Math.clz32(value);
+    return EXACT + (bits - EXACT_BITS) * PARTS + ((value >>> (bits - PART_BITS)) & (PARTS - 1));
+  }
+  if (value >= 2 ** MOST_BITS) return BUCKETS - 1;
+  return bucketOf(value / SCALE) + SCALE_BITS * PARTS;
+}
+
+/** The least whole value of a bucket. */
+export function lowerOf(bucket: number): number {
+  if (bucket < EXACT) return bucket;
+  const at = bucket - EXACT;
+  return (PARTS + (at % PARTS)) * 2 ** (EXACT_BITS - PART_BITS + Math.floor(at / PARTS));
+}
+
+/** The greatest whole value of a bucket. */
+export function upperOf(bucket: number): number {
+  return bucket < EXACT ? bucket : lowerOf(bucket + 1) - 1;
+}
+
+/** What stands for all values of a bucket: off by at most RESOLUTION. */
+function middleOf(bucket: number): number {
+  return Math.round((lowerOf(bucket) + upperOf(bucket)) / 2);
+}
+
+/** How many values lie above a limit: it is known exactly but for those in the limit's own bucket. */
+export interface Above {
+  readonly atLeast: number;
+  readonly atMost: number;
+}
+
+/**
+ * Counts of durations in buckets that grow with them, 16 per doubling: bounded in size whatever is counted, and two of
+ * them add up to what one would have counted.
+ */
+export class LogHistogram {
+  /** Ends with the last bucket in use, and has no holes: those would make counting slower. */
+  readonly #counts: number[] = [];
+  #sum = 0;
+  #total = 0;
+
+  static of(data: HistogramData | undefined): LogHistogram {
+    const histogram = new LogHistogram();
+    if (data) histogram.merge(data);
+    return histogram;
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  get sum(): number {
+    return this.#sum;
+  }
+
+  add(value: number): void {
+    const bucket = bucketOf(value);
+    const counts = this.#counts;
+    if (bucket < counts.length) (counts[bucket] as number)++;
+    else this.#grow(bucket, 1);
+    this.#sum += value;
+    this.#total += 1;
+  }
+
+  #grow(bucket: number, count: number): void {
+    while (this.#counts.length < bucket) this.#counts.push(0);
+    this.#counts.push(count);
+  }
+
+  /** Adds what was stored. What is not a bucket or a count, as from a newer version, is left out. */
+  merge({ sum, buckets }: HistogramData): void {
+    for (let at = 0; at + 1 < buckets.length; at += 2) {
+      const bucket = buckets[at] as number;
+      const count = buckets[at + 1] as number;
+      if (!Number.isInteger(bucket) || bucket < 0 || bucket >= BUCKETS || !(count > 0)) continue;
+      if (bucket < this.#counts.length) (this.#counts[bucket] as number) += count;
+      else this.#grow(bucket, count);
+      this.#total += count;
+    }
+    this.#sum += sum;
+  }
+
+  /** What was counted since an earlier copy of this histogram was taken; undefined if nothing was. */
+  since(earlier: HistogramMark | undefined): HistogramData | undefined {
+    if (this.#total === (earlier?.total ?? 0)) return undefined;
+    const buckets: number[] = [];
+    for (let bucket = 0; bucket < this.#counts.length; bucket++) {
+      const count = (this.#counts[bucket] as number) - (earlier?.counts[bucket] ?? 0);
+      if (count > 0) buckets.push(bucket, count);
+    }
+    return { sum: this.#sum - (earlier?.sum ?? 0), buckets };
+  }
+
+  mark(): HistogramMark {
+    return { counts: this.#counts.slice(), sum: this.#sum, total: this.#total };
+  }
+
+  data(): HistogramData | undefined {
+    return this.since(undefined);
+  }
+
+  /** The value that so large a share of all values does not exceed, off by at most RESOLUTION; null if there are none. */
+  percentile(share: number): number | null {
+    if (this.#total === 0) return null;
+    const rank = Math.min(this.#total, Math.max(1, Math.ceil(share * this.#total)));
+    let seen = 0;
+    for (let bucket = 0; bucket < this.#counts.length; bucket++) {
+      seen += this.#counts[bucket] as number;
+      if (seen >= rank) return middleOf(bucket);
+    }
+    return middleOf(this.#counts.length - 1);
+  }
+
+  /** How many values are longer than a limit. */
+  above(limit: number): Above {
+    const own = bucketOf(limit);
+    let atLeast = 0;
+    for (let bucket = own + 1; bucket < this.#counts.length; bucket++)
+      atLeast += this.#counts[bucket] as number;
+    const isWhole = limit >= upperOf(own);
+    return { atLeast, atMost: atLeast + (isWhole ? 0 : (this.#counts[own] ?? 0)) };
+  }
+}
+
+/** A copy of a histogram to count from. */
+export interface HistogramMark {
+  readonly counts: readonly number[];
+  readonly sum: number;
+  readonly total: number;
+}

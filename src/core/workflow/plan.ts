@@ -1,0 +1,241 @@
+import type { JobId } from "../job/job.ts";
+import type { Json } from "../schema.ts";
+import type { AnyNode, BatchCallbacks, StepNode } from "./node.ts";
+
+/**
+ * A workflow as it is stored: the tree of its nodes, with the jobs that stand for them. `begins` names for each node of
+ * a chain but the first the job that is woken when the node before it has ended: a step itself, or a turnstile, a job
+ * that nobody runs and that lets all of a group in.
+ */
+export type PlanNode =
+  | { readonly step: JobId }
+  | { readonly chain: readonly PlanNode[]; readonly begins: readonly JobId[] }
+  | { readonly group: readonly PlanNode[] }
+  | { readonly batch: readonly PlanNode[]; readonly callbacks: PlanCallbacks };
+
+export interface PlanCallbacks {
+  readonly onSuccess?: JobId;
+  readonly onFailure?: JobId;
+  readonly onComplete?: JobId;
+}
+
+type CallbackName = keyof PlanCallbacks;
+const CALLBACKS: readonly CallbackName[] = ["onSuccess", "onFailure", "onComplete"];
+
+export interface Plan {
+  readonly root: PlanNode;
+  /** The job that is woken when everything has ended. */
+  readonly end: JobId;
+  /** The job that lets the first steps in, where there were too many to store them in one go. */
+  readonly start?: JobId;
+}
+
+/** What a job is to its workflow. `turnstile` and `end` are never run: they wait, are judged and are gone. */
+export type Role = "step" | "callback" | "turnstile" | "end";
+
+/** One job of a workflow before it is stored. */
+export interface PlannedJob {
+  readonly id: JobId;
+  readonly role: Role;
+  /** The node behind a step or callback. */
+  readonly node: StepNode | undefined;
+  /** How many countdowns it waits for; 0 for what starts at once. */
+  readonly needs: number;
+  /** The jobs that count down when this one ends. */
+  readonly wakes: readonly JobId[];
+  /** The jobs whose results it gets, where they are few and none is nested; otherwise the plan has to say. */
+  readonly after?: readonly JobId[];
+}
+
+/** So many predecessors are named by a job itself, which saves reading the plan for each step of a chain. */
+const FEW = 16;
+
+export function childrenOf(node: PlanNode): readonly PlanNode[] {
+  if ("step" in node) return [];
+  if ("chain" in node) return node.chain;
+  return "group" in node ? node.group : node.batch;
+}
+
+/** The steps whose ends are the end of a node. */
+export function finalsOf(node: PlanNode): JobId[] {
+  if ("step" in node) return [node.step];
+  if ("chain" in node) return finalsOf(node.chain[node.chain.length - 1] as PlanNode);
+  return childrenOf(node).flatMap(finalsOf);
+}
+
+/** The steps that begin when a node does. */
+function startersOf(node: PlanNode): JobId[] {
+  if ("step" in node) return [node.step];
+  if ("chain" in node) return startersOf(node.chain[0] as PlanNode);
+  return childrenOf(node).flatMap(startersOf);
+}
+
+/** All jobs of a node, so that each comes after those that wake it: backwards, nobody wakes what is still there. */
+export function jobsOf(node: PlanNode): JobId[] {
+  if ("step" in node) return [node.step];
+  if ("chain" in node)
+    return node.chain.flatMap((inner, index) => {
+      const begin = node.begins[index - 1];
+      return begin === undefined || "step" in inner ? jobsOf(inner) : [begin, ...jobsOf(inner)];
+    });
+  const members = childrenOf(node).flatMap(jobsOf);
+  return "batch" in node ? [...members, ...callbacksOf(node.callbacks)] : members;
+}
+
+/** The steps in the order in which they were written, without callbacks and turnstiles. */
+export function stepsOf(node: PlanNode): JobId[] {
+  return "step" in node ? [node.step] : childrenOf(node).flatMap(stepsOf);
+}
+
+function callbacksOf(callbacks: PlanCallbacks): JobId[] {
+  return CALLBACKS.flatMap((name) => callbacks[name] ?? []);
+}
+
+/** What a woken job has to look at: the node before it, and what is halted with it if that failed. */
+export type Place =
+  | { readonly before: PlanNode; readonly rest: readonly JobId[]; readonly begins: PlanNode }
+  | { readonly batch: PlanNode; readonly callback: CallbackName };
+
+/** Where a job that waits for its turn stands; undefined for one that no node waits for. */
+export function placeOf(node: PlanNode, id: JobId): Place | undefined {
+  if ("batch" in node) {
+    const callback = CALLBACKS.find((name) => node.callbacks[name] === id);
+    if (callback) return { batch: node, callback };
+  }
+  for (const inner of childrenOf(node)) {
+    const place = placeOf(inner, id);
+    if (place) return place;
+  }
+  if (!("chain" in node)) return undefined;
+  for (let index = 1; index < node.chain.length; index++) {
+    const begins = node.chain[index] as PlanNode;
+    if (node.begins[index - 1] !== id && !startersOf(begins).includes(id)) continue;
+    const rest = jobsOf({ chain: node.chain.slice(index - 1), begins: node.begins.slice(index - 1) });
+    const before = node.chain[index - 1] as PlanNode;
+    return { before, begins, rest: rest.slice(jobsOf(before).length) };
+  }
+  return undefined;
+}
+
+/** Lays a workflow out: makes the ids, the plan, and says of each job whom it waits for and whom it wakes. */
+export function layOut(
+  root: AnyNode,
+  nextId: () => JobId,
+  isHeld: boolean,
+): { readonly plan: Plan; readonly jobs: readonly PlannedJob[] } {
+  const layout = new Layout(nextId);
+  const start = isHeld ? layout.turnstile() : undefined;
+  const node = layout.node(root);
+  const plan: Plan = { root: node, end: nextId(), ...(start !== undefined && { start }) };
+  return { plan, jobs: layout.finish(plan) };
+}
+
+class Layout {
+  readonly #nextId: () => JobId;
+  readonly #nodes = new Map<JobId, StepNode>();
+  readonly #roles = new Map<JobId, Role>();
+  readonly #wakes = new Map<JobId, JobId[]>();
+  readonly #needs = new Map<JobId, number>();
+  readonly #after = new Map<JobId, readonly JobId[]>();
+
+  constructor(nextId: () => JobId) {
+    this.#nextId = nextId;
+  }
+
+  #add(role: Role, node?: StepNode): JobId {
+    const id = this.#nextId();
+    this.#roles.set(id, role);
+    this.#wakes.set(id, []);
+    if (node) this.#nodes.set(id, node);
+    return id;
+  }
+
+  turnstile(): JobId {
+    return this.#add("turnstile");
+  }
+
+  node(node: AnyNode): PlanNode {
+    if (node.kind === "step") return { step: this.#add("step", node) };
+    if (node.kind === "chain") return this.#chain(node.nodes);
+    const members = node.nodes.map((inner) => this.node(inner));
+    return node.kind === "group" ? { group: members } : this.#batch(members, node.callbacks);
+  }
+
+  #chain(nodes: readonly AnyNode[]): PlanNode {
+    const inner: PlanNode[] = [];
+    const begins: JobId[] = [];
+    for (const [index, node] of nodes.entries()) {
+      const turnstile = index > 0 && node.kind !== "step" ? this.turnstile() : undefined;
+      const planned = this.node(node);
+      const before = inner[index - 1];
+      inner.push(planned);
+      if (!before) continue;
+      const begin = turnstile ?? (planned as { readonly step: JobId }).step;
+      begins.push(begin);
+      this.#wait(begin, finalsOf(before));
+      if (turnstile !== undefined) this.#letIn(turnstile, startersOf(planned));
+      const plain = plainSteps(before);
+      if (plain) for (const id of startersOf(planned)) this.#after.set(id, plain);
+    }
+    return { chain: inner, begins };
+  }
+
+  #batch(members: readonly PlanNode[], callbacks: BatchCallbacks): PlanNode {
+    const finals = members.flatMap(finalsOf);
+    const planned: { -readonly [Name in CallbackName]?: JobId } = {};
+    for (const name of CALLBACKS) {
+      const node = callbacks[name];
+      if (!node) continue;
+      const id = this.#add("callback", node);
+      planned[name] = id;
+      this.#wait(id, finals);
+    }
+    return { batch: members, callbacks: planned };
+  }
+
+  #wait(id: JobId, feeders: readonly JobId[]): void {
+    for (const feeder of feeders) this.#wakes.get(feeder)?.push(id);
+    this.#needs.set(id, (this.#needs.get(id) ?? 0) + feeders.length);
+  }
+
+  #letIn(turnstile: JobId, starters: readonly JobId[]): void {
+    for (const id of starters) this.#wait(id, [turnstile]);
+  }
+
+  finish({ root, end, start }: Plan): PlannedJob[] {
+    if (start !== undefined) {
+      this.#letIn(start, startersOf(root));
+      for (const id of startersOf(root)) this.#after.set(id, []);
+      this.#needs.set(start, 1);
+    }
+    const counted = [...this.#roles].filter(([, role]) => role !== "turnstile").map(([id]) => id);
+    this.#roles.set(end, "end");
+    this.#wakes.set(end, []);
+    this.#wait(end, counted);
+    return Array.from(this.#roles, ([id, role]) => ({
+      id,
+      role,
+      node: this.#nodes.get(id),
+      needs: this.#needs.get(id) ?? 0,
+      wakes: this.#wakes.get(id) ?? [],
+      ...(this.#after.has(id) && { after: this.#after.get(id) as readonly JobId[] }),
+    }));
+  }
+}
+
+/** The steps of a node whose results stand side by side, if they are few. */
+function plainSteps(node: PlanNode): readonly JobId[] | undefined {
+  if ("step" in node) return [node.step];
+  if ("chain" in node) return plainSteps(node.chain[node.chain.length - 1] as PlanNode);
+  const members = childrenOf(node);
+  if (members.length > FEW || !members.every((member) => "step" in member)) return undefined;
+  return members.flatMap(finalsOf);
+}
+
+export function encodePlan(plan: Plan): Json {
+  return plan as unknown as Json;
+}
+
+export function decodePlan(body: Json): Plan {
+  return body as unknown as Plan;
+}

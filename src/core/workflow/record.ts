@@ -1,0 +1,59 @@
+import type { JobId } from "../job/job.ts";
+import type { Json } from "../schema.ts";
+import type { Instant } from "../time.ts";
+
+export type WorkflowState = "running" | "completed" | "failed" | "cancelled";
+
+/** Why a workflow failed. */
+export interface WorkflowFailure {
+  /** `timeout`: the workflow's own limit ended it; `step`: a step ended without success. */
+  readonly reason: "step" | "timeout";
+  /** The first step, in the order of the definition, that ended without success of its own. */
+  readonly job?: JobId;
+  readonly type?: string;
+  readonly message?: string;
+}
+
+export interface StepCounts {
+  readonly completed: number;
+  readonly discarded: number;
+  readonly cancelled: number;
+}
+
+/**
+ * What is kept of a workflow beside its jobs and its plan. `starting`: its jobs are being stored and nobody sees it
+ * yet; `abandoned`: that was interrupted. `ending`: its state stands, and its jobs are still held for it. `kept`: only the record is left to be read.
+ */
+export interface WorkflowRecord {
+  readonly state: WorkflowState;
+  readonly phase: "starting" | "abandoned" | "running" | "ending" | "kept";
+  readonly kind: "step" | "chain" | "group" | "batch";
+  readonly name: string | null;
+  readonly meta: { readonly [key: string]: Json } | null;
+  readonly startedAt: Instant;
+  readonly endedAt: Instant | null;
+  /** When its `timeout` is over. */
+  readonly endsAt: Instant | null;
+  /** The job that is woken at its end. */
+  readonly end: JobId;
+  readonly total: number;
+  readonly counts: StepCounts | null;
+  readonly failure: WorkflowFailure | null;
+  /** False where the result was too large, or there is none. */
+  readonly isResultKept: boolean;
+  /** For how many milliseconds it is kept after its end. */
+  readonly retention: { readonly completed: number; readonly other: number };
+}
+
+export function encodeWorkflow(record: WorkflowRecord): Json {
+  return record as unknown as Json;
+}
+
+export function decodeWorkflow(body: Json): WorkflowRecord {
+  return body as unknown as WorkflowRecord;
+}
+
+/** When the record of a workflow that has ended may be forgotten. */
+export function forgetAt({ state, endedAt, retention }: WorkflowRecord): Instant {
+  return (endedAt ?? 0) + (state === "completed" ? retention.completed : retention.other);
+}

@@ -1,0 +1,62 @@
+import type { CronBody, CronRun } from "../../core/cron/cron.ts";
+import type { NewEvent } from "../../core/event/new-event.ts";
+import { defineJob } from "../../core/job/definition.ts";
+import { type EnqueueContext, type NewJob, prepareStencil, stamp } from "../../core/job/envelope.ts";
+import type { JobId } from "../../core/job/job.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import type { RecordKey } from "../../ports/store.ts";
+import type { Parts } from "../parts.ts";
+
+/** What crons need of their engine to enqueue jobs, and to tell of them once they are stored. */
+export interface CronHost {
+  readonly context: () => EnqueueContext;
+  readonly notice: (jobs: readonly NewJob[]) => void;
+}
+
+export function cronKey(name: string): RecordKey {
+  return ["cron", name];
+}
+
+/** The effect that stores a cron; a paused one sleeps until somebody wakes it. */
+export function putCron(name: string, body: CronBody) {
+  const wakeAt = body.pausedAt === null ? body.nextAt : null;
+  return { put: cronKey(name), body: body as unknown as Json, wakeAt };
+}
+
+/** The job of a cron for one instant: its meta says which cron and which instant it is for. */
+export function cronJob(base: EnqueueContext, name: string, body: CronBody, instant: Instant): NewJob {
+  const { definition, options, payload, visibility, wire } = body.job;
+  const context = { ...base, visibility, wire };
+  const meta = { ...options.meta, cron: name, scheduledFor: new Date(instant).toISOString() };
+  const stencil = prepareStencil(defineJob(definition), { ...options, meta, unique: false }, context);
+  return stamp(stencil, payload, base.nextId);
+}
+
+/** What the stream of events keeps of runs, as effects of the commit that brings them about. */
+export function cronEvents(
+  { recorder }: Parts,
+  name: string,
+  { job: { definition } }: CronBody,
+  runs: readonly CronRun[],
+): readonly NewEvent[] {
+  if (!recorder.isOn) return [];
+  return runs.flatMap(({ at, for: instant, job, skipped, count = 1, manual }) => {
+    const scheduledFor = new Date(instant).toISOString();
+    const data = skipped
+      ? { type: definition.type, scheduledFor, reason: skipped, count }
+      : { type: definition.type, scheduledFor, job: job as JobId, ...(manual && { manual }) };
+    return recorder.effects(skipped ? "cron.skipped" : "cron.triggered", { at, subject: name, data });
+  });
+}
+
+/** What happened is told after its commit. */
+export function tell(parts: Parts, name: string, body: CronBody, runs: readonly CronRun[]): void {
+  const { bus } = parts;
+  for (const run of runs) {
+    const { at, for: scheduledFor, job, skipped: reason, count = 1, manual } = run;
+    const told = { at, cron: name, type: body.job.definition.type, scheduledFor };
+    if (reason) bus.emit({ name: "cron.skipped", ...told, reason, count });
+    else bus.emit({ name: "cron.triggered", ...told, job: job as JobId, ...(manual && { manual }) });
+  }
+}

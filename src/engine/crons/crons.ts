@@ -1,0 +1,390 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import {
+  CRON_KEYS,
+  type CronBody,
+  type CronJob,
+  type CronMissed,
+  type CronOptions,
+  type CronOverlap,
+  type CronRun,
+  changedCron,
+  checkCronName,
+  newCron,
+  parseCron,
+  resumedCron,
+  withRuns,
+} from "../../core/cron/cron.ts";
+import {
+  type CronInstant,
+  parseSchedule,
+  preview,
+  type ScheduleOptions,
+} from "../../core/cron/expression.ts";
+import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/definition.ts";
+import {
+  type EnqueueContext,
+  type EnqueueOptions,
+  type NewJob,
+  preparePayload,
+  prepareStencil,
+} from "../../core/job/envelope.ts";
+import type { JobId } from "../../core/job/job.ts";
+import { portableDefinition, portableOptions } from "../../core/job/portable.ts";
+import type { Json } from "../../core/schema.ts";
+import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
+import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
+import { JobHandle } from "../handle.ts";
+import type { Parts } from "../parts.ts";
+import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
+
+/** What the jobs of a cron may say on top of their definition. */
+export type CronJobOptions = Pick<
+  EnqueueOptions,
+  "queue" | "priority" | "meta" | "timeouts" | "retry" | "retention"
+> & {
+  /** A definition with `unique` must say that its crons do without: `overlap` keeps their jobs apart. */
+  readonly unique?: false;
+};
+
+/** `update` (default) changes what is there, `keep` leaves it alone, `refuse` throws. */
+export type IfExists = "update" | "keep" | "refuse";
+
+interface CronFields<Input> extends CronOptions {
+  readonly job: JobDefinition<Input, unknown, unknown>;
+  readonly options?: CronJobOptions;
+  readonly ifExists?: IfExists;
+}
+
+/** Everything about a cron. */
+export type CronInput<Input> = CronFields<Input> &
+  (undefined extends Input ? { readonly payload?: NoInfer<Input> } : { readonly payload: NoInfer<Input> });
+
+/** A cron as it stands. */
+export interface CronView {
+  readonly name: string;
+  readonly cron: string;
+  readonly zone: string;
+  readonly clockChange: Required<NonNullable<ScheduleOptions["clockChange"]>>;
+  readonly overlap: CronOverlap;
+  readonly missed: CronMissed;
+  readonly type: string;
+  readonly queue: string;
+  readonly payload: Json;
+  /** What its jobs say on top of their definition. */
+  readonly options: CronJobOptions;
+  /** Fields of a wire protocol, as they came. */
+  readonly wire: { readonly [key: string]: Json };
+  readonly isPaused: boolean;
+  readonly createdAt: Instant;
+  readonly updatedAt: Instant;
+  /** When it fires next; null while it is paused, and when no day of the calendar is left. */
+  readonly nextAt: Instant | null;
+  readonly lastJob: JobId | null;
+  /** The last runs, newest first, those that were skipped included. */
+  readonly runs: readonly CronRun[];
+}
+
+/** The job of a cron from somebody who has no definition. */
+export interface RemoteCronJob {
+  readonly definition: JobDefinition<unknown, unknown, unknown>;
+  readonly payload: string;
+  readonly options: EnqueueOptions;
+  readonly visibility?: number | undefined;
+  readonly wire?: EnqueueContext["wire"];
+}
+
+const TRIES = 20;
+const PUT_KEYS = [...CRON_KEYS, "job", "payload", "options", "ifExists"];
+const JOB_KEYS = ["queue", "priority", "meta", "timeouts", "retry", "retention", "unique"];
+const MOST_PREVIEWED = 1_000;
+
+type CronsHost = CronHost & { readonly assertOpen: () => void };
+
+/** Jobs that are enqueued again and again, at instants that a cron expression names. */
+export class Crons {
+  readonly #parts: Parts;
+  readonly #context: () => EnqueueContext;
+  readonly #notice: (jobs: readonly NewJob[]) => void;
+  readonly #assertOpen: () => void;
+
+  readonly #host: CronsHost;
+  readonly #by: By | undefined;
+
+  constructor(parts: Parts, host: CronsHost, by?: By) {
+    this.#parts = parts;
+    this.#host = host;
+    this.#by = by;
+    this.#context = host.context;
+    this.#notice = host.notice;
+    this.#assertOpen = host.assertOpen;
+  }
+
+  /** The same with a name on it: each change leaves an entry in the audit, in the same commit. */
+  as(by: By): Crons {
+    return new Crons(this.#parts, this.#host, parseBy(by));
+  }
+
+  /** Adds a cron, or changes the one of this name. Everything is checked here, its payload too. */
+  async put<Input>(name: string, input: CronInput<Input>): Promise<CronView> {
+    refuseUnknownKeys(input, "", PUT_KEYS);
+    const {
+      job: definition,
+      options = {},
+      ifExists,
+      payload,
+      ...said
+    } = input as CronFields<Input> & { payload?: Input };
+    assertDefinition(definition, "job");
+    refuseUnknownKeys(options, "options", JOB_KEYS);
+    refuseUnique(definition, options);
+    const text = await preparePayload(definition, payload as Input, this.#parts.documentLimit);
+    return this.putRemote(name, said, { definition, options, payload: text }, ifExists);
+  }
+
+  /** The same for somebody who has no definition but only the name of a type, as a server has. */
+  async putRemote(
+    name: string,
+    options: CronOptions,
+    job: RemoteCronJob,
+    ifExists: IfExists = "update",
+  ): Promise<CronView> {
+    this.#assertOpen();
+    refuseUnknownKeys(options, "", CRON_KEYS);
+    if (ifExists !== "update" && ifExists !== "keep" && ifExists !== "refuse")
+      throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
+    const rule = parseCron(options, this.#parts.clock.now(), "");
+    const kept = this.#jobOf(job);
+    return this.#change("put", checkCronName(name), (body, now) => {
+      if (!body) return newCron(rule, kept, now);
+      if (ifExists === "refuse")
+        throw new CurfewError("known_cron", `put: there is a cron named ${JSON.stringify(name)} already`, {
+          field: "name",
+        });
+      return ifExists === "keep" ? null : changedCron(body, rule, kept, now);
+    });
+  }
+
+  /** Changes when and how a cron fires, and leaves its job alone. */
+  async update(name: string, changes: Partial<CronOptions>): Promise<CronView> {
+    refuseUnknownKeys(changes, "", CRON_KEYS);
+    return this.#change("update", checkCronName(name), (body, now) => {
+      if (!body) throw unknownCron("update", name);
+      const { cron, zone, overlap, missed, clockChange } = viewOf(name, body);
+      // The defaults of a clock change follow from the expression, so another one asks for them anew.
+      const kept = changes.cron === undefined ? { clockChange } : {};
+      const rule = parseCron({ cron, zone, overlap, missed, ...kept, ...changes }, now, "");
+      return changedCron(body, rule, body.job, now);
+    });
+  }
+
+  /** Stops a cron in all processes, from the moment this resolves. */
+  pause(name: string): Promise<CronView> {
+    return this.#change("pause", checkCronName(name), (body, now) => {
+      if (!body) throw unknownCron("pause", name);
+      return body.pausedAt === null ? { ...body, pausedAt: now, nextAt: null } : null;
+    });
+  }
+
+  /** Lets a paused cron go on, from now: the instants of the pause are not made up for. */
+  resume(name: string): Promise<CronView> {
+    return this.#change("resume", checkCronName(name), (body, now) => {
+      if (!body) throw unknownCron("resume", name);
+      return body.pausedAt === null ? null : resumedCron(body, now);
+    });
+  }
+
+  /** Enqueues the job of a cron at once, paused or not; `overlap` is not asked, but sees this job from then on. */
+  async trigger(name: string): Promise<JobHandle<unknown>> {
+    const made: NewJob[] = [];
+    let run: CronRun | undefined;
+    const changed = await this.#store(
+      "trigger",
+      checkCronName(name),
+      (body, now) => {
+        if (!body) throw unknownCron("trigger", name);
+        const job = cronJob({ ...this.#context(), now }, name, body, now);
+        made.splice(0, 1, job);
+        run = { for: now, at: now, job: job.id, manual: true };
+        return { ...body, lastJob: job.id, runs: withRuns(body, [run]) };
+      },
+      (body) => [
+        ...made.map((job) => ({ enqueue: job })),
+        ...cronEvents(this.#parts, name, body, run ? [run] : []),
+      ],
+    );
+    this.#notice(made);
+    if (run) tell(this.#parts, name, changed, [run]);
+    return new JobHandle(this.#parts, (made[0] as NewJob).id);
+  }
+
+  /** Ends a cron; its jobs go on. False if there is none of this name. */
+  async delete(name: string): Promise<boolean> {
+    this.#assertOpen();
+    const { store, clock } = this.#parts;
+    const key = cronKey(checkCronName(name));
+    for (let tries = 0; tries < TRIES; tries++) {
+      const [record] = await store.records.load([key]);
+      if (!record) return false;
+      const now = clock.now();
+      const effects = [{ delete: key }, ...this.#audit("delete", name, now)];
+      const unit = { when: [{ record: key, version: record.version }], effects };
+      const [outcome] = await store.commit([unit], { now });
+      if (outcome?.ok) return true;
+    }
+    throw tooManyChanges("delete", name);
+  }
+
+  async get(name: string): Promise<CronView | null> {
+    const [record] = await this.#parts.store.records.load([cronKey(checkCronName(name))]);
+    return record ? viewOf(name, record.body as unknown as CronBody) : null;
+  }
+
+  /** Crons in the order of their names; `after` is the last name of the page before. */
+  async list(page: { readonly after?: string; readonly limit?: number } = {}): Promise<CronView[]> {
+    refuseUnknownKeys(page, "page", ["after", "limit"]);
+    const { after = null, limit = 100 } = page;
+    checkCount(limit, "page.limit", BATCH_LIMIT);
+    const records = await this.#parts.store.records.list("cron", after, limit);
+    return records.map(({ key, body }) => viewOf(key[1], body as unknown as CronBody));
+  }
+
+  /** When a cron, or a schedule that is not stored yet, fires next: with the local time, for people. */
+  async preview(
+    cron: string | ScheduleOptions,
+    options: { readonly count?: number; readonly from?: InstantInput } = {},
+  ): Promise<CronInstant[]> {
+    refuseUnknownKeys(options, "options", ["count", "from"]);
+    const { count = 10 } = options;
+    checkCount(count, "options.count", MOST_PREVIEWED);
+    const from =
+      options.from === undefined ? this.#parts.clock.now() : parseInstant(options.from, "options.from");
+    if (typeof cron === "object" && cron !== null) {
+      refuseUnknownKeys(cron, "", ["cron", "zone", "clockChange"]);
+      return preview(parseSchedule(cron, ""), from, count);
+    }
+    const [record] = await this.#parts.store.records.load([cronKey(checkCronName(cron))]);
+    if (!record) throw unknownCron("preview", cron);
+    return preview((record.body as unknown as CronBody).rule.schedule, from, count);
+  }
+
+  /** The job as any engine can make it later; whatever could not be enqueued is refused now. */
+  #jobOf({ definition, options, payload, visibility, wire }: RemoteCronJob): CronJob {
+    assertDefinition(definition, "job");
+    for (const name of Object.keys(options)) {
+      if (JOB_KEYS.includes(name)) continue;
+      const fix = `the jobs of a cron know ${JOB_KEYS.join(", ")}`;
+      throw refuse("unknown_option", `options.${name}`, name, fix);
+    }
+    refuseUnique(definition, options);
+    for (const name of ["cron", "scheduledFor"])
+      if (options.meta && name in options.meta)
+        throw refuse(
+          "invalid_option",
+          `options.meta.${name}`,
+          options.meta[name],
+          "the cron itself writes it",
+        );
+    prepareStencil(definition, { ...options, unique: false }, this.#context());
+    return {
+      definition: portableDefinition(definition),
+      options: portableOptions(options),
+      payload,
+      ...(visibility !== undefined && { visibility }),
+      ...(wire !== undefined && { wire }),
+    };
+  }
+
+  #audit(action: string, cron: string, now: Instant): readonly Effect[] {
+    return auditEffects(this.#parts, this.#by, `cron.${action}`, { details: { cron } }, now);
+  }
+
+  async #change(
+    action: string,
+    name: string,
+    change: (body: CronBody | null, now: Instant) => CronBody | null,
+  ): Promise<CronView> {
+    return viewOf(name, await this.#store(action, name, change, () => []));
+  }
+
+  /** Commits what a change makes of the cron, under the version that it was read at; null changes nothing. */
+  async #store(
+    action: string,
+    name: string,
+    change: (body: CronBody | null, now: Instant) => CronBody | null,
+    more: (body: CronBody) => readonly Effect[],
+  ): Promise<CronBody> {
+    this.#assertOpen();
+    const { store, clock, wakeSweepAt } = this.#parts;
+    for (let tries = 0; tries < TRIES; tries++) {
+      const [record] = await store.records.load([cronKey(name)]);
+      const now = clock.now();
+      const before = record ? (record.body as unknown as CronBody) : null;
+      const body = change(before, now);
+      if (!body) return before as CronBody;
+      const when = [{ record: cronKey(name), version: record?.version ?? 0 }];
+      const [outcome] = await store.commit(
+        [{ when, effects: [...more(body), putCron(name, body), ...this.#audit(action, name, now)] }],
+        {
+          now,
+        },
+      );
+      if (!outcome?.ok) continue;
+      if (body.nextAt !== null) wakeSweepAt(body.nextAt);
+      return body;
+    }
+    throw tooManyChanges(action, name);
+  }
+}
+
+/** A job that is left out because another one has its key would make the history of a cron a lie. */
+function refuseUnique(definition: Pick<AnyDefinition, "unique">, { unique }: EnqueueOptions): void {
+  const fix = "overlap keeps the jobs of a cron apart: pass options.unique: false to enqueue them without it";
+  if (unique) throw refuse("invalid_option", "options.unique", unique, fix);
+  if (unique === undefined && definition.unique)
+    throw refuse("invalid_option", "job.unique", definition.unique.onConflict, fix);
+}
+
+function viewOf(name: string, body: CronBody): CronView {
+  const { rule, job, createdAt, updatedAt, pausedAt, nextAt, lastJob, runs } = body;
+  const { cron, zone, gap, overlap } = rule.schedule;
+  const { missed } = rule;
+  return {
+    name,
+    cron,
+    zone,
+    clockChange: { gap, overlap },
+    overlap: rule.overlap,
+    missed: typeof missed === "number" ? { all: formatDuration(missed) as `${number}ms` } : missed,
+    type: job.definition.type,
+    queue: job.options.queue ?? (job.definition.queue as string),
+    payload: JSON.parse(job.payload) as Json,
+    options: job.options as CronJobOptions,
+    wire: job.wire ?? {},
+    isPaused: pausedAt !== null,
+    createdAt,
+    updatedAt,
+    nextAt,
+    lastJob,
+    runs,
+  };
+}
+
+function checkCount(count: unknown, field: string, most: number): void {
+  if (typeof count === "number" && Number.isInteger(count) && count >= 1 && count <= most) return;
+  throw refuse("invalid_limit", field, count, `use a whole number from 1 to ${most}`);
+}
+
+function unknownCron(call: string, name: string): CurfewError {
+  return new CurfewError("not_found", `${call}: there is no cron named ${JSON.stringify(name)}`, {
+    field: "name",
+  });
+}
+
+function tooManyChanges(call: string, name: string): CurfewError {
+  return new CurfewError(
+    "invalid_state",
+    `${call}: the cron ${JSON.stringify(name)} changed ${TRIES} times meanwhile; try again`,
+  );
+}

@@ -1,0 +1,41 @@
+import { GRAINS, keyBefore, startOf, startOfKey } from "../../core/stats/grains.ts";
+import type { SeriesData } from "../../core/stats/series.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Store } from "../../ports/store.ts";
+import { seriesOf } from "./roll-up.ts";
+
+const PAGE = 200;
+
+/** What was counted in one stretch of time. */
+export interface ReadStretch {
+  readonly start: Instant;
+  readonly span: number;
+  readonly series: readonly SeriesData[];
+}
+
+/**
+ * What is stored of a range, the oldest first within each width. The stretch in which the range begins counts as a
+ * whole. A roll-up at the very moment of reading may be seen before and after: figures are for people, and nothing is decided by
+ * them.
+ */
+export async function* readStretches(
+  store: Pick<Store, "records">,
+  since: Instant,
+  until: Instant,
+): AsyncGenerator<ReadStretch, void, undefined> {
+  // Coarse ones are older, and what was seen last is the newest that way.
+  for (const { kind, span } of [...GRAINS].reverse()) {
+    let after = keyBefore(startOf(since, span));
+    for (;;) {
+      const page = await store.records.list(kind, after, PAGE);
+      for (const record of page) {
+        const start = startOfKey(record.key[1]);
+        if (start >= until) break;
+        yield { start, span, series: seriesOf(record) };
+      }
+      const last = page.at(-1)?.key[1];
+      if (last === undefined || page.length < PAGE || startOfKey(last) >= until) break;
+      after = last;
+    }
+  }
+}

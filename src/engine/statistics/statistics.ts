@@ -1,0 +1,190 @@
+import type { JobState } from "../../core/job/job.ts";
+import { type Advice, advise } from "../../core/stats/advice.ts";
+import { type Figures, figuresOf } from "../../core/stats/figures.ts";
+import { startOf } from "../../core/stats/grains.ts";
+import { OTHER, SeriesSum, SeriesTable } from "../../core/stats/series.ts";
+import type { Instant } from "../../core/time.ts";
+import type { LiveCount } from "../../ports/store.ts";
+import { Loop } from "../loop.ts";
+import type { Parts } from "../parts.ts";
+import { readStretches } from "./figures-reader.ts";
+import { FiguresWriter } from "./figures-writer.ts";
+import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./query.ts";
+import { MOST_SERIES, RollUp } from "./roll-up.ts";
+
+/** How many jobs wait or run, by state. */
+export type Depth = Readonly<Record<Exclude<JobState, "completed" | "cancelled" | "discarded">, number>>;
+
+/** What jobs of one queue and type did; `queue` or `type` is null where it stands for all of them. */
+export interface StatsGroup extends Figures {
+  readonly queue: string | null;
+  readonly type: string | null;
+  readonly depth: Depth;
+}
+
+/** What jobs did in the `span` milliseconds from `at`. */
+export interface StatsPoint extends Figures {
+  readonly at: Instant;
+  /** Longer than the step where figures are so old that only hours or days of them are kept. */
+  readonly span: number;
+}
+
+export interface Stats {
+  readonly since: Instant;
+  readonly until: Instant;
+  readonly step: number;
+  /** All that was asked for in one. */
+  readonly total: Figures & { readonly depth: Depth };
+  readonly groups: readonly StatsGroup[];
+  /** In the order of time; stretches in which nothing happened are left out. */
+  readonly points: readonly StatsPoint[];
+}
+
+/** A crash loses what was counted since the last write. */
+const FLUSH_EVERY = 5_000;
+const ROLL_UP_EVERY = 60_000;
+/** Live jobs are counted again when so many times as long has passed as counting them took. */
+const DEPTH_SHARE = 20;
+const DEPTH_AT_LEAST = 500;
+
+/** Figures of all processes that share a store: counted in memory, written every few seconds, added up when they are old. */
+export class Statistics {
+  readonly loop: Loop;
+  readonly #parts: Parts;
+  readonly #writer: FiguresWriter;
+  readonly #rollUp: RollUp;
+  #rollUpAt: Instant | null = null;
+  #live: { readonly counts: readonly LiveCount[]; readonly until: number } | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#writer = new FiguresWriter(parts, parts.nextId());
+    this.#rollUp = new RollUp(parts);
+    const { system, logger, storeFailed } = parts;
+    this.loop = new Loop({
+      name: "statistics",
+      system,
+      logger,
+      round: () => this.round(),
+      onError: (error) => storeFailed(error, "statistics"),
+    });
+  }
+
+  /** Writes what was counted, and now and then adds up what is old; answers how long to rest. */
+  async round(): Promise<number> {
+    const { clock, random, patience } = this.#parts;
+    await this.#writer.flush();
+    const now = clock.now();
+    // Engines that were opened together do not all look at the same moment.
+    this.#rollUpAt ??= now + ROLL_UP_EVERY * random();
+    if (now >= this.#rollUpAt) {
+      await this.#rollUp.round();
+      this.#rollUpAt = now + ROLL_UP_EVERY * patience * (0.75 + 0.5 * random());
+    }
+    return FLUSH_EVERY * patience;
+  }
+
+  /** Ends the loop, with a last write of what was counted. */
+  async stop(): Promise<void> {
+    await this.loop.stop();
+    await this.#writer.flush().catch((error) => this.#parts.storeFailed(error, "statistics"));
+  }
+
+  async stats(query: StatsQuery): Promise<Stats> {
+    const { by, step, ...range } = parseStats(query, this.#parts.clock.now());
+    const groups = new SeriesTable(MOST_SERIES);
+    const points = new Map<Instant, { readonly span: number; readonly sum: SeriesSum }>();
+    const total = new SeriesSum();
+    const name = (said: string, kept: "queue" | "type") => (by === "pair" || by === kept ? said : ALL);
+    for await (const { start, span, data } of this.#read(range)) {
+      total.add(data);
+      groups.sumOf(name(data.queue, "queue"), name(data.type, "type")).add(data);
+      const width = Math.max(step, span);
+      const at = startOf(start, width);
+      const point = points.get(at);
+      if (point) point.sum.add(data);
+      else {
+        const sum = new SeriesSum();
+        sum.add(data);
+        points.set(at, { span: width, sum });
+      }
+    }
+    const depths = new Depths(await this.#counted(), range);
+    for (const { queue, type } of depths.counts) groups.sumOf(name(queue, "queue"), name(type, "type"));
+    const length = range.until - range.since;
+    return {
+      since: range.since,
+      until: range.until,
+      step,
+      total: { ...figuresOf(total, length), depth: depths.of(ALL, ALL) },
+      groups: groups.entries().map(({ queue, type, sum }) => ({
+        queue: queue === ALL ? null : queue,
+        type: type === ALL ? null : type,
+        ...figuresOf(sum, length),
+        depth: depths.of(queue, type),
+      })),
+      points: [...points]
+        .sort(([a], [b]) => a - b)
+        .map(([at, { span, sum }]) => ({ at, span, ...figuresOf(sum, span) })),
+    };
+  }
+
+  async advise(query: AdviseQuery): Promise<Advice[]> {
+    const { attempt, ...range } = parseAdvise(query, this.#parts.clock.now());
+    const types = new SeriesTable(MOST_SERIES);
+    for await (const { data } of this.#read(range)) types.sumOf(ALL, data.type).add(data);
+    return types
+      .entries()
+      .filter(({ queue, type }) => queue !== OTHER && type !== OTHER)
+      .map(({ type, sum }) => advise(type, sum, attempt))
+      .sort((a, b) => (a.type < b.type ? -1 : 1));
+  }
+
+  async *#read({ since, until, queue, type }: Range) {
+    await this.#writer.flush();
+    for await (const { start, span, series } of readStretches(this.#parts.store, since, until)) {
+      for (const data of series) {
+        if (queue !== undefined && data.queue !== queue) continue;
+        if (type !== undefined && data.type !== type) continue;
+        yield { start, span, data };
+      }
+    }
+  }
+
+  /** Counting live jobs costs more the more there are, so whoever asks often gets the same answer for a while. */
+  async #counted(): Promise<readonly LiveCount[]> {
+    const { system, store } = this.#parts;
+    const startedAt = system.monotonic();
+    if (this.#live && startedAt < this.#live.until) return this.#live.counts;
+    const counts = await store.inspect.live();
+    const endedAt = system.monotonic();
+    const isLarge = (endedAt - startedAt) * DEPTH_SHARE > DEPTH_AT_LEAST;
+    if (isLarge) this.#live = { counts, until: endedAt + (endedAt - startedAt) * DEPTH_SHARE };
+    return counts;
+  }
+}
+
+/** Stands for every queue or type in a group. */
+const ALL = "";
+
+/** Live jobs that a query asks for, by what a group stands for. */
+class Depths {
+  readonly counts: readonly LiveCount[];
+
+  constructor(counts: readonly LiveCount[], { queue, type }: Range) {
+    this.counts = counts.filter(
+      (count) =>
+        (queue === undefined || count.queue === queue) && (type === undefined || count.type === type),
+    );
+  }
+
+  of(queue: string, type: string): Depth {
+    const depth = { scheduled: 0, available: 0, pending: 0, active: 0, retryable: 0 };
+    for (const count of this.counts) {
+      if (queue !== ALL && count.queue !== queue) continue;
+      if (type !== ALL && count.type !== type) continue;
+      depth[count.state as keyof typeof depth] += count.count;
+    }
+    return depth;
+  }
+}

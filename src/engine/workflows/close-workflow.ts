@@ -1,0 +1,89 @@
+import type { JobId, JobRow } from "../../core/job/job.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import { isCompleted, resultOf } from "../../core/workflow/outcome.ts";
+import { finalsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";
+import type { StepCounts, WorkflowFailure, WorkflowRecord } from "../../core/workflow/record.ts";
+import type { Effect, Store } from "../../ports/store.ts";
+import { outsidersUnit } from "../decision-unit.ts";
+import type { Parts } from "../parts.ts";
+import { haltingDecision } from "./halt.ts";
+import { tellWorkflow, workflowEvents } from "./tell-workflow.ts";
+import { guardOf, loadWorkflow, putOf, resultKey, rowsOf, type StoredWorkflow } from "./workflow-store.ts";
+
+interface Ended {
+  readonly ends: ReadonlyMap<JobId, Pick<JobRow, "state" | "result">>;
+  readonly counts: StepCounts;
+  readonly failed: JobRow | undefined;
+}
+
+/** All steps have ended: fixes the state of the workflow, and its result. `row` is the job that waited for that. */
+export async function closeWorkflow(parts: Parts, row: JobRow, plan: Plan): Promise<void> {
+  const { store, clock, bus, waiters, documentLimit } = parts;
+  const stored = await loadWorkflow(store, row.workflow as string);
+  if (stored?.record.state !== "running") return;
+  const ended = await readEnds(parts, plan);
+  const now = clock.now();
+  const isDone = isCompleted(plan.root, ended.ends);
+  const value = isDone ? resultOf(plan.root, ended.ends) : null;
+  const isKept = isDone && JSON.stringify(value).length <= documentLimit;
+  const record: WorkflowRecord = {
+    ...stored.record,
+    state: isDone ? "completed" : "failed",
+    phase: "ending",
+    endedAt: now,
+    counts: ended.counts,
+    failure: isDone ? null : failureOf(stored, ended.failed, now),
+    isResultKept: isKept,
+  };
+  const unit = outsidersUnit(row, haltingDecision(parts, row, now), {
+    effects: [
+      putOf(stored.id, record, now),
+      ...resultEffects(stored.id, value, isKept),
+      ...workflowEvents(parts.recorder, stored.id, record, now),
+    ],
+  });
+  const [outcome] = await store.commit([{ ...unit, when: [guardOf(stored)] }], { now });
+  if (!outcome?.ok) return;
+  tellWorkflow(bus, stored.id, record, now);
+  waiters.hint(record.end);
+}
+
+function resultEffects(id: string, value: Json, isKept: boolean): Effect[] {
+  return isKept ? [{ put: resultKey(id), body: value, wakeAt: null }] : [];
+}
+
+/** How the steps of a workflow ended; results are read of those alone whose results are the workflow's. */
+async function readEnds({ store }: Parts, { root }: Plan): Promise<Ended> {
+  const finals = new Set(finalsOf(root));
+  const ends = new Map<JobId, Pick<JobRow, "state" | "result">>();
+  let failed: JobRow | undefined;
+  for await (const row of rowsOf(store, stepsOf(root))) {
+    ends.set(row.id, { state: row.state, result: finals.has(row.id) ? row.result : null });
+    // One that was cancelled may only have followed from another's failure.
+    if (row.state === "discarded" && failed?.state !== "discarded") failed = row;
+    else if (row.state === "cancelled") failed ??= row;
+  }
+  return { ends, counts: countsOf(ends.values()), failed };
+}
+
+/** How many of these jobs have ended, and how. */
+export async function countSteps(store: Store, ids: readonly JobId[]): Promise<StepCounts> {
+  const states: Pick<JobRow, "state">[] = [];
+  for await (const { state } of rowsOf(store, ids)) states.push({ state });
+  return countsOf(states);
+}
+
+function countsOf(rows: Iterable<Pick<JobRow, "state">>): StepCounts {
+  const counts = { completed: 0, discarded: 0, cancelled: 0 };
+  for (const { state } of rows)
+    if (state === "completed" || state === "discarded" || state === "cancelled") counts[state] += 1;
+  return counts;
+}
+
+function failureOf({ record }: StoredWorkflow, failed: JobRow | undefined, now: Instant): WorkflowFailure {
+  const reason = record.endsAt !== null && now >= record.endsAt ? "timeout" : "step";
+  if (!failed) return { reason };
+  const message = failed.errors?.at(-1)?.message;
+  return { reason, job: failed.id, type: failed.type, ...(message !== undefined && { message }) };
+}

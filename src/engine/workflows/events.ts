@@ -1,0 +1,23 @@
+import type { Instant } from "../../core/time.ts";
+import type { WorkflowFailure, WorkflowRecord } from "../../core/workflow/record.ts";
+
+export type WorkflowEventName =
+  | "workflow.started"
+  | "workflow.completed"
+  | "workflow.failed"
+  | "workflow.cancelled";
+
+/** What every event about one workflow carries. */
+export interface WorkflowEventDetail {
+  readonly name: WorkflowEventName;
+  readonly workflow: string;
+  readonly kind: WorkflowRecord["kind"];
+  /** The name that it was given. */
+  readonly title: string | null;
+  readonly at: Instant;
+  /** How many steps it has. */
+  readonly total: number;
+  /** Milliseconds from its start to its end. */
+  readonly elapsed?: number;
+  readonly failure?: WorkflowFailure;
+}

@@ -1,0 +1,178 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
+import { stepsOf } from "../../core/workflow/plan.ts";
+import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/record.ts";
+import { BATCH_LIMIT } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
+import type { Parts } from "../parts.ts";
+import { countSteps } from "./close-workflow.ts";
+import type { WorkflowKeeper } from "./keeper.ts";
+import { tellWorkflow, workflowEvents } from "./tell-workflow.ts";
+import { guardOf, loadPlan, loadWorkflow, putOf, resultKey, type StoredWorkflow } from "./workflow-store.ts";
+import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
+
+const POLL = 1_000;
+const TRIES = 20;
+
+/** The workflow ended without success; `failure` says why. */
+export class WorkflowFailedError extends CurfewError {
+  override readonly name = "WorkflowFailedError";
+  readonly state: WorkflowState;
+  readonly failure: WorkflowFailure | null;
+
+  constructor(id: string, { state, failure }: Pick<WorkflowRecord, "state" | "failure">) {
+    const step = failure?.type === undefined ? "" : `: step ${failure.type} (job ${failure.job})`;
+    const why = failure?.message === undefined ? "" : `: ${failure.message}`;
+    const late = failure?.reason === "timeout" ? " at its timeout" : "";
+    super(
+      "workflow_failed",
+      `workflow ${id} ${state === "cancelled" ? "was" : "has"} ${state}${late}${step}${why}`,
+    );
+    this.state = state;
+    this.failure = failure;
+  }
+}
+
+/** A workflow that was started, or found by its id. */
+export class WorkflowHandle<Result = unknown> {
+  readonly id: string;
+  /** The id was known already: this is the old workflow, and nothing was added. */
+  readonly duplicate: boolean;
+  readonly #parts: Parts;
+  readonly #keeper: WorkflowKeeper;
+
+  constructor(parts: Parts, keeper: WorkflowKeeper, id: string, duplicate: boolean) {
+    this.#parts = parts;
+    this.#keeper = keeper;
+    this.id = id;
+    this.duplicate = duplicate;
+  }
+
+  /** The workflow as it stands, with how many of its steps have ended and how; null if there is none. */
+  async view(): Promise<WorkflowView | null> {
+    const stored = await loadWorkflow(this.#parts.store, this.id);
+    const summary = stored && summaryOf(stored);
+    if (!stored || !summary) return null;
+    const counts = stored.record.counts ?? (await this.#count());
+    return { ...summary, progress: { total: summary.total, ...counts } };
+  }
+
+  async #count() {
+    const { store } = this.#parts;
+    const plan = await loadPlan(store, this.id);
+    return countSteps(store, plan ? stepsOf(plan.root) : []);
+  }
+
+  /** The jobs of its steps in the order in which they were written; null for one that was not kept. */
+  async steps(page: { readonly from?: number; readonly limit?: number } = {}): Promise<(JobRow | null)[]> {
+    refuseUnknownKeys(page, "page", ["from", "limit"]);
+    const { from = 0, limit = 100 } = page;
+    if (!Number.isInteger(from) || from < 0)
+      throw refuse("invalid_limit", "page.from", from, "use a whole number from 0 on");
+    if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
+      throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
+    const plan = await loadPlan(this.#parts.store, this.id);
+    const ids = plan ? stepsOf(plan.root).slice(from, from + limit) : [];
+    return ids.length === 0 ? [] : this.#parts.store.jobs.load(ids);
+  }
+
+  /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
+  async cancel(by?: By): Promise<WorkflowSummary> {
+    const { store, clock, bus, waiters, wakeSweepAt, recorder } = this.#parts;
+    for (let tries = 0; tries < TRIES; tries++) {
+      const stored = await this.#load("cancel");
+      if (stored.record.state !== "running")
+        throw new CurfewError(
+          "invalid_state",
+          `cancel: workflow ${this.id} has ${stored.record.state} already`,
+        );
+      const now = clock.now();
+      const record: WorkflowRecord = { ...stored.record, state: "cancelled", phase: "ending", endedAt: now };
+      // Due at once: if this process dies now, another one goes on with it.
+      const unit = {
+        when: [guardOf(stored)],
+        effects: [
+          putOf(this.id, record, now),
+          ...workflowEvents(recorder, this.id, record, now),
+          ...auditEffects(
+            this.#parts,
+            by && parseBy(by),
+            "workflow.cancel",
+            { details: { workflow: this.id } },
+            now,
+          ),
+        ],
+      };
+      const [outcome] = await store.commit([unit], { now });
+      if (!outcome?.ok) continue;
+      tellWorkflow(bus, this.id, record, now);
+      waiters.hint(record.end);
+      const marked = await loadWorkflow(store, this.id);
+      if (marked?.record.phase === "ending") await this.#keeper.finish(marked);
+      wakeSweepAt(now);
+      return summaryOf({ ...stored, record }) as WorkflowSummary;
+    }
+    throw new CurfewError("invalid_state", `cancel: workflow ${this.id} keeps changing; try again`);
+  }
+
+  async #load(doing: string): Promise<StoredWorkflow> {
+    const stored = await loadWorkflow(this.#parts.store, this.id);
+    if (!stored || !summaryOf(stored))
+      throw new CurfewError("not_found", `${doing}: there is no workflow ${this.id}`);
+    return stored;
+  }
+
+  /**
+   * What the workflow gives: the result of a step, of the last node of a chain, or a list for a group or batch. It
+   * rejects with a WorkflowFailedError if the workflow ended without success, with `result_gone` if nothing was kept of
+   * it, and with `result_timeout` when `within` is over; the workflow itself goes on.
+   */
+  async result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
+    refuseUnknownKeys(options, "result", ["within", "signal"]);
+    const within = options.within === undefined ? undefined : parseDuration(options.within, "result.within");
+    const { system } = this.#parts;
+    const startedAt = system.monotonic();
+    for (;;) {
+      options.signal?.throwIfAborted();
+      const { record } = await this.#load("result");
+      if (record.state !== "running") return this.#resultOf(record);
+      if (this.#parts.waiters.isClosed)
+        throw new CurfewError("closed", `the engine was closed before workflow ${this.id} ended; it goes on`);
+      const left = within === undefined ? POLL : within - (system.monotonic() - startedAt);
+      if (left <= 0)
+        throw new CurfewError(
+          "result_timeout",
+          `workflow ${this.id} did not end within ${formatDuration(within as number)}; it goes on`,
+        );
+      await this.#nap(record.end, Math.min(left, POLL), options.signal);
+    }
+  }
+
+  /** Until somebody says that the workflow may have ended, and not longer than this. */
+  #nap(end: string, delay: number, signal: AbortSignal | undefined): Promise<void> {
+    const { system, waiters } = this.#parts;
+    return new Promise((resolve) => {
+      const wake = () => {
+        timer.cancel();
+        off();
+        signal?.removeEventListener("abort", wake);
+        resolve();
+      };
+      const timer = system.after(delay, wake, { keepAlive: true });
+      const off = waiters.add(end, wake);
+      signal?.addEventListener("abort", wake, { once: true });
+    });
+  }
+
+  async #resultOf(record: WorkflowRecord): Promise<Result> {
+    if (record.state !== "completed") throw new WorkflowFailedError(this.id, record);
+    const [row] = record.isResultKept ? await this.#parts.store.records.load([resultKey(this.id)]) : [];
+    if (row) return row.body as Result;
+    throw new CurfewError(
+      "result_gone",
+      `workflow ${this.id} is completed, and its result was too large to be kept: look at its steps()`,
+    );
+  }
+}

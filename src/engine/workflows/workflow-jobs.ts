@@ -1,0 +1,139 @@
+import { refuse } from "../../core/errors.ts";
+import {
+  type EnqueueContext,
+  type NewJob,
+  preparePayload,
+  prepareStencil,
+  type Stencil,
+  stamp,
+} from "../../core/job/envelope.ts";
+import { dueAtOf, type JobImage, type JobOptions, rankOf, type Turn } from "../../core/job/job.ts";
+import { formatDuration, type Instant, parseDuration } from "../../core/time.ts";
+import type { AnyNode, StepNode } from "../../core/workflow/node.ts";
+import type { PlannedJob } from "../../core/workflow/plan.ts";
+
+/** Where the jobs wait that nobody runs: the turnstiles and the end of each workflow. */
+const BOOKKEEPING = { queue: "curfew.workflows", type: "curfew.workflow" } as const;
+
+/** What is the same for all jobs of one workflow. */
+export interface WorkflowContext {
+  readonly id: string;
+  readonly endsAt: Instant | null;
+  readonly enqueue: EnqueueContext;
+}
+
+/** The steps of a workflow and the callbacks of its batches. */
+export function leavesOf(node: AnyNode): StepNode[] {
+  if (node.kind === "step") return [node];
+  const members = node.nodes.flatMap(leavesOf);
+  if (node.kind !== "batch") return members;
+  const { onSuccess, onFailure, onComplete } = node.callbacks;
+  return [...members, ...[onSuccess, onFailure, onComplete].filter((callback) => callback !== undefined)];
+}
+
+/** The payloads of all steps as text, each checked. A step that stands in two places is checked once. */
+export async function preparePayloads(
+  leaves: readonly StepNode[],
+  limit: number,
+): Promise<ReadonlyMap<StepNode, string>> {
+  const texts = new Map<StepNode, string>();
+  for (const leaf of leaves)
+    if (!texts.has(leaf)) texts.set(leaf, await preparePayload(leaf.definition, leaf.payload, limit));
+  return texts;
+}
+
+/** A job of a workflow as it is stored. */
+export function workflowJob(
+  planned: PlannedJob,
+  context: WorkflowContext,
+  texts: ReadonlyMap<StepNode, string>,
+): NewJob {
+  const { id, node, needs } = planned;
+  if (!node) return bookkeepingJob(planned, context);
+  const isStarter = needs === 0;
+  const { wire, visibility } = node.extra;
+  const stencil = prepareStencil(node.definition, node.options, {
+    ...context.enqueue,
+    wire,
+    visibility,
+    ...(isStarter && { parent: { id: context.id, totalAt: context.endsAt } }),
+  });
+  refuseTooLate(stencil, context);
+  // Uniqueness does not hold for steps: one that is left out would never end.
+  const { uniqueKey: _uniqueKey, ...job } = stamp(stencil, texts.get(node) as string, () => id, node.payload);
+  if (isStarter)
+    return { ...job, workflow: context.id, options: { ...job.options, step: { wakes: planned.wakes } } };
+  const options: JobOptions = {
+    ...job.options,
+    step: { wakes: planned.wakes, turn: turnOf(planned, node, context) },
+  };
+  // It is told of as enqueued when its turn has come.
+  const { tells: _tells, ...waiting } = job;
+  return {
+    ...waiting,
+    workflow: context.id,
+    // Its gate must not let it through before its turn is judged: whoever judges it takes the last one away.
+    needs: job.gate === undefined ? needs : needs + 1,
+    image: pendingImage(job.image),
+    options,
+  };
+}
+
+/** A first step that would start when all is over could never run. */
+function refuseTooLate({ image, createdAt }: Stencil, { endsAt }: WorkflowContext): void {
+  const dueAt = dueAtOf(image.rank);
+  if (endsAt === null || dueAt < endsAt) return;
+  const fix = `a step starts ${formatDuration(dueAt - createdAt)} from now: lengthen it, or start the step earlier`;
+  throw refuse("never_runs", "options.timeout", formatDuration(endsAt - createdAt), fix);
+}
+
+function turnOf({ role, after }: PlannedJob, { options }: StepNode, { endsAt }: WorkflowContext): Turn {
+  return {
+    role,
+    ...(after && { after }),
+    ...(options.delay !== undefined && {
+      delay: parseDuration(options.delay, "options.delay", { zero: true }),
+    }),
+    // Callbacks tell of the end, so they are not bound by it.
+    ...(endsAt !== null && role === "step" && { endsAt }),
+  };
+}
+
+/** What waits for its turn has no limits yet: they count from then on. */
+function pendingImage(image: JobImage): JobImage {
+  return { ...image, state: "pending", wake: "judge", wakeAt: null, waitAt: null, totalAt: null };
+}
+
+function bookkeepingJob(planned: PlannedJob, { id: workflow, enqueue }: WorkflowContext): NewJob {
+  const { id, role, needs, wakes } = planned;
+  return {
+    id,
+    fresh: true,
+    ...BOOKKEEPING,
+    priority: 0,
+    createdAt: enqueue.now,
+    image: {
+      state: "pending",
+      wake: "judge",
+      wakeAt: null,
+      rank: rankOf(0, enqueue.now),
+      attempt: 0,
+      returns: 0,
+      strikes: 0,
+      waitAt: null,
+      totalAt: null,
+      startedAt: null,
+      softAt: null,
+      hardAt: null,
+      stallAt: null,
+      heartbeat: null,
+      finishedAt: null,
+      pruneAt: null,
+      deadLetter: false,
+    },
+    payload: "null",
+    options: { step: { wakes, turn: { role } } },
+    needs,
+    workflow,
+  };
+}

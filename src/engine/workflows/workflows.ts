@@ -1,0 +1,154 @@
+import type { By } from "../../core/audit/audit-entry.ts";
+import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
+import type { Instant } from "../../core/time.ts";
+import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../../core/workflow/node.ts";
+import { layOut } from "../../core/workflow/plan.ts";
+import type { WorkflowRecord } from "../../core/workflow/record.ts";
+import { BATCH_LIMIT } from "../../ports/store.ts";
+import type { Parts } from "../parts.ts";
+import type { WorkflowKeeper } from "./keeper.ts";
+import { type ParsedOptions, parseOptions, type WorkflowOptions } from "./start-options.ts";
+import { tellWorkflow } from "./tell-workflow.ts";
+import { WorkflowHandle } from "./workflow-handle.ts";
+import { type NewWorkflow, WorkflowIntake } from "./workflow-intake.ts";
+import { leavesOf, preparePayloads, workflowJob } from "./workflow-jobs.ts";
+import { storedWorkflow, WORKFLOW } from "./workflow-store.ts";
+import { summaryOf, type WorkflowSummary } from "./workflow-view.ts";
+
+/** The most steps and callbacks of one workflow. */
+const MOST_STEPS = 10_000;
+/** What is stored in one commit: so many jobs with turnstiles between them, and so many characters of payloads. */
+const AT_ONCE = { jobs: BATCH_LIMIT, text: 4_000_000 } as const;
+
+/** What workflows need of their engine. */
+export interface WorkflowsHost {
+  assertOpen(): void;
+  context(): EnqueueContext;
+  /** Counts and tells of jobs that are durable now. */
+  notice(jobs: readonly NewJob[]): void;
+  readonly keeper: WorkflowKeeper;
+}
+
+/** Workflows: jobs that follow each other, or run side by side, as one thing that can be watched and cancelled. */
+export class Workflows {
+  readonly #parts: Parts;
+  readonly #host: WorkflowsHost;
+  readonly #intake: WorkflowIntake;
+
+  constructor(parts: Parts, host: WorkflowsHost) {
+    this.#parts = parts;
+    this.#host = host;
+    this.#intake = new WorkflowIntake(parts);
+  }
+
+  /** Stores all jobs of a workflow, or none of them; resolves when they are durable. A known id gives the old workflow. */
+  async start<Result>(
+    node: WorkflowNode<Result>,
+    options: WorkflowOptions = {},
+  ): Promise<WorkflowHandle<Result>> {
+    this.#host.assertOpen();
+    assertNode(node, "workflow");
+    const parsed = parseOptions(options);
+    this.#checkTransaction(parsed.tx);
+    const leaves = leavesOf(node);
+    if (leaves.length > MOST_STEPS)
+      throw refuse("invalid_workflow", "workflow", `${leaves.length} steps`, `use at most ${MOST_STEPS}`);
+    const texts = await preparePayloads(leaves, this.#parts.documentLimit);
+    const workflow = this.#prepare(node, parsed, leaves, texts);
+    const isNew = await this.#intake.store(workflow, parsed.tx);
+    if (isNew && parsed.tx === undefined) this.#tell(workflow);
+    return new WorkflowHandle(this.#parts, this.#host.keeper, workflow.id, !isNew);
+  }
+
+  #checkTransaction(tx: unknown): void {
+    const { name, tx: hasTransactions } = this.#parts.store.capabilities;
+    if (tx === undefined || hasTransactions) return;
+    const fix = `the ${name} store has no transactions to join: leave it out`;
+    throw refuse("invalid_option", "options.tx", typeof tx, fix);
+  }
+
+  #prepare(
+    node: AnyNode,
+    parsed: ParsedOptions,
+    leaves: readonly StepNode[],
+    texts: ReadonlyMap<StepNode, string>,
+  ): NewWorkflow {
+    const { nextId } = this.#parts;
+    const id = parsed.id ?? nextId();
+    const text = leaves.reduce((sum, leaf) => sum + (texts.get(leaf)?.length ?? 0), 0);
+    // A turnstile stands before a node, so there are never more of them than steps.
+    const isLarge = 2 * leaves.length + 1 > AT_ONCE.jobs || text > AT_ONCE.text;
+    if (isLarge && parsed.tx !== undefined) {
+      const fix = `with tx it must fit into one commit: at most ${AT_ONCE.jobs / 2 - 1} steps and ${AT_ONCE.text} characters of payloads`;
+      throw refuse("invalid_workflow", "workflow", `${leaves.length} steps`, fix);
+    }
+    const { plan, jobs } = layOut(node, nextId, isLarge);
+    const enqueue = this.#host.context();
+    const endsAt = parsed.timeout === null ? null : enqueue.now + parsed.timeout;
+    const context = { id, endsAt, enqueue };
+    const total = jobs.filter(({ role }) => role === "step").length;
+    return {
+      id,
+      record: recordOf(node, parsed, { endsAt, total, end: plan.end, startedAt: enqueue.now }),
+      plan,
+      jobs: jobs.map((job) => workflowJob(job, context, texts)),
+    };
+  }
+
+  #tell({ id, record, plan, jobs }: NewWorkflow): void {
+    this.#host.notice(jobs.filter(({ needs = 0 }) => needs === 0));
+    tellWorkflow(this.#parts.bus, id, record, record.startedAt);
+    if (plan.start !== undefined) this.#parts.wakeSweepAt(this.#parts.clock.now());
+  }
+
+  /** A handle on a workflow that was started elsewhere or earlier. */
+  get<Result = unknown>(id: string): WorkflowHandle<Result> {
+    return new WorkflowHandle(this.#parts, this.#host.keeper, id, false);
+  }
+
+  /** Workflows in the order in which they were started; `after` is the last id of the page before. */
+  async list(page: { readonly after?: string; readonly limit?: number } = {}): Promise<WorkflowSummary[]> {
+    refuseUnknownKeys(page, "page", ["after", "limit"]);
+    const { after = null, limit = 100 } = page;
+    if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
+      throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
+    const found: WorkflowSummary[] = [];
+    for (let from = after; found.length < limit; ) {
+      const rows = await this.#parts.store.records.list(WORKFLOW, from, limit - found.length);
+      if (rows.length === 0) break;
+      from = rows[rows.length - 1]?.key[1] ?? null;
+      for (const stored of rows.map(storedWorkflow)) {
+        const summary = summaryOf(stored);
+        if (summary) found.push(summary);
+      }
+    }
+    return found;
+  }
+
+  /** Ends what is left of a workflow: what runs is cancelled, and what waits never starts. */
+  async cancel(id: string, by?: By): Promise<WorkflowSummary> {
+    if (typeof id !== "string") throw new CurfewError("not_found", `cancel: there is no workflow ${id}`);
+    return this.get(id).cancel(by);
+  }
+}
+
+function recordOf(
+  node: AnyNode,
+  { name, meta, retention }: ParsedOptions,
+  more: { endsAt: Instant | null; total: number; end: string; startedAt: Instant },
+): WorkflowRecord {
+  return {
+    state: "running",
+    phase: "running",
+    kind: node.kind,
+    name,
+    meta,
+    endedAt: null,
+    counts: null,
+    failure: null,
+    isResultKept: false,
+    retention,
+    ...more,
+  };
+}

@@ -1,0 +1,33 @@
+import { describe, expect, it } from "vitest";
+import type { Policy } from "../../core/job/job.ts";
+import { parseRung, resolvePolicy } from "../../core/job/policy.ts";
+import { delays } from "../../core/job/retry.ts";
+import { parsePolicy, policyText } from "./policy-codec.ts";
+
+const usual = resolvePolicy({});
+const odd: Policy = resolvePolicy(
+  {
+    enqueue: parseRung({ timeouts: { attempt: "none", grace: "unbounded", mode: "discard" } }, ""),
+    definition: parseRung({ retry: { backoff: delays(["1s", "5s"]), except: ["a.*"] } }, ""),
+    queue: parseRung({ timeouts: { heartbeat: "5s" }, retention: { completed: "0s" } }, ""),
+    engine: parseRung({ retry: { attempts: 9, onExhausted: "dead-letter" } }, ""),
+  },
+  { remote: true, hears: false, worker: "w", visibility: 4_000 },
+);
+
+describe("policies on disk", () => {
+  it.each([
+    ["the usual one", usual],
+    ["one that differs in all", odd],
+  ])("come back as they were: %s", (_name, policy) => {
+    expect(parsePolicy(policyText(policy))).toStrictEqual(policy);
+  });
+
+  it("are short where they say the usual", () => {
+    expect(policyText(usual)).toBe('{"retry":{},"letters":"bbbbbbbbbbb"}');
+  });
+
+  it("are read as they were written before they were shortened", () => {
+    expect(parsePolicy(JSON.stringify(odd))).toStrictEqual(odd);
+  });
+});

@@ -1,0 +1,78 @@
+import type { Policy, PolicyField, RungName } from "../../core/job/job.ts";
+
+/**
+ * Every job that has run keeps its policy, and most of them say what this one says: only the rest is written, which makes
+ * a finished row half as long. It lies on disk by what is left out, so it never changes, whatever becomes built in.
+ */
+const USUAL = {
+  attempt: 1_800_000,
+  grace: 30_000,
+  heartbeat: 60_000,
+  mode: "fail",
+  retry: {
+    attempts: 3,
+    backoff: { kind: "exponential", first: 1_000, factor: 2, max: 300_000, jitter: true },
+    except: [],
+    retryFit: "full",
+    onStall: "retry",
+    onExhausted: "discard",
+  },
+  retention: { completed: 86_400_000, discarded: 1_209_600_000, cancelled: 1_209_600_000 },
+  beats: "worker",
+  hears: true,
+} satisfies Omit<Policy, "rungs">;
+
+/** One letter for each field, in this order. Both lie on disk: add at the end, never change. */
+const FIELDS: readonly PolicyField[] = [
+  "attempt",
+  "grace",
+  "heartbeat",
+  "mode",
+  "attempts",
+  "backoff",
+  "except",
+  "retryFit",
+  "onStall",
+  "onExhausted",
+  "retention",
+];
+const LETTERS: Readonly<Record<RungName, string>> = {
+  enqueue: "e",
+  definition: "d",
+  queue: "q",
+  engine: "n",
+  "built-in": "b",
+};
+const RUNGS = new Map(Object.entries(LETTERS).map(([rung, letter]) => [letter, rung as RungName]));
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Attempts of one definition share a policy, and writing it as text costs more than most of a settle. */
+const texts = new WeakMap<Policy, string>();
+
+export function policyText(policy: Policy): string {
+  let text = texts.get(policy);
+  if (text === undefined) {
+    const { rungs, retry, ...fields } = policy;
+    const letters = FIELDS.map((field) => LETTERS[rungs[field]]).join("");
+    text = JSON.stringify({ ...unusual(fields, USUAL), retry: unusual({ ...retry }, USUAL.retry), letters });
+    texts.set(policy, text);
+  }
+  return text;
+}
+
+function unusual(fields: Fields, usual: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(usual[name])),
+  );
+}
+
+export function parsePolicy(text: string): Policy {
+  const { letters, retry, ...fields } = JSON.parse(text) as { letters?: string; retry: object };
+  // Written before policies were shortened.
+  if (letters === undefined) return JSON.parse(text) as Policy;
+  const rungs = Object.fromEntries(
+    FIELDS.map((field, index) => [field, RUNGS.get(letters.charAt(index)) ?? "built-in"]),
+  ) as Policy["rungs"];
+  return { ...USUAL, ...fields, retry: { ...USUAL.retry, ...retry }, rungs } as Policy;
+}

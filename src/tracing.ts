@@ -1,0 +1,158 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import { dueAtOf, type JobRow } from "./core/job/job.ts";
+import type { AbortReason } from "./core/job/reasons.ts";
+import type { LifecycleEvent } from "./core/job/verdict.ts";
+import type { AttemptTrace, EnqueueToTrace, EnqueueTrace, TracedVerdict, Tracing } from "./ports/trace.ts";
+
+/** The fields of W3C Trace Context, as OpenTelemetry's own propagator names them. */
+const CARRIED = ["traceparent", "tracestate", "baggage"] as const;
+
+/**
+ * Traces jobs with whatever OpenTelemetry SDK the process has set up: `openEngine({ store, tracing: openTelemetry() })`.
+ * A job is one trace: `enqueue`, then for each attempt `wait`, `attempt` and, inside it, `settle`.
+ */
+export function openTelemetry(options: { readonly tracer?: Tracer } = {}): Tracing {
+  const tracer = options.tracer ?? trace.getTracer("curfew");
+  return {
+    enqueue: (what) => traceEnqueue(tracer, what),
+    enter: (row) => new OpenAttempt(tracer, row),
+    judged(row, verdict) {
+      // Nobody was entered, so there is no attempt to tell of: the job ended while it waited.
+      if (row.startedAt === null) tellEnd(tracer, row, verdict);
+      else new OpenAttempt(tracer, row).settled(verdict);
+    },
+  };
+}
+
+function carriedBy(meta: Readonly<Record<string, unknown>> | undefined): Record<string, string> {
+  const carrier: Record<string, string> = {};
+  for (const name of CARRIED) {
+    const value = meta?.[name];
+    if (typeof value === "string") carrier[name] = value;
+  }
+  return carrier;
+}
+
+function traceEnqueue(tracer: Tracer, { type, queue, count, meta }: EnqueueToTrace): EnqueueTrace {
+  const given = carriedBy(meta);
+  // Whoever names a parent by hand means it; otherwise it is whatever the caller is doing.
+  const parent =
+    given.traceparent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, given);
+  const attributes = {
+    ...commonAttributes(type, queue),
+    "messaging.operation.type": "send",
+    ...(count > 1 && { "messaging.batch.message_count": count }),
+  };
+  const span = tracer.startSpan(`enqueue ${type}`, { kind: SpanKind.PRODUCER, attributes }, parent);
+  const carrier: Record<string, string> = {};
+  propagation.inject(trace.setSpan(parent, span), carrier);
+  return {
+    meta: carrier,
+    ended(outcome) {
+      if ("error" in outcome) fail(span, outcome.error);
+      else if (outcome.ids.length === 1) span.setAttribute("messaging.message.id", outcome.ids[0] as string);
+      span.end();
+    },
+  };
+}
+
+class OpenAttempt implements AttemptTrace {
+  readonly #tracer: Tracer;
+  readonly #span: Span;
+  readonly #context: Context;
+
+  constructor(tracer: Tracer, row: JobRow) {
+    this.#tracer = tracer;
+    const parent = contextOf(row);
+    const startTime = new Date(row.startedAt ?? row.createdAt);
+    const wait = tracer.startSpan(
+      `wait ${row.type}`,
+      { startTime: new Date(dueAtOf(row.rank)), attributes: jobAttributes(row) },
+      parent,
+    );
+    wait.end(startTime);
+    const attributes = { ...jobAttributes(row), "messaging.operation.type": "process" };
+    this.#span = tracer.startSpan(
+      `attempt ${row.type}`,
+      { kind: SpanKind.CONSUMER, startTime, attributes },
+      parent,
+    );
+    this.#context = trace.setSpan(parent, this.#span);
+  }
+
+  run<Value>(call: () => Value): Value {
+    return context.with(this.#context, call);
+  }
+
+  aborted(reason: AbortReason): void {
+    this.#span.addEvent("signal", { "curfew.reason": reason.kind, "curfew.elapsed": reason.elapsed });
+  }
+
+  settled({ state, events, at, committedAt }: TracedVerdict): void {
+    const settle = this.#tracer.startSpan("settle", { startTime: new Date(at) }, this.#context);
+    settle.end(new Date(committedAt));
+    tellVerdict(this.#span, state, events, at);
+    this.#span.end(new Date(Math.max(at, committedAt)));
+  }
+}
+
+function tellEnd(tracer: Tracer, row: JobRow, { state, events, at }: TracedVerdict): void {
+  const span = tracer.startSpan(
+    `wait ${row.type}`,
+    { startTime: new Date(dueAtOf(row.rank)), attributes: jobAttributes(row) },
+    contextOf(row),
+  );
+  tellVerdict(span, state, events, at);
+  span.end(new Date(at));
+}
+
+/** Timeouts and failures are events of the span, and what went wrong is its status. */
+function tellVerdict(span: Span, state: string, events: readonly LifecycleEvent[], at: number): void {
+  span.setAttribute("curfew.state", state);
+  for (const { name, error, late } of events) {
+    const attributes: Attributes = {
+      ...(error && { "exception.type": error.type, "exception.message": error.message }),
+      ...(error?.kind && { "curfew.timeout.kind": error.kind }),
+      ...(error?.limit !== undefined && { "curfew.timeout.limit": error.limit }),
+      ...(late && { "curfew.late": true }),
+    };
+    span.addEvent(name, attributes, new Date(at));
+    if (error) span.setStatus({ code: SpanStatusCode.ERROR, message: error.message });
+  }
+}
+
+function fail(span: Span, error: unknown): void {
+  span.recordException(error instanceof Error ? error : String(error));
+  span.setStatus({
+    code: SpanStatusCode.ERROR,
+    message: error instanceof Error ? error.message : String(error),
+  });
+}
+
+function contextOf({ options }: JobRow): Context {
+  return propagation.extract(ROOT_CONTEXT, carriedBy(options?.meta));
+}
+
+/** By the semantic conventions for messaging, where they have a word for it. */
+function commonAttributes(type: string, queue: string): Attributes {
+  return { "messaging.system": "curfew", "messaging.destination.name": queue, "curfew.job.type": type };
+}
+
+function jobAttributes(row: JobRow): Attributes {
+  return {
+    ...commonAttributes(row.type, row.queue),
+    "messaging.message.id": row.id,
+    "curfew.attempt": row.attempt,
+  };
+}

@@ -1,0 +1,79 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { afterAll, afterEach, describe, expect, inject, it } from "vitest";
+import { openEngine, silentLogger } from "../../src/index.ts";
+import { createDatabase } from "../postgres.ts";
+
+const CHILD = join(import.meta.dirname, "crons/child.ts");
+const PROCESSES = 3;
+const KILLS = 6;
+
+const folders: string[] = [];
+const databases: AsyncDisposable[] = [];
+const children = new Set<ChildProcess>();
+
+afterEach(() => {
+  for (const child of children) child.kill("SIGKILL");
+  children.clear();
+});
+afterAll(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+  for (const database of databases) await database[Symbol.asyncDispose]();
+});
+
+async function sqliteAddress(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "curfew-crons-"));
+  folders.push(folder);
+  return `sqlite:${join(folder, "crons.db")}`;
+}
+
+async function postgresAddress(): Promise<string> {
+  const database = await createDatabase(inject("postgresUrl"));
+  databases.push(database);
+  return database.url;
+}
+
+async function start(address: string): Promise<ChildProcess> {
+  const child = fork(CHILD, [address], { execArgv: [] });
+  children.add(child);
+  await once(child, "message");
+  return child;
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  children.delete(child);
+  child.kill("SIGKILL");
+  await once(child, "exit");
+}
+
+describe("a cron under three processes that are killed and started again", () => {
+  it.each([
+    ["SQLite", sqliteAddress],
+    ["PostgreSQL", postgresAddress],
+  ])("fires once for each second on %s", { timeout: 240_000 }, async (_name, addressOf) => {
+    const address = await addressOf();
+    const alive = await Promise.all(Array.from({ length: PROCESSES }, () => start(address)));
+    for (let nth = 0; nth < KILLS; nth++) {
+      // Real time must pass here: the seconds are those of the store's clock, and the kills fall anywhere in them.
+      await wait(170 + 310 * (nth % 3));
+      const [first] = alive.splice(0, 1);
+      await kill(first as ChildProcess);
+      alive.push(await start(address));
+    }
+    await Promise.all(alive.map(kill));
+    const engine = await openEngine({ store: address, logger: silentLogger });
+    await engine.crons.pause("every second");
+    const rows = await engine.jobs({ type: "test.tick" }, { limit: 1_000 });
+    const seconds = rows.map(({ options }) => Date.parse(String(options?.meta?.scheduledFor)) / 1_000);
+    const sorted = seconds.toSorted((a, b) => a - b);
+    expect(sorted.length).toBeGreaterThan(3);
+    expect(sorted).toEqual(sorted.map((_, index) => (sorted[0] as number) + index));
+    for (const [index, row] of rows.entries())
+      expect(row.createdAt).toBeGreaterThanOrEqual((seconds[index] as number) * 1_000);
+    await engine.close();
+  });
+});

@@ -1,0 +1,237 @@
+import { parseSchedule } from "../../../src/core/cron/expression.ts";
+import { Engine } from "../../../src/engine/engine.ts";
+import {
+  type CronMissed,
+  type CronOverlap,
+  defineJob,
+  processor,
+  type UniqueOptions,
+} from "../../../src/index.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
+import type { Store } from "../../../src/ports/store.ts";
+import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import type { Violation } from "../checker.ts";
+import { Dice, subSeed } from "../dice.ts";
+import { Machine } from "../machine.ts";
+import { Network } from "../network.ts";
+import { NO_FAULTS } from "../plan.ts";
+import { EPOCH, Scheduler } from "../scheduler.ts";
+import { Trace } from "../trace.ts";
+import { CronChecker, type CronLedger } from "./cron-checker.ts";
+
+export interface CronSimOptions {
+  readonly seed: number;
+  /** A defect planted on purpose, to prove that the checker can see one. */
+  readonly mutate?: (store: Store, dice: Dice) => Store;
+  readonly isTraced?: boolean;
+}
+
+export interface CronSimReport {
+  readonly violations: readonly Violation[];
+  readonly trace: Trace;
+  readonly fired: number;
+  readonly unique: number;
+  readonly events: number;
+}
+
+const CALM_FOR = 90_000;
+const EXPRESSIONS = ["* * * * * *", "*/2 * * * * *", "*/5 * * * * *", "10,15,40 * * * * *", "* * * * *"];
+const tick = defineJob({ type: "sim.tick" });
+const UNIQUE: Record<string, UniqueOptions> = {
+  "sim.alive": {},
+  "sim.replaced": { onConflict: "replace" },
+  "sim.period": { period: "7s" },
+  "sim.replaced-in-period": { period: "7s", onConflict: "replace" },
+};
+const uniqueJobs = Object.entries(UNIQUE).map(([type, unique]) => defineJob({ type, unique }));
+
+/** One world of processes that fire the same crons and enqueue the same unique jobs, from its seed to its end. */
+export function simulateCrons(options: CronSimOptions): Promise<CronSimReport> {
+  return new CronWorld(options).run();
+}
+
+/** A place in which a process runs; whenever it dies, it is started again as a new process. */
+interface Place {
+  readonly name: string;
+  starts: number;
+  machine: Machine;
+  engine: Engine | undefined;
+}
+
+interface PlannedCron extends CronLedger {
+  readonly missed: CronMissed;
+}
+
+class CronWorld {
+  readonly #scheduler = new Scheduler();
+  readonly #seed: number;
+  readonly #dice: Dice;
+  readonly #trace: Trace;
+  readonly #checker: CronChecker;
+  readonly #store: Store;
+  readonly #network: Network;
+  readonly #crons: PlannedCron[];
+  readonly #places: Place[];
+  readonly #calmAt: number;
+
+  constructor({ seed, mutate, isTraced = false }: CronSimOptions) {
+    const scheduler = this.#scheduler;
+    this.#seed = seed;
+    this.#dice = new Dice(subSeed(seed, "crons"));
+    this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
+    const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    this.#checker = new CronChecker(memory, () => scheduler.now, this.#trace);
+    const mutated = mutate?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
+    this.#store = this.#checker.watch(mutated);
+    const trouble = this.#dice.chance(0.2) ? 0 : this.#dice.pick([0.5, 1, 3]);
+    const rate = (most: number) => most * trouble * this.#dice.random();
+    this.#network = new Network({
+      rates: {
+        drop: rate(0.02),
+        loseReply: rate(0.02),
+        slow: rate(0.02),
+        crash: rate(0.003),
+        loseHint: rate(0.2),
+      },
+      scheduler,
+      dice: new Dice(subSeed(seed, "network")),
+      trace: this.#trace,
+      observer: { heard: () => {} },
+    });
+    this.#calmAt = this.#dice.between(20_000, 120_000);
+    this.#crons = Array.from({ length: 1 + this.#dice.int(4) }, (_, nth) => this.#planCron(nth));
+    for (const cron of this.#crons) this.#checker.crons.set(cron.name, cron);
+    for (const { type, unique } of uniqueJobs)
+      this.#checker.uniques.set(type, {
+        type,
+        period: unique?.period ?? null,
+        isReplaced: unique?.onConflict === "replace",
+        jobs: [],
+      });
+    this.#places = Array.from({ length: 1 + this.#dice.int(3) }, (_, nth) => {
+      const place = { name: `p${nth}`, starts: 0 } as Place;
+      this.#boot(place);
+      return place;
+    });
+    this.#scheduleChaos(trouble > 0);
+  }
+
+  #planCron(nth: number): PlannedCron {
+    const dice = this.#dice;
+    const isComplete = dice.chance(0.5);
+    const cron = dice.pick(EXPRESSIONS);
+    const schedule = parseSchedule({ cron, zone: dice.pick(["UTC", "Europe/Berlin"]) }, "");
+    const all = { all: cron.startsWith("* * * * * *") ? "15m" : "30m" } as const;
+    return {
+      name: `cron ${nth}`,
+      schedule,
+      overlap: isComplete ? "allow" : dice.pick<CronOverlap>(["allow", "skip", "cancel-previous"]),
+      missed: isComplete ? all : dice.pick<CronMissed>(["skip", "once", all]),
+      isComplete,
+      knownAt: undefined,
+      fired: new Map(),
+      last: undefined,
+    };
+  }
+
+  #boot(place: Place): void {
+    const scheduler = this.#scheduler;
+    const name = `${place.name}.${place.starts}`;
+    const machine = new Machine({
+      name,
+      seed: subSeed(this.#seed, name),
+      scheduler,
+      trace: this.#trace,
+      rate: 1,
+    });
+    place.starts += 1;
+    place.machine = machine;
+    place.engine = undefined;
+    machine.onDeath = () => {
+      if (place.machine !== machine) return;
+      place.engine = undefined;
+      scheduler.after(this.#dice.between(20, 8_000), null, () => this.#boot(place));
+    };
+    scheduler.after(1, machine, () => void this.#open(place, machine));
+  }
+
+  /** As deployed processes do, each puts all the crons when it starts. */
+  async #open(place: Place, machine: Machine): Promise<void> {
+    const store = this.#network.connect(machine, this.#store);
+    try {
+      const engine = await Engine.open({ store, system: machine, logger: silentLogger });
+      if (machine.isDead) return;
+      engine.work({
+        queues: { default: { concurrency: 20 } },
+        processors: [tick, ...uniqueJobs].map((job) => processor(job, () => this.#run(machine))),
+      });
+      place.engine = engine;
+      for (const { name, schedule, overlap, missed } of this.#crons) {
+        const { cron, zone } = schedule;
+        await engine.crons.put(name, { cron, zone, overlap, missed, job: tick });
+      }
+    } catch (error) {
+      // As a supervisor does: a process that cannot start is started again.
+      if (!machine.isDead) machine.crash(`cannot start: ${(error as Error).message}`);
+    }
+  }
+
+  async #run(machine: Machine): Promise<undefined> {
+    const takes = this.#dice.chance(0.2) ? this.#dice.between(1_000, 12_000) : this.#dice.between(1, 500);
+    await new Promise<void>((resolve) => this.#scheduler.after(takes, machine, resolve));
+    return undefined;
+  }
+
+  #scheduleChaos(isTroubled: boolean): void {
+    const repeat = (times: number, run: (place: Place) => void) => {
+      for (let nth = 0; nth < times; nth++) {
+        const place = this.#dice.pick(this.#places);
+        this.#scheduler.after(this.#dice.random() * this.#calmAt, null, () => run(place));
+      }
+    };
+    repeat(60 + this.#dice.int(60), ({ engine, machine }) => {
+      if (engine && !machine.isDead)
+        this.#scheduler.after(0, machine, () => void this.#operate(engine, machine));
+    });
+    if (!isTroubled) return;
+    repeat(this.#dice.int(8), ({ machine }) => machine.crash("kill -9"));
+    repeat(this.#dice.int(5), ({ machine }) => machine.pause(this.#dice.between(200, 20_000), "SIGSTOP"));
+    repeat(this.#dice.int(4), ({ machine }) => machine.stepWall((this.#dice.random() - 0.5) * 7_200_000));
+  }
+
+  async #operate(engine: Engine, machine: Machine): Promise<void> {
+    try {
+      if (this.#dice.chance(0.7)) await this.#enqueue(engine, machine);
+      else await this.#change(engine, machine);
+    } catch (error) {
+      this.#trace.add(machine.name, `hears ${(error as Error).message}`);
+    }
+  }
+
+  async #enqueue(engine: Engine, machine: Machine): Promise<void> {
+    const job = this.#dice.pick(uniqueJobs);
+    const calls = Array.from({ length: 1 + this.#dice.int(4) }, () => engine.enqueue(job, 1));
+    for (const call of await Promise.allSettled(calls)) {
+      if (call.status === "fulfilled" && !machine.isDead) await this.#checker.acknowledged(call.value.id);
+    }
+  }
+
+  async #change(engine: Engine, machine: Machine): Promise<void> {
+    const { name, isComplete } = this.#dice.pick(this.#crons);
+    const deed = isComplete ? "trigger" : this.#dice.pick(["trigger", "pause", "resume", "update"] as const);
+    this.#trace.add(machine.name, `${deed} ${name}`);
+    if (deed === "update") await engine.crons.update(name, { missed: this.#dice.pick(["skip", "once"]) });
+    else await engine.crons[deed](name);
+  }
+
+  async run(): Promise<CronSimReport> {
+    const isBroken = () => this.#checker.violations.length > 0;
+    await this.#scheduler.runUntil(isBroken, EPOCH + this.#calmAt);
+    this.#network.rates = NO_FAULTS;
+    await this.#scheduler.runUntil(isBroken, this.#scheduler.now + CALM_FOR);
+    // What is due in the last moments may still be under way.
+    if (!isBroken()) this.#checker.checkEnd(this.#scheduler.now - 15_000);
+    const { violations, fired, unique } = this.#checker;
+    return { violations, trace: this.#trace, fired, unique, events: this.#scheduler.happened };
+  }
+}

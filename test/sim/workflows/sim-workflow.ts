@@ -1,0 +1,159 @@
+import { unchecked } from "../../../src/core/job/definition.ts";
+import { constant } from "../../../src/core/job/retry.ts";
+import type { Json } from "../../../src/core/schema.ts";
+import {
+  batch,
+  chain,
+  group,
+  type StepNode,
+  step,
+  type WorkflowNode,
+} from "../../../src/core/workflow/node.ts";
+import { defineJob } from "../../../src/index.ts";
+import type { Dice } from "../dice.ts";
+
+/** What one step shall do. Each has a number of its own, by which the checker knows it. */
+export interface Script {
+  readonly n: number;
+  readonly takes: number;
+  /** How many of its first attempts fail: more than there are attempts, and it fails for good. */
+  readonly fails: number;
+  readonly retention: "0s" | "2s" | "1d";
+}
+
+export interface StepSpec extends Script {
+  readonly kind: "step";
+  readonly delay: number;
+}
+
+export interface Callbacks {
+  readonly onSuccess?: StepSpec;
+  readonly onFailure?: StepSpec;
+  readonly onComplete?: StepSpec;
+}
+
+/** A workflow as it was drawn. */
+export type Spec =
+  | StepSpec
+  | { readonly kind: "chain"; readonly nodes: readonly Spec[] }
+  | { readonly kind: "group"; readonly nodes: readonly Spec[] }
+  | { readonly kind: "batch"; readonly nodes: readonly Spec[]; readonly callbacks: Callbacks };
+
+const ATTEMPTS = 3;
+
+export const simStep = defineJob({
+  type: "sim.step",
+  payload: unchecked<Script>(),
+  result: unchecked<{ n: number }>(),
+  timeouts: { attempt: "3s", grace: "300ms" },
+  retry: { attempts: ATTEMPTS, backoff: constant({ first: "50ms" }) },
+});
+
+/** Draws workflows; the numbers of steps are never used twice. */
+export class Specs {
+  readonly #dice: Dice;
+  #next = 0;
+
+  constructor(dice: Dice) {
+    this.#dice = dice;
+  }
+
+  draw(): Spec {
+    const dice = this.#dice;
+    if (dice.chance(0.01)) return this.#wide(520 + dice.int(100));
+    return this.#node(dice.pick([1, 2, 2, 3]));
+  }
+
+  #node(depth: number): Spec {
+    const dice = this.#dice;
+    if (depth === 0) return this.step();
+    const nodes = Array.from({ length: 1 + dice.int(4) }, () => this.#node(dice.chance(0.6) ? 0 : depth - 1));
+    const kind = dice.pick(["chain", "chain", "group", "batch"] as const);
+    return kind === "batch" ? { kind, nodes, callbacks: this.#callbacks() } : { kind, nodes };
+  }
+
+  /** More than is stored in one commit. */
+  #wide(width: number): Spec {
+    const nodes = Array.from({ length: width }, () => ({ ...this.step(), takes: 5, fails: 0, delay: 0 }));
+    return { kind: "chain", nodes: [this.step(), { kind: "group", nodes }, this.step()] };
+  }
+
+  #callbacks(): Callbacks {
+    const dice = this.#dice;
+    return {
+      ...(dice.chance(0.6) && { onSuccess: this.step() }),
+      ...(dice.chance(0.6) && { onFailure: this.step() }),
+      ...(dice.chance(0.6) && { onComplete: this.step() }),
+    };
+  }
+
+  step(): StepSpec {
+    const dice = this.#dice;
+    return {
+      kind: "step",
+      n: this.#next++,
+      takes: dice.between(1, dice.chance(0.05) ? 6_000 : 300),
+      fails: dice.chance(0.75) ? 0 : dice.chance(0.6) ? 1 + dice.int(ATTEMPTS - 1) : ATTEMPTS,
+      retention: dice.pick(["0s", "2s", "1d"] as const),
+      delay: dice.chance(0.1) ? dice.between(1, 2_000) : 0,
+    };
+  }
+}
+
+/** The workflow that a user would write for it. */
+export function built(spec: Spec): WorkflowNode {
+  if (spec.kind === "step") return builtStep(spec);
+  const nodes = spec.nodes.map(built) as [WorkflowNode, ...WorkflowNode[]];
+  if (spec.kind === "chain") return chain(nodes);
+  if (spec.kind === "group") return group(nodes);
+  const { onSuccess, onFailure, onComplete } = spec.callbacks;
+  return batch(nodes, {
+    ...(onSuccess && { onSuccess: builtStep(onSuccess) }),
+    ...(onFailure && { onFailure: builtStep(onFailure) }),
+    ...(onComplete && { onComplete: builtStep(onComplete) }),
+  });
+}
+
+function builtStep({ n, takes, fails, retention, delay }: StepSpec): StepNode {
+  return step(
+    simStep,
+    { n, takes, fails, retention },
+    {
+      ...(delay > 0 && { delay: `${delay}ms` as const }),
+      retention: { completed: retention, discarded: retention, cancelled: retention },
+    },
+  );
+}
+
+export function stepsIn(spec: Spec): StepSpec[] {
+  return spec.kind === "step" ? [spec] : spec.nodes.flatMap(stepsIn);
+}
+
+export function callbacksIn(spec: Spec): StepSpec[] {
+  if (spec.kind === "step") return [];
+  const inner = spec.nodes.flatMap(callbacksIn);
+  if (spec.kind !== "batch") return inner;
+  const { onSuccess, onFailure, onComplete } = spec.callbacks;
+  return [...inner, ...[onSuccess, onFailure, onComplete].filter((one) => one !== undefined)];
+}
+
+export type Outcomes = ReadonlyMap<number, "completed" | "cancelled" | "discarded">;
+
+export function succeeded(spec: Spec, ends: Outcomes): boolean {
+  if (spec.kind === "step") return ends.get(spec.n) === "completed";
+  if (spec.kind === "chain") return spec.nodes.every((node) => succeeded(node, ends));
+  return spec.nodes.every((node) => succeeded(node, ends));
+}
+
+/** What a node gives, by the rules and not by the code. */
+export function resultIn(spec: Spec, ends: Outcomes): Json {
+  if (spec.kind === "step") return ends.get(spec.n) === "completed" ? { n: spec.n } : null;
+  if (spec.kind === "chain") return resultIn(spec.nodes.at(-1) as Spec, ends);
+  return spec.nodes.map((node) => resultIn(node, ends));
+}
+
+export function handedOnBy(spec: Spec, ends: Outcomes): Json {
+  const last = spec.kind === "chain" ? (spec.nodes.at(-1) as Spec) : spec;
+  if (last.kind === "chain") return handedOnBy(last, ends);
+  return last.kind === "step" ? [resultIn(last, ends)] : resultIn(last, ends);
+}

@@ -1,0 +1,295 @@
+import { CurfewError } from "../../../src/core/errors.ts";
+import { Engine } from "../../../src/engine/engine.ts";
+import { processor } from "../../../src/engine/processor.ts";
+import { resultKey } from "../../../src/engine/workflows/workflow-store.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
+import type { Store } from "../../../src/ports/store.ts";
+import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import type { Violation } from "../checker.ts";
+import { Dice, subSeed } from "../dice.ts";
+import { Machine } from "../machine.ts";
+import { Network } from "../network.ts";
+import { NO_FAULTS } from "../plan.ts";
+import { EPOCH, Scheduler } from "../scheduler.ts";
+import { Trace } from "../trace.ts";
+import { built, Specs, simStep } from "./sim-workflow.ts";
+import { type Started, WorkflowChecker } from "./workflow-checker.ts";
+
+export interface WorkflowSimOptions {
+  readonly seed: number;
+  /** A defect planted on purpose, to prove that the checker can see one. */
+  readonly mutate?: (store: Store, dice: Dice) => Store;
+  readonly isTraced?: boolean;
+}
+
+export interface WorkflowSimReport {
+  readonly violations: readonly Violation[];
+  readonly trace: Trace;
+  readonly workflows: number;
+  readonly ends: Readonly<Record<string, number>>;
+  readonly entries: number;
+  readonly events: number;
+}
+
+/** In which operations are drawn. */
+const BUSY = 20_000;
+/** Claims of dead processes run out, attempts of theirs stall after a minute, three times over and step after step. */
+const SETTLES_WITHIN = 60 * 60_000;
+const SETTLE_STEP = 5_000;
+const ENDS = ["workflow.completed", "workflow.failed", "workflow.cancelled"] as const;
+
+/** One world of processes that work on the same workflows, from its seed to its end. */
+export async function simulateWorkflows(options: WorkflowSimOptions): Promise<WorkflowSimReport> {
+  return new WorkflowWorld(options).run();
+}
+
+/** A place in which a process runs; whenever it dies, it is started again as a new process. */
+interface Place {
+  readonly name: string;
+  starts: number;
+  machine: Machine;
+  engine: Engine | undefined;
+}
+
+class WorkflowWorld {
+  readonly #scheduler = new Scheduler();
+  readonly #seed: number;
+  readonly #dice: Dice;
+  readonly #trace: Trace;
+  readonly #checker: WorkflowChecker;
+  readonly #memory: Store;
+  readonly #store: Store;
+  readonly #network: Network;
+  readonly #specs: Specs;
+  readonly #places: Place[];
+
+  constructor({ seed, mutate, isTraced = false }: WorkflowSimOptions) {
+    const scheduler = this.#scheduler;
+    this.#seed = seed;
+    this.#dice = new Dice(subSeed(seed, "workflows"));
+    this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
+    this.#checker = new WorkflowChecker(() => scheduler.now, this.#trace);
+    this.#memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    const watched = this.#checker.watch(this.#memory);
+    this.#store = mutate?.(watched, new Dice(subSeed(seed, "mutation"))) ?? watched;
+    const trouble = this.#dice.chance(0.2) ? 0 : this.#dice.pick([0.5, 1, 3]);
+    const rate = (most: number) => most * trouble * this.#dice.random();
+    this.#network = new Network({
+      rates: {
+        drop: rate(0.01),
+        loseReply: rate(0.01),
+        slow: rate(0.01),
+        crash: rate(0.002),
+        loseHint: rate(0.1),
+      },
+      scheduler,
+      dice: new Dice(subSeed(seed, "network")),
+      trace: this.#trace,
+      observer: { heard: () => {} },
+    });
+    this.#specs = new Specs(new Dice(subSeed(seed, "specs")));
+    this.#places = Array.from({ length: 1 + this.#dice.int(3) }, (_, nth) => this.#place(`p${nth}`));
+    if (trouble > 0) this.#scheduleFaults();
+  }
+
+  #place(name: string): Place {
+    const place = { name, starts: 0, engine: undefined } as unknown as Place;
+    this.#boot(place);
+    return place;
+  }
+
+  #boot(place: Place): void {
+    const scheduler = this.#scheduler;
+    const name = place.starts === 0 ? place.name : `${place.name}.${place.starts}`;
+    const machine = new Machine({
+      name,
+      seed: subSeed(this.#seed, name),
+      scheduler,
+      trace: this.#trace,
+      rate: 1,
+    });
+    place.starts += 1;
+    place.machine = machine;
+    place.engine = undefined;
+    machine.onDeath = () => {
+      place.engine = undefined;
+      scheduler.after(this.#dice.between(50, 4_000), null, () => this.#boot(place));
+    };
+    scheduler.after(1, machine, () => void this.#open(place, machine));
+  }
+
+  async #open(place: Place, machine: Machine): Promise<void> {
+    const store = this.#network.connect(machine, this.#store);
+    try {
+      const engine = await Engine.open({ store, system: machine, logger: silentLogger });
+      if (machine.isDead) return;
+      for (const name of ENDS)
+        engine.on(name, ({ workflow }) => !machine.isDead && this.#checker.told(name, workflow));
+      engine.work({
+        queues: { default: { concurrency: 1 + this.#dice.int(8) } },
+        processors: [
+          processor(simStep, async ({ id, payload, parentResults, attempt }) => {
+            if (machine.isDead) return { n: payload.n };
+            this.#checker.enters(machine, id, payload, parentResults);
+            await machine.sleep(payload.takes);
+            if (attempt <= payload.fails) throw new Error(`fails as told: ${payload.n}`);
+            return { n: payload.n };
+          }),
+        ],
+      });
+      place.engine = engine;
+      this.#trace.add(machine.name, "is up");
+    } catch (error) {
+      if (!machine.isDead) machine.crash(`cannot start: ${(error as Error).message}`);
+    }
+  }
+
+  #scheduleFaults(): void {
+    const dice = this.#dice;
+    const repeat = (times: number, run: (place: Place) => void) => {
+      for (let nth = 0; nth < times; nth++) {
+        const place = dice.pick(this.#places);
+        this.#scheduler.after(dice.random() * BUSY, null, () => run(place));
+      }
+    };
+    repeat(dice.int(6), ({ machine }) => machine.crash("kill -9"));
+    repeat(dice.int(4), ({ machine }) => machine.pause(dice.between(200, 25_000), "SIGSTOP"));
+    repeat(dice.int(2), ({ machine }) => machine.suspend(dice.between(300, 25_000)));
+    repeat(dice.int(2), (place) => void this.#redeploy(place));
+  }
+
+  async #redeploy({ engine, machine }: Place): Promise<void> {
+    if (!engine || machine.isDead) return;
+    await engine.close({ drain: `${this.#dice.int(4) * 500}ms` });
+    if (!machine.isDead) machine.crash("is replaced");
+  }
+
+  #schedule(): void {
+    const dice = this.#dice;
+    const operations = 12 + dice.int(20);
+    for (let nth = 0; nth < operations; nth++) {
+      const place = dice.pick(this.#places);
+      this.#scheduler.after(dice.random() * BUSY, null, () => {
+        const { engine, machine } = place;
+        if (!engine || machine.isDead) return;
+        this.#scheduler.after(0, machine, () => void this.#operate(engine, machine));
+      });
+    }
+  }
+
+  async #operate(engine: Engine, machine: Machine): Promise<void> {
+    const dice = this.#dice;
+    const known = [...this.#checker.workflows.values()];
+    try {
+      const what = dice.random();
+      if (known.length === 0 || what < 0.6) await this.#start(engine, machine);
+      else if (what < 0.72) await this.#cancel(engine, machine, dice.pick(known));
+      else if (what < 0.9) await this.#cancelJob(engine);
+      else await this.#retryJob(engine);
+    } catch (error) {
+      const isExpected =
+        error instanceof CurfewError &&
+        ["store_failed", "closed", "invalid_state", "not_found"].includes(error.code);
+      if (!isExpected && !machine.isDead)
+        this.#checker.report("calls fail only as documented", String((error as Error)?.stack ?? error));
+    }
+  }
+
+  async #start(engine: Engine, machine: Machine): Promise<void> {
+    const dice = this.#dice;
+    const spec = this.#specs.draw();
+    const hasTimeout = dice.chance(0.15);
+    const id = `00000000-0000-7000-8000-${String(this.#checker.workflows.size).padStart(12, "0")}`;
+    const workflow = this.#checker.add(id, spec, hasTimeout);
+    const timeout = `${dice.between(2_500, 20_000)}ms` as const;
+    await engine.workflows.start(built(spec), { id, ...(hasTimeout && { timeout }) });
+    if (!machine.isDead) workflow.isAcknowledged = true;
+  }
+
+  async #cancel(engine: Engine, machine: Machine, workflow: Started): Promise<void> {
+    if (workflow.cancelled === "no") workflow.cancelled = "tried";
+    await engine.workflows.cancel(workflow.id);
+    if (!machine.isDead) workflow.cancelled = "done";
+  }
+
+  async #cancelJob(engine: Engine): Promise<void> {
+    const jobs = [...this.#checker.jobs];
+    if (jobs.length === 0) return;
+    const [n, id] = this.#dice.pick(jobs);
+    this.#checker.cancelledByHand.add(n);
+    await engine.cancel(id);
+  }
+
+  /** Of steps, only those whose workflow has ended can be retried: they run on their own then. */
+  async #retryJob(engine: Engine): Promise<void> {
+    const failed = [...this.#checker.ends].filter(([, end]) => end === "discarded");
+    if (failed.length === 0) return;
+    const [n] = this.#dice.pick(failed);
+    const id = this.#checker.jobs.get(n) as string;
+    if (this.#checker.retried.has(id)) return;
+    // From before the call on: its reply may be lost.
+    this.#checker.retried.add(id);
+    try {
+      const { workflow } = await engine.retry(id);
+      const state = this.#checker.workflows.get(workflow ?? "")?.record?.state;
+      if (state === "running") this.#checker.report("a step of a running workflow is not retried", `${n}`);
+    } catch (error) {
+      if (error instanceof CurfewError && error.code === "invalid_state") this.#checker.retried.delete(id);
+      throw error;
+    }
+  }
+
+  async run(): Promise<WorkflowSimReport> {
+    const scheduler = this.#scheduler;
+    const isOver = () => this.#checker.violations.length > 0;
+    this.#schedule();
+    await scheduler.runUntil(isOver, EPOCH + BUSY + 1_000);
+    this.#network.rates = NO_FAULTS;
+    const limit = scheduler.now + SETTLES_WITHIN;
+    let left = ["the beginning"];
+    while (left.length > 0 && scheduler.now < limit && !isOver()) {
+      await scheduler.runUntil(isOver, scheduler.now + SETTLE_STEP);
+      left = [...this.#checker.unsettled(), ...(await this.#liveJobs())];
+    }
+    if (!isOver()) {
+      for (const what of left) this.#checker.report("everything settles", what);
+      await this.#check();
+    }
+    return this.#report();
+  }
+
+  async #liveJobs(): Promise<string[]> {
+    const depth = await this.#memory.inspect.depth();
+    const live = depth.available + depth.active + depth.pending + depth.retryable + depth.scheduled;
+    return live === 0 ? [] : [`${live} jobs are live`];
+  }
+
+  async #check(): Promise<void> {
+    for (const workflow of this.#checker.workflows.values()) {
+      const [row] = await this.#memory.records.load([resultKey(workflow.id)]);
+      this.#checker.check(workflow, row?.body);
+    }
+    for (const row of await this.#memory.inspect.jobs({}, null, 10_000)) {
+      if (row.options?.step) this.#checker.report("nothing is held for ever", `${row.id} is ${row.state}`);
+      if (row.workflow !== null && !this.#checker.workflows.get(row.workflow)?.record)
+        this.#checker.report("a workflow is stored whole", `${row.id} belongs to none`);
+    }
+  }
+
+  #report(): WorkflowSimReport {
+    const { violations, workflows, entered } = this.#checker;
+    const ends: Record<string, number> = {};
+    for (const { record } of workflows.values()) {
+      const name = record?.state ?? "none";
+      ends[name] = (ends[name] ?? 0) + 1;
+    }
+    return {
+      violations,
+      trace: this.#trace,
+      workflows: workflows.size,
+      ends,
+      entries: entered,
+      events: this.#scheduler.happened,
+    };
+  }
+}

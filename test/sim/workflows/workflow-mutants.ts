@@ -1,0 +1,78 @@
+import { isTerminal } from "../../../src/core/job/lifecycle.ts";
+import type { Effect, JobWrite, Store, Unit } from "../../../src/ports/store.ts";
+import type { Dice } from "../dice.ts";
+
+/** Defects planted on purpose: each must be caught, and by a rule that is meant for it. */
+export interface WorkflowMutant {
+  readonly name: string;
+  readonly caughtBy: RegExp;
+  readonly mutate: (store: Store, dice: Dice) => Store;
+}
+
+function withUnits(store: Store, change: (unit: Unit) => Unit): Store {
+  return { ...store, commit: (units, options) => store.commit(units.map(change), options) };
+}
+
+function withEffects(store: Store, change: (effect: Effect) => readonly Effect[]): Store {
+  return withUnits(store, (unit) =>
+    unit.effects ? { ...unit, effects: unit.effects.flatMap(change) } : unit,
+  );
+}
+
+function withWrites(store: Store, change: (job: JobWrite) => JobWrite): Store {
+  return withUnits(store, (unit) => (unit.job ? { ...unit, job: change(unit.job) } : unit));
+}
+
+/** Held for its workflow, as no other finished job is that is not a dead letter. */
+function unheld(job: JobWrite): JobWrite {
+  const { image } = job;
+  if (!image || !isTerminal(image.state) || image.pruneAt !== null) return job;
+  return { ...job, drop: true };
+}
+
+export const WORKFLOW_MUTANTS: readonly WorkflowMutant[] = [
+  {
+    name: "a store that forgets some countdowns",
+    caughtBy: /everything settles/,
+    mutate: (store, dice) =>
+      withEffects(store, (effect) => ("countdown" in effect && dice.chance(0.05) ? [] : [effect])),
+  },
+  {
+    name: "a store that counts some down twice",
+    caughtBy: /order is kept|results are handed on|no step is lost|steps are counted/,
+    mutate: (store, dice) =>
+      withEffects(store, (effect) =>
+        "countdown" in effect && dice.chance(0.1) ? [effect, effect] : [effect],
+      ),
+  },
+  {
+    name: "a store that lets go of what a workflow still needs",
+    caughtBy: /results are handed on|end state is right|steps are counted|everything settles/,
+    mutate: (store) => withWrites(store, unheld),
+  },
+  {
+    name: "a store that loses some jobs of a workflow",
+    caughtBy: /no step is lost|everything settles|results are handed on|steps are counted/,
+    mutate: (store, dice) =>
+      withEffects(store, (effect) => ("enqueue" in effect && dice.chance(0.02) ? [] : [effect])),
+  },
+  {
+    name: "a store that does not compare the versions of workflows",
+    caughtBy: /a state stands|an end is told once|a cancel holds|end state is right|steps are counted/,
+    mutate: (store) => withUnits(store, ({ when: _when, ...unit }) => unit),
+  },
+  {
+    name: "a store that runs what comes after a failure",
+    caughtBy: /a failure halts its chain|nothing runs after a failure|everything settles|end state is right/,
+    mutate: (store) => ({
+      ...store,
+      jobs: {
+        ...store.jobs,
+        load: async (ids) =>
+          (await store.jobs.load(ids)).map((row) =>
+            row?.state === "discarded" ? { ...row, state: "completed" as const } : row,
+          ),
+      },
+    }),
+  },
+];

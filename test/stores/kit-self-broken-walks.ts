@@ -1,0 +1,82 @@
+import type { Inspector, Store } from "../../src/ports/store.ts";
+import type { Broken } from "./kit-self-broken.ts";
+
+function inspectWith(change: (inspect: Inspector) => Partial<Inspector>): Broken["change"] {
+  return (store: Store) => ({ inspect: { ...store.inspect, ...change(store.inspect) } });
+}
+
+const SECTION = "walks and pages";
+
+/** Stores that are wrong in how they are walked through, by what is wrong. */
+export const BROKEN_WALKS = {
+  "walks in one direction only": {
+    change: inspectWith((inspect) => ({
+      page: (walk, limit) => inspect.page({ ...walk, newestFirst: false }, limit),
+    })),
+    foundBy: [
+      [SECTION, "in both directions"],
+      [SECTION, "newest first too"],
+    ],
+  },
+  "walks to the end in one step": {
+    change: inspectWith((inspect) => ({
+      async page(walk, limit) {
+        const jobs = [];
+        let { after } = walk;
+        do {
+          const page = await inspect.page({ ...walk, after }, limit - jobs.length);
+          jobs.push(...page.jobs);
+          after = page.cursor;
+        } while (after !== null && jobs.length < limit);
+        return { jobs, cursor: after };
+      },
+    })),
+    foundBy: [[SECTION, "bounded number"]],
+  },
+  "says that a walk is over when a page is empty": {
+    change: inspectWith((inspect) => ({
+      async page(walk, limit) {
+        const page = await inspect.page(walk, limit);
+        return page.jobs.length === 0 ? { ...page, cursor: null } : page;
+      },
+    })),
+    foundBy: [[SECTION, "bounded number"]],
+  },
+  "walks dead letters by id": {
+    change: inspectWith((inspect) => ({
+      async page(walk, limit) {
+        const { jobs, cursor } = await inspect.page(walk, limit);
+        return { jobs: jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1)), cursor };
+      },
+    })),
+    foundBy: [[SECTION, "in the order in which they ended"]],
+  },
+  "ignores bounds of time": {
+    change: inspectWith((inspect) => ({
+      page: ({ filter: { createdFrom: _from, finishedBefore: _before, ...filter }, ...walk }, limit) =>
+        inspect.page({ ...walk, filter }, limit),
+    })),
+    foundBy: [
+      [SECTION, "keeps to its filter"],
+      [SECTION, "in the order in which they ended"],
+    ],
+  },
+  "counts what has ended as live": {
+    change: inspectWith((inspect) => ({
+      async live() {
+        const { cancelled } = await inspect.depth();
+        const ended = { queue: "a", type: "x", state: "cancelled" as const, count: cancelled };
+        return cancelled > 0 ? [...(await inspect.live()), ended] : inspect.live();
+      },
+    })),
+    foundBy: [[SECTION, "live counts"]],
+  },
+  "numbers lines from the first of a page": {
+    change: inspectWith((inspect) => ({
+      async logLines(id, after, limit) {
+        return (await inspect.logLines(id, after, limit)).map((line, index) => ({ ...line, seq: index + 1 }));
+      },
+    })),
+    foundBy: [[SECTION, "lines of a log"]],
+  },
+} satisfies Record<string, Broken>;
