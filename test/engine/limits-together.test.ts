@@ -141,6 +141,32 @@ describe("a limited job of a cron", () => {
   });
 });
 
+describe("what operators do with limits and queues", () => {
+  it("is in the audit under their name, and in the journal", async () => {
+    const stage = await openStage({ events: "durable" } as object);
+    const by = { actor: "eva", reason: "quiet hours" };
+    await stage.engine.limits.put("k", { concurrency: 2 }, by);
+    await stage.engine.limits.delete("k", by);
+    await stage.engine.queues.configure("q", { concurrency: 3 }, by);
+    await stage.engine.queues.reset("q", by);
+    const { entries } = await stage.engine.audit.read();
+    expect(entries.map(({ action }) => action).reverse()).toEqual([
+      "limit.put",
+      "limit.delete",
+      "queue.configure",
+      "queue.reset",
+    ]);
+    expect(entries.at(-1)).toMatchObject({ ...by, details: { key: "k", concurrency: 2 } });
+    const { events } = await stage.engine.journal.read();
+    expect(events.map(({ name }) => name)).toEqual([
+      "limit.changed",
+      "limit.changed",
+      "queue.configured",
+      "queue.reset",
+    ]);
+  });
+});
+
 describe("a pending job with a limit that is to start later", () => {
   it("goes to its gate when it is activated and due", async () => {
     const { stage, limited, starts, work } = await openLimited();
