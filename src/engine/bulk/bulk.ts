@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
 import { checkPriority } from "../../core/job/definition.ts";
@@ -6,10 +7,11 @@ import type { JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { type RetryByHandOptions, tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-import { countJobs } from "./finder.ts";
+import { countJobs, countSome, type JobCount } from "./finder.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
 
 export interface BulkOptions {
@@ -23,6 +25,8 @@ export interface BulkOptions {
   readonly signal?: AbortSignal;
   /** Goes on where an earlier call with the same query ended. */
   readonly after?: string | null;
+  /** Who does it: every job that is changed gets an entry in the audit, in the commit that changes it. */
+  readonly by?: By;
 }
 
 export interface BulkProgress {
@@ -50,11 +54,17 @@ const BATCH = 200;
 const LOOKS = 3;
 const MOST_FAILURES = 3;
 const MOST_ERRORS = 10;
-const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after"] as const;
+const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after", "by"] as const;
 
 /** What becomes of one job: a decision, its deletion, or nothing. */
 type Fate = Decided | "delete" | null;
 type Decide = (row: JobRow, now: Instant) => Fate;
+
+/** What is done to each job, and under which name the audit has it. */
+interface Action {
+  readonly name: string;
+  readonly decide: Decide;
+}
 
 /** What was decided for one job, on the row as it was read. */
 interface Decision {
@@ -82,9 +92,15 @@ export class Bulk {
     return countJobs(this.#parts.store, parseQuery(query, "query"), options.signal);
   }
 
+  /** How many jobs a query means, as far as a bounded look comes; what lies in documents or in lists of ids is not asked. */
+  async countSome(query: Omit<JobQuery, "errorType" | "errorCode" | "ids"> = {}): Promise<JobCount> {
+    return countSome(this.#parts.store, parseQuery(query, "query"));
+  }
+
   /** Ends jobs that wait or run (SEMANTICS 5.1). */
   async cancel(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
-    return this.#act(query, { isLive: true }, options, OPTION_KEYS, this.#byEvent({ type: "cancel" }));
+    const act = this.#byEvent({ type: "cancel" });
+    return this.#act(query, { isLive: true }, options, OPTION_KEYS, act);
   }
 
   /** Runs discarded jobs again, dead letters or not (SEMANTICS 4.6). */
@@ -99,7 +115,8 @@ export class Bulk {
   /** Deletes jobs that have ended, with their logs; a live one is skipped, cancel it first. */
   async delete(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
     const decided: Decide = (row) => (isTerminal(row.state) ? "delete" : null);
-    return this.#act(query, { isLive: false }, options, OPTION_KEYS, decided);
+    const act = { name: "job.delete", decide: decided };
+    return this.#act(query, { isLive: false }, options, OPTION_KEYS, act);
   }
 
   /** Gives jobs that wait another priority. */
@@ -112,10 +129,13 @@ export class Bulk {
     return this.#act(query, { isLive: true }, options, [...OPTION_KEYS, "priority"], decided);
   }
 
-  #byEvent(event: JobEvent): Decide {
-    return (row, now) => {
-      const decision = decide(row, event, now, this.#parts.random);
-      return decision.ok ? decision : null;
+  #byEvent(event: JobEvent): Action {
+    return {
+      name: `job.${event.type}`,
+      decide: (row, now) => {
+        const decision = decide(row, event, now, this.#parts.random);
+        return decision.ok ? decision : null;
+      },
     };
   }
 
@@ -124,7 +144,7 @@ export class Bulk {
     meant: JobQuery,
     options: BulkOptions,
     keys: readonly string[],
-    decided: Decide,
+    action: Action,
   ): Promise<BulkResult> {
     checkOptions(options, keys);
     const asked = parseQuery(query, "query");
@@ -144,25 +164,20 @@ export class Bulk {
       createdBefore: Math.min(createdBefore, now),
       ...(deadLetter && { finishedBefore: Math.min(finishedBefore, now) }),
     } as ParsedQuery["filter"];
-    return new BulkRun(this.#parts, { ...asked, filter }, options, decided).run();
+    return new BulkRun(this.#parts, { ...asked, filter }, options, action).run();
   }
 }
 
 function checkOptions(options: BulkOptions, keys: readonly string[]): void {
   refuseUnknownKeys(options, "options", keys);
-  const { limit, onProgress, dryRun } = options;
+  const { limit, onProgress, dryRun, by } = options;
+  if (by !== undefined) parseBy(by, "options.by");
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 1))
     throw refuse("invalid_limit", "options.limit", limit, "use a whole number from 1, or leave it out");
   if (onProgress !== undefined && typeof onProgress !== "function")
     throw refuse("invalid_option", "options.onProgress", onProgress, "pass a function");
   if (dryRun !== undefined && typeof dryRun !== "boolean")
     throw refuse("invalid_option", "options.dryRun", dryRun, "use true or false");
-}
-
-function unitOf({ row, fate }: Decision): Unit {
-  if (fate !== "delete") return outsidersUnit(row, fate);
-  const { id, fence, rev } = row;
-  return { job: { id, fence, rev, drop: true } };
 }
 
 /** Whether a row is what this very decision would have made of it. */
@@ -176,7 +191,7 @@ class BulkRun {
   readonly #parts: Parts;
   readonly #query: ParsedQuery;
   readonly #options: BulkOptions;
-  readonly #decide: Decide;
+  readonly #action: Action;
   readonly #errors: unknown[] = [];
   #matched = 0;
   #done = 0;
@@ -184,11 +199,11 @@ class BulkRun {
   #failed = 0;
   #failuresInARow = 0;
 
-  constructor(parts: Parts, query: ParsedQuery, options: BulkOptions, decided: Decide) {
+  constructor(parts: Parts, query: ParsedQuery, options: BulkOptions, action: Action) {
     this.#parts = parts;
     this.#query = query;
     this.#options = options;
-    this.#decide = decided;
+    this.#action = action;
   }
 
   async run(): Promise<BulkResult> {
@@ -272,7 +287,7 @@ class BulkRun {
   #decided(rows: readonly JobRow[]): readonly Decision[] {
     const now = this.#parts.clock.now();
     const decisions = rows.flatMap((row): Decision[] => {
-      const fate = this.#decide(row, now);
+      const fate = this.#action.decide(row, now);
       return fate === null ? [] : [{ row, fate, at: now }];
     });
     this.#skipped += rows.length - decisions.length;
@@ -295,11 +310,23 @@ class BulkRun {
     return this.#decided(left);
   }
 
+  /** What the decision writes, tells and enters, all of it in one unit. */
+  #unitOf({ row, fate, at }: Decision): Unit {
+    const { id, queue, fence, rev } = row;
+    const about = { job: id, queue, details: { bulk: true } };
+    const effects = auditEffects(this.#parts, this.#options.by, this.#action.name, about, at);
+    if (fate === "delete") return { job: { id, fence, rev, drop: true }, effects };
+    return outsidersUnit(row, fate, { effects }, this.#parts.recorder.told(row, fate, at));
+  }
+
   /** Writes; answers with what had moved on. */
   async #commit(decisions: readonly Decision[]): Promise<readonly Decision[]> {
     if (decisions.length === 0) return [];
     const { store, clock } = this.#parts;
-    const outcomes = await store.commit(decisions.map(unitOf), { now: clock.now() });
+    const outcomes = await store.commit(
+      decisions.map((decision) => this.#unitOf(decision)),
+      { now: clock.now() },
+    );
     return decisions.filter((decision, index) => {
       if (!outcomes[index]?.ok) return true;
       this.#tellDone(decision);

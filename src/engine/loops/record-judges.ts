@@ -2,6 +2,7 @@ import type { Instant } from "../../core/time.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
 import { AUDIT } from "../audit/audit-log.ts";
 import type { Parts } from "../parts.ts";
+import { DIRECTIVE } from "../remote/remote-workers.ts";
 
 /** Acts on due records of one kind; answers when the first of them wants to be looked at again, null for never. */
 export type RecordJudge = (records: readonly RecordRow[], now: Instant) => Promise<Instant | null>;
@@ -13,8 +14,8 @@ export type RecordJudges = Readonly<Record<string, RecordJudge>>;
 const SILENT_FOR = 10_000;
 
 /**
- * Records that are of no use any more: workers never heard of again, completed sagas, replies that nobody fetched, and
- * old entries of the audit.
+ * Records that are of no use any more: workers never heard of again, completed sagas, replies that nobody fetched, old
+ * entries of the audit, and directives that no worker is left to hear.
  */
 export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges {
   const forget: RecordJudge = async (records, now) => {
@@ -35,5 +36,6 @@ export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges 
     saga: forget,
     reply: forget,
     [AUDIT]: forget,
+    [DIRECTIVE]: forget,
   };
 }

@@ -1,4 +1,8 @@
 import type { Route } from "../route.ts";
+import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
+import { adminJobRoutes } from "./admin-jobs.ts";
+import { adminStatsRoutes } from "./admin-stats.ts";
+import { adminWorkerRoutes } from "./admin-workers.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
@@ -14,4 +18,8 @@ export const ROUTES: readonly Route[] = [
   ...noteRoutes,
   ...deadLetterRoutes,
   ...eventRoutes,
+  ...adminStatsRoutes,
+  ...adminJobRoutes,
+  ...adminDeadLetterRoutes,
+  ...adminWorkerRoutes,
 ];

@@ -140,6 +140,13 @@ function workflowText(id: string, parentResults: string | undefined): string {
   return `,"workflow_id":"${id}"${parentResults === undefined ? "" : `,"parent_results":${parentResults}`}`;
 }
 
+/** A job as operators see it: the envelope itself, beside it what other clients look for, and once more as `job`. */
+export function detailText(row: JobRow): string {
+  const job = jobText(row);
+  const more = row.errors?.length ? "" : ',"errors":[]';
+  return `${job.slice(0, -1)}${more},"metadata":{${timesText(row, undefined).slice(1)}},"job":${job}}`;
+}
+
 const textOrNull = (at: Instant | null) => (at === null ? "null" : `"${instantText(at)}"`);
 
 /** The instants of a running attempt, for a worker whose clock is another: all of them beside the server's own time. */

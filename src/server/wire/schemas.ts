@@ -16,7 +16,7 @@ const iso = z.string().refine((text) => readIsoDuration(text) !== undefined, {
 const someTime = iso.refine((text) => readIsoDuration(text) !== 0, {
   error: "use a duration of one millisecond at least",
 });
-const instant = z.string().max(64).refine(isInstantText, {
+export const instant = z.string().max(64).refine(isInstantText, {
   error: 'use RFC 3339 with a zone such as "2030-01-31T12:00:00Z", or "+PT30S" for an instant from now',
 });
 
@@ -27,21 +27,21 @@ const jobId = z
 /** Ids in paths and reports may be anything; what is no id of ours is simply not found. */
 const anyId = z.string().min(1).max(128);
 
-const queueName = z
+export const queueName = z
   .string()
   .max(128)
   .regex(/^[a-z0-9][a-z0-9.-]*$/, {
     error: 'use lower-case letters, digits, "-" and ".", beginning with a letter or digit',
   });
 
-const jobType = z
+export const jobType = z
   .string()
   .max(255)
   .regex(/^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/, {
     error: 'use lower-case words joined by dots, such as "card.charge"',
   });
 
-const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
+export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
 /** The five timeouts in both spellings, and what goes with them (SEMANTICS 1). */
 const timeoutFields = {

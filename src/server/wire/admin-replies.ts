@@ -1,0 +1,147 @@
+import { z } from "zod";
+import { instant, job } from "./replies.ts";
+
+/** What operators are answered, for the OpenAPI document; tests hold real replies against these. */
+
+const count = z.int().min(0);
+
+const pagination = z
+  .looseObject({
+    total: count.optional(),
+    total_is_exact: z.boolean().optional(),
+    page: z.int().min(1).optional(),
+    per_page: z.int().min(1),
+    has_more: z.boolean(),
+    next_cursor: z.string().nullable(),
+  })
+  .meta({
+    id: "Pagination",
+    description:
+      "Where total_is_exact is false, only the first 10,000 jobs were looked at, and there may be more than total.",
+  });
+
+/** A list of things, a page at a time. */
+export const listOf = (item: z.ZodType) => z.looseObject({ items: z.array(item), pagination });
+
+const counts = z
+  .looseObject({
+    available: count,
+    active: count,
+    scheduled: count,
+    retryable: count,
+    pending: count,
+    completed: count,
+    discarded: count,
+    cancelled: count,
+  })
+  .meta({
+    id: "JobCounts",
+    description: "Jobs that wait or run now, and those that ended in the last 24 hours.",
+  });
+
+const throughput = z.looseObject({ processed_per_minute: z.number(), failed_per_minute: z.number() });
+
+export const adminJobsReply = listOf(job).meta({ id: "AdminJobs" });
+export const adminJobReply = z.looseObject({
+  id: z.string(),
+  state: z.string(),
+  errors: z.array(z.any()),
+  job,
+});
+
+export const statsReply = z
+  .looseObject({ queues: count, workers: count, jobs: counts, throughput })
+  .meta({ id: "AdminStats" });
+
+export const historyReply = z
+  .looseObject({
+    period: z.string(),
+    since: instant,
+    until: instant,
+    data: z.array(
+      z.looseObject({
+        timestamp: instant,
+        span_ms: count,
+        processed: count,
+        failed: count,
+        enqueued: count,
+        latency_p50_ms: z.number().optional(),
+        latency_p99_ms: z.number().optional(),
+      }),
+    ),
+  })
+  .meta({ id: "AdminStatsHistory" });
+
+export const bulkReply = z
+  .looseObject({
+    action: z.string(),
+    dry_run: z.boolean(),
+    matched: count,
+    succeeded: count,
+    failed: count,
+    skipped: count,
+    is_complete: z.boolean(),
+    next_cursor: z.string().nullable(),
+    errors: z.array(z.looseObject({ error: z.string() })),
+  })
+  .meta({ id: "BulkResult" });
+
+const worker = z
+  .looseObject({
+    id: z.string(),
+    state: z.enum(["running", "quiet", "terminate", "stale"]),
+    remote: z.boolean(),
+    queues: z.array(z.string()),
+    active_jobs: count,
+    last_heartbeat_at: instant,
+  })
+  .meta({ id: "Worker" });
+export const workerReply = z.looseObject({ id: z.string(), state: z.string(), worker });
+export const workersReply = z
+  .looseObject({
+    items: z.array(worker),
+    summary: z.looseObject({ total: count, running: count, quiet: count, stale: count }),
+    pagination,
+  })
+  .meta({ id: "Workers" });
+
+export const deadLetterStatsReply = z
+  .looseObject({
+    total: count,
+    total_is_exact: z.boolean(),
+    sampled: count,
+    by_queue: z.record(z.string(), count),
+    by_type: z.record(z.string(), count),
+    by_error_type: z.record(z.string(), count),
+    oldest_at: instant.nullable(),
+    newest_at: instant.nullable(),
+  })
+  .meta({ id: "DeadLetterStats", description: "The parts are counted over the newest 500." });
+
+export const adviseReply = z.looseObject({
+  items: z.array(
+    z
+      .looseObject({
+        type: z.string(),
+        verdict: z.enum(["unknown", "keep", "raise", "lower", "set"]),
+        timeout_ms: z.int().nullable(),
+        suggested_timeout_ms: z.int().nullable(),
+        text: z.string(),
+      })
+      .meta({ id: "Advice" }),
+  ),
+});
+
+export const auditReply = listOf(
+  z
+    .looseObject({
+      id: z.string(),
+      at: instant,
+      actor: z.string(),
+      action: z.string(),
+      reason: z.string().nullable(),
+      job_id: z.string().optional(),
+      queue: z.string().optional(),
+    })
+    .meta({ id: "AuditEntry" }),
+).meta({ id: "Audit" });
