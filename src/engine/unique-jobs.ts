@@ -121,7 +121,7 @@ export class UniqueJobs {
 
   /** Cancels the job that has the key, and adds the new one in the same commit. */
   async #replace({ job, rule }: UniqueJob, holder: JobId): Promise<Enqueued> {
-    const { store, clock, random } = this.#parts;
+    const { store, clock, random, recorder } = this.#parts;
     let rival = holder;
     for (let races = 0; races < MOST_RACES; races++) {
       const [row] = await store.jobs.load([rival]);
@@ -130,7 +130,8 @@ export class UniqueJobs {
       if (row && decision?.ok) {
         const made = inPlaceOf(row, job, rule, now);
         if (made instanceof CurfewError) throw made;
-        const unit = outsidersUnit(row, decision, { effects: [{ enqueue: made }] });
+        const told = recorder.told(row, decision, now);
+        const unit = outsidersUnit(row, decision, { effects: [{ enqueue: made }] }, told);
         if (await this.#isCommitted(unit, now)) {
           tellOutcome(this.#parts, row, decision, now);
           this.#intake.notice([made]);
@@ -234,7 +235,8 @@ export class UniqueJobs {
     const when = [{ record: record.key, version: record.version }];
     const decision = replaced && decide(replaced, { type: "cancel" }, now, this.#parts.random);
     if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
-    const unit = { ...outsidersUnit(replaced as JobRow, decision, { effects }), when };
+    const told = this.#parts.recorder.told(replaced as JobRow, decision, now);
+    const unit = { ...outsidersUnit(replaced as JobRow, decision, { effects }, told), when };
     return { waiting, plan, cancelled: { row: replaced as JobRow, decision }, unit };
   }
 

@@ -1,4 +1,4 @@
-import { CurfewError, type ErrorCode, show } from "../core/errors.ts";
+import { CurfewError, ERRORS, type ErrorCode, show } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { HttpError } from "./errors.ts";
 
@@ -9,6 +9,8 @@ const GONE = {
   job: "Check the id; a finished job is deleted when its retention is over",
   "dead letter": "Check the id; a dead letter that was retried is a job again, and no dead letter",
   "checkpoint of job": "Nothing was saved yet, or it was deleted",
+  workflow: "Check the id; a workflow is forgotten some time after it has ended",
+  cron: "Check the name; GET /ojs/v1/cron lists those that there are",
   worker: "Check the id; a worker that has not beaten for a minute is forgotten",
 };
 
@@ -29,20 +31,15 @@ export function conflict(row: JobRow | null, what: string): HttpError {
   });
 }
 
-/** Refusals of the core by what they mean to a client; everything else is our own fault. */
+/** What was sent cannot be done as it is. */
+const REFUSED = [400, "invalid_request"] as const;
+
+/** Refusals of the core by what they mean to a client, where they are no plain ones; everything else is our own fault. */
 const STATUS: Partial<Record<ErrorCode, readonly [status: number, code: string]>> = {
   not_found: [404, "not_found"],
   invalid_state: [409, "conflict"],
   invalid_retry: [422, "schema_validation"],
-  invalid_duration: [400, "invalid_request"],
-  invalid_instant: [400, "invalid_request"],
-  invalid_timeout: [400, "invalid_request"],
-  timeouts_contradict: [400, "invalid_request"],
-  never_runs: [400, "invalid_request"],
-  invalid_name: [400, "invalid_request"],
-  invalid_option: [400, "invalid_request"],
-  invalid_priority: [400, "invalid_request"],
-  invalid_limit: [400, "invalid_request"],
+  known_cron: [409, "duplicate"],
   not_json: [400, "invalid_payload"],
   too_large: [413, "payload_too_large"],
   closed: [503, "backend_error"],
@@ -64,7 +61,8 @@ const WIRE_NAMES: readonly (readonly [RegExp, string])[] = [
 export function asHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown;
   if (thrown instanceof CurfewError) {
-    const [status, code] = STATUS[thrown.code] ?? [];
+    const isRefusal = ERRORS[thrown.code].kind === "programmer";
+    const [status, code] = STATUS[thrown.code] ?? (isRefusal ? REFUSED : []);
     if (status !== undefined && code !== undefined) {
       // What a store says may name hosts and tables; the log has it, by the id of the request.
       const said =

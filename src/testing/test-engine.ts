@@ -16,6 +16,8 @@ export interface TestEngineOptions extends RungOptions {
   readonly store?: Store | ((clock: () => Instant) => Store | Promise<Store>);
   /** Whether events are recorded, as in `openEngine`. */
   readonly events?: "durable" | "off";
+  readonly keepEvents?: Duration;
+  readonly keepAudit?: Duration;
   /** Silent if left out: a test says for itself what it wants to see. */
   readonly logger?: Logger;
   /** Where spans go, as with `openEngine`. */

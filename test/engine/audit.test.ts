@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { chain, step } from "../../src/index.ts";
 import { faultyStore } from "../../src/testing/index.ts";
 import { errorOf, jobOf, jobWith, openOver, openStage } from "./stage.ts";
 
@@ -32,6 +33,8 @@ describe("the audit", () => {
       ["mia", "job.extend", waiting.id],
     ]);
     expect(hasMore).toBe(false);
+    const [kept] = await engine.store.records.list("audit", null, 1);
+    expect((kept?.wakeAt as number) - stage.now()).toBe(90 * 86_400_000);
     expect(entries.at(-1)).toMatchObject({
       at: stage.now(),
       reason: "incident 42",
@@ -58,7 +61,7 @@ describe("the audit", () => {
   });
 
   it("is read by cursor and by actor, action, job and queue, and kept for its time", async () => {
-    const stage = await openStage();
+    const stage = await openStage({ keepAudit: "1d" });
     const { engine } = stage;
     for (let n = 0; n < 30; n++) {
       await engine.as({ actor: n % 3 ? "mia" : "ben" }).pause(`q${n % 5}`);
@@ -77,9 +80,46 @@ describe("the audit", () => {
     expect(paged).toEqual(all.filter(({ actor }) => actor === "ben"));
     expect((await engine.audit.read({ queue: "q1", action: "queue.*" })).entries.length).toBe(6);
     expect((await engine.audit.read({ action: "job.cancel" })).entries).toEqual([]);
-    await stage.advance("90d");
+    await stage.advance("1d");
     await engine.as(MIA).pause("new");
     expect((await engine.audit.read()).entries.map(({ queue }) => queue)).toEqual(["new"]);
+  });
+
+  it("keeps bulk actions, dead letters, crons and workflows too", async () => {
+    const stage = await openStage();
+    const { engine } = stage;
+    const dead = jobWith(() => Promise.reject(new Error("no")), {
+      retry: { attempts: 1, onExhausted: "dead-letter" },
+    });
+    stage.work(dead.processors);
+    const { id } = await engine.enqueue(dead.definition);
+    await stage.advance("1s");
+    await engine.deadLetters.retry(id, {}, MIA);
+    await stage.advance("1s");
+    await engine.deadLetters.delete(id, MIA);
+    await engine.enqueueMany(jobOf({}, "many"), [1, 2, 3], { queue: "other" });
+    await engine.bulk.cancel({ type: "many" }, { by: MIA });
+    await engine.bulk.cancel({ type: "many" }, { by: MIA });
+    await engine.crons.put("nightly", { cron: "@daily", job: jobOf() }, MIA);
+    await engine.crons.pause("nightly", MIA);
+    await engine.crons.pause("nightly", MIA);
+    await engine.crons.resume("nightly", MIA);
+    await engine.crons.trigger("nightly", MIA);
+    await engine.crons.delete("nightly", MIA);
+    const workflow = await engine.workflows.start(chain([step(jobOf({}, "many"), null, { delay: "1h" })]));
+    await workflow.cancel(MIA);
+    const { entries } = await engine.audit.read();
+    expect(entries.map(({ action }) => action).reverse()).toEqual([
+      ...["job.retry", "job.delete", "bulk.cancel", "cron.put", "cron.pause", "cron.resume", "cron.trigger"],
+      ...["cron.delete", "workflow.cancel"],
+    ]);
+    expect(entries.find(({ action }) => action === "bulk.cancel")?.details).toMatchObject({
+      tried: 3,
+      filter: { type: "many" },
+    });
+    expect(entries[0]?.details).toEqual({ workflow: workflow.id });
+    const bad = engine.bulk.cancel({ type: "many" }, { by: { actor: "" } });
+    await expect(bad).rejects.toThrow(/options.by.actor/);
   });
 
   it("refuses what makes no sense, with field, value and fix", async () => {

@@ -252,6 +252,10 @@ describe("bulk actions", () => {
     expect(jobs.map(({ priority }) => priority)).toEqual([9, 9, 9]);
     const [first] = jobs as [JobRow];
     expect((await engine.job(first.id).prioritise(-3)).priority).toBe(-3);
+    const named = await engine.find({ ids: idsOf(jobs), state: "available" }, { limit: 2 });
+    expect(idsOf(named.jobs)).toEqual(idsOf(jobs).slice(0, 2));
+    const rest = await engine.find({ ids: idsOf(jobs) }, { after: named.cursor });
+    expect([idsOf(rest.jobs), rest.cursor]).toEqual([idsOf(jobs).slice(2), null]);
     await engine.bulk.cancel({ ids: [first.id] });
     expect(await engine.bulk.delete({ ids: idsOf(jobs) })).toMatchObject({ matched: 1, done: 1 });
     expect(await engine.load(first.id)).toBeNull();

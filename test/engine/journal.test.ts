@@ -1,40 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { LIFECYCLE_EVENTS } from "../../src/core/job/verdict.ts";
 import { type JournalEvent, snooze, toCloudEvent } from "../../src/index.ts";
 import { failFirst, faultyStore } from "../../src/testing/index.ts";
-import {
-  deaf,
-  errorOf,
-  jobOf,
-  jobWith,
-  obedient,
-  openOver,
-  openPair,
-  openStage,
-  type Stage,
-} from "./stage.ts";
+import { expectTheSame, readAll } from "./journal-stage.ts";
+import { deaf, errorOf, jobOf, jobWith, obedient, openOver, openPair, openStage } from "./stage.ts";
 
 /** The recorded stream: what is in it, when it is written, and how it is read. */
 
 const ON = { events: "durable" } as const;
-const LIFECYCLE = new Set<string>(LIFECYCLE_EVENTS);
-
-async function readAll({ engine }: Stage): Promise<readonly JournalEvent[]> {
-  return (await engine.journal.read({ limit: 1_000 })).events;
-}
-
-/** What a listener hears of a job's life and what is recorded of it must be the same, in the same order. */
-async function expectTheSame(stage: Stage): Promise<void> {
-  const heard = stage.events.flatMap((event) =>
-    "id" in event && LIFECYCLE.has(event.name) ? [[event.id, event.name, event.attempt, event.at]] : [],
-  );
-  const recorded = (await readAll(stage))
-    .filter(({ name }) => LIFECYCLE.has(name))
-    .map(({ job, name, attempt, at }) => [job, name, attempt, at]);
-  const ofJob = (list: typeof recorded) => Map.groupBy(list, ([job]) => job);
-  expect(ofJob(recorded)).toEqual(ofJob(heard as typeof recorded));
-}
-
 describe("what is recorded", () => {
   it("is nothing while events are off, which is how an engine begins", async () => {
     const stage = await openStage();

@@ -1,95 +1,84 @@
-import { expect, it } from "vitest";
-import { batch, chain, defineJob, group, processor, step, unchecked } from "../../src/index.ts";
-import { openClientStage } from "./client-stage.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { describe, expect, it } from "vitest";
+import { openStage } from "./stage.ts";
 
-/** Steps of workflows that remote workers fetch and report on; the shapes are those of the level-3 suites. */
-const job = defineJob({ type: "wf.step", payload: unchecked<string>() });
-// A remote worker has no definition, so the step itself says it.
-const once = (payload: string, queue = "default") => step(job, payload, { queue, retry: { attempts: 1 } });
+const job = (type: string, more: object = {}) => ({ type, args: [{ n: 1 }], ...more });
 
-async function finish(stage: Stage, result: unknown, queue = "default") {
-  const fetched = await stage.fetch({ queues: [queue] });
-  if (!fetched) throw new Error(`there is nothing in ${queue}`);
-  const { status, body } = await stage.post("/workers/ack", { job_id: fetched.id, worker_id: "w-1", result });
-  expect([status, body.state]).toEqual([200, "completed"]);
-  return fetched;
-}
+describe("workflows over HTTP", () => {
+  it("a chain hands results on, and both shapes of the reply say how far it is", async () => {
+    await using stage = await openStage();
+    const { status, body } = await stage.post("/workflows", {
+      type: "chain",
+      name: "two steps",
+      steps: [job("first"), job("second")],
+    });
+    expect([status, body.workflow.state, body.workflow.steps_total, body.id]).toEqual([
+      201,
+      "running",
+      2,
+      body.workflow.id,
+    ]);
+    const first = await stage.fetch();
+    await stage.post("/workers/ack", { job_id: first.id, result: { out: 7 } });
+    await stage.advance("1s");
+    const second = await stage.fetch();
+    expect([second.type, second.parent_results, second.workflow_id]).toEqual([
+      "second",
+      [{ out: 7 }],
+      body.id,
+    ]);
+    await stage.post("/workers/ack", { job_id: second.id });
+    await stage.advance("1s");
+    const { body: ended } = await stage.get(`/workflows/${body.id}`);
+    expect([ended.workflow.state, ended.steps_completed, ended.metadata.completed_count]).toEqual([
+      "completed",
+      2,
+      2,
+    ]);
+    const { body: jobs } = await stage.get(`/workflows/${body.id}/jobs`);
+    expect(jobs.jobs.map(({ type }: { type: string }) => type)).toEqual(["first", "second"]);
+  });
 
-async function fail(stage: Stage) {
-  const fetched = await stage.fetch();
-  const error = { code: "handler_error", message: "as told" };
-  const { body } = await stage.post("/workers/nack", { job_id: fetched.id, worker_id: "w-1", error });
-  expect(body.state).toBe("discarded");
-}
+  it("nodes lie within each other, and batches have callbacks", async () => {
+    await using stage = await openStage();
+    const { status, body } = await stage.post("/workflows", {
+      type: "chain",
+      steps: [
+        { type: "batch", jobs: [job("a"), job("b")], callbacks: { on_complete: job("done") } },
+        job("last"),
+      ],
+    });
+    expect([status, body.workflow.jobs_total]).toEqual([201, 3]);
+  });
 
-it("a chain: one can be fetched at a time, with parent_results as a list", async () => {
-  await using stage = await openStage();
-  const workflow = await stage.engine.workflows.start(chain([once("a"), once("b"), once("c")]));
-  const first = await finish(stage, { output: "one" });
-  expect([first.args, first.workflow_id, first.parent_results]).toEqual([["a"], workflow.id, undefined]);
-  await stage.advance("500ms");
-  const second = await finish(stage, { output: "two" });
-  expect([second.args, second.parent_results]).toEqual([["b"], [{ output: "one" }]]);
-  await stage.advance("500ms");
-  expect((await workflow.view())?.progress).toMatchObject({ total: 3, completed: 2 });
-  const third = await finish(stage, { output: "three" });
-  expect(third.parent_results).toEqual([{ output: "two" }]);
-  await stage.advance("500ms");
-  expect(await workflow.view()).toMatchObject({ state: "completed", progress: { total: 3, completed: 3 } });
-});
+  it.each([
+    ["no steps", { type: "chain" }, "steps"],
+    ["an empty list", { type: "group", jobs: [] }, "jobs"],
+    ["an unknown kind", { type: "dag", jobs: [job("a")] }, "type"],
+    [
+      "an id of a step",
+      { type: "chain", steps: [job("a", { id: "01989e2e-7cf5-7b8b-8b61-0d6a4a4e9f01" })] },
+      "steps.0.id",
+    ],
+    ["a unique step", { type: "chain", steps: [job("a", { unique: { keys: ["type"] } })] }, "steps.0.unique"],
+    [
+      "callbacks of a group",
+      { type: "group", jobs: [job("a")], callbacks: { on_success: job("b") } },
+      "callbacks",
+    ],
+  ])("refuses %s, naming the field", async (_what, sent, field) => {
+    await using stage = await openStage();
+    const { status, body } = await stage.post("/workflows", sent);
+    expect([status, body.error.message]).toEqual([400, expect.stringContaining(field)]);
+  });
 
-it("a chain that a report of failure halts", async () => {
-  await using stage = await openStage();
-  const workflow = await stage.engine.workflows.start(chain([once("a"), once("b"), once("c")]));
-  await finish(stage, null);
-  await stage.advance("500ms");
-  await fail(stage);
-  await stage.advance("1s");
-  expect(await stage.fetch()).toBeUndefined();
-  expect(await workflow.view()).toMatchObject({ state: "failed", progress: { total: 3, completed: 1 } });
-});
-
-it("a group: all can be fetched at once, and one that fails fails it at the end", async () => {
-  await using stage = await openStage();
-  const workflow = await stage.engine.workflows.start(group([once("a"), once("b"), once("c")]));
-  await finish(stage, null);
-  await fail(stage);
-  expect(await workflow.view()).toMatchObject({ state: "running" });
-  await finish(stage, null);
-  await stage.advance("500ms");
-  expect(await workflow.view()).toMatchObject({ state: "failed", total: 3 });
-});
-
-it("a batch: on_complete and on_failure can be fetched, on_success cannot", async () => {
-  await using stage = await openStage();
-  await stage.engine.workflows.start(
-    batch([once("a"), once("b")], {
-      onSuccess: once("success", "success"),
-      onFailure: once("failure", "failure"),
-      onComplete: once("complete", "complete"),
-    }),
-  );
-  await finish(stage, { status: "done" });
-  await fail(stage);
-  await stage.advance("1s");
-  const complete = await finish(stage, null, "complete");
-  expect([complete.args, complete.parent_results]).toEqual([["complete"], [{ status: "done" }, null]]);
-  expect((await stage.fetch({ queues: ["failure"] })).args).toEqual(["failure"]);
-  expect(await stage.fetch({ queues: ["success"] })).toBeUndefined();
-});
-
-it("our own remote worker gives its handler the results of the steps before it", async () => {
-  const { engine, work, advance } = await openClientStage();
-  const seen: unknown[] = [];
-  work([
-    processor(job, ({ payload, parentResults }) => {
-      seen.push([payload, parentResults]);
-      return { of: payload } as never;
-    }),
-  ]);
-  const workflow = await engine.workflows.start(chain([group([once("a"), once("b")]), once("c")]));
-  await advance("5s");
-  expect(seen.at(-1)).toEqual(["c", [{ of: "a" }, { of: "b" }]]);
-  expect(await workflow.view()).toMatchObject({ state: "completed" });
+  it("is cancelled once; its jobs go with it", async () => {
+    await using stage = await openStage();
+    const { body } = await stage.post("/workflows", { type: "group", jobs: [job("a"), job("b")] });
+    expect((await stage.call("DELETE", `/workflows/${body.id}`)).body.workflow.state).toBe("cancelled");
+    expect((await stage.call("DELETE", `/workflows/${body.id}`)).status).toBe(409);
+    expect(await stage.fetch()).toBeUndefined();
+    expect((await stage.get("/workflows/nothing")).status).toBe(404);
+    const { body: listed } = await stage.get("/workflows");
+    expect(listed.items.map(({ state }: { state: string }) => state)).toEqual(["cancelled"]);
+  });
 });

@@ -36,6 +36,8 @@ export class Checker implements StoreObserver, ReplyObserver {
   /** What was expected of each enqueue, by the number in its payload. */
   readonly expected = new Map<number, Expected>();
   readonly events = new EventRules();
+  /** How often a job came to each end. */
+  readonly endCounts = new Map<string, number>();
   readonly #options: CheckerOptions;
   readonly #held = new Map<Machine, Map<JobId, Claim>>();
   readonly #workerSeenAt = new Map<string, number>();
@@ -107,6 +109,8 @@ export class Checker implements StoreObserver, ReplyObserver {
     if (change.call === "claim") job.sweptStallAt = null;
     if (isReturn(change)) job.returns += 1;
     if (hasEnded(after.state)) this.#ends.add(`${job.id} ${after.state}`);
+    if (hasEnded(after.state) && before?.state !== after.state)
+      this.endCounts.set(after.state, (this.endCounts.get(after.state) ?? 0) + 1);
     const judged = judgedAttempt(change);
     if (judged !== null) job.judged.add(judged);
     if (after.state === "cancelled" && before?.state !== "cancelled") job.cancelledAt = this.#options.now();

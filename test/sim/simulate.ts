@@ -1,4 +1,6 @@
 import { journalEvent } from "../../src/core/event/journal-event.ts";
+import { GRAINS } from "../../src/core/stats/grains.ts";
+import { seriesOf } from "../../src/engine/statistics/roll-up.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Checker, type Violation } from "./checker.ts";
@@ -32,6 +34,8 @@ export interface SimReport {
   readonly jobs: number;
   readonly runs: number;
   readonly events: number;
+  /** Jobs that ended, and how many of them the statistics know of: a killed process takes its last seconds with it. */
+  readonly figures: { readonly ended: number; readonly counted: number };
   /** Virtual milliseconds from the start to the last close. */
   readonly duration: number;
 }
@@ -43,6 +47,7 @@ const FINAL_DRAIN = 500;
 const MOST_EVENTS = 100_000;
 const SETTLE_STEP = 2_000;
 const RESUME_EVERY = 15;
+const ENDS = ["completed", "discarded", "cancelled"] as const;
 
 /** Runs one world from its seed to its end. The same seed always gives the same run. */
 export async function simulate(options: SimOptions): Promise<SimReport> {
@@ -70,6 +75,7 @@ class World {
   readonly #processes: readonly Process[];
   readonly #dice: Dice;
   readonly #store: Store;
+  #figures = { ended: 0, counted: 0 };
 
   constructor({ seed, mutation = {}, isTraced = false, onLine }: SimOptions) {
     const scheduler = this.#scheduler;
@@ -120,6 +126,7 @@ class World {
     await this.#settle();
     await this.#close();
     await this.#checkEvents();
+    if (this.checker.violations.length === 0) await this.#checkFigures();
   }
 
   async #checkEvents(): Promise<void> {
@@ -128,6 +135,27 @@ class World {
     const told = events.flatMap((body, index) => journalEvent(body, cursors[index] as string) ?? []);
     for (const problem of this.checker.events.problems(told))
       this.checker.report("every commit is told once, and nothing else is", problem);
+  }
+
+  /** A crash may lose figures of its last seconds, and nothing may ever count an end twice. */
+  async #checkFigures(): Promise<void> {
+    const sums = { completed: 0, discarded: 0, cancelled: 0 };
+    for (const { kind } of GRAINS) {
+      for (const record of await this.#store.records.list(kind, null, 10_000)) {
+        for (const { counts } of seriesOf(record)) for (const end of ENDS) sums[end] += counts[end] ?? 0;
+      }
+    }
+    for (const end of ENDS) {
+      const happened = this.checker.endCounts.get(end) ?? 0;
+      if (sums[end] > happened)
+        this.checker.report("figures count nothing twice", `${sums[end]} ${end}, ${happened} happened`);
+    }
+    const sumOf = (count: (end: (typeof ENDS)[number]) => number) =>
+      ENDS.reduce((sum, end) => sum + count(end), 0);
+    this.#figures = {
+      ended: sumOf((end) => this.checker.endCounts.get(end) ?? 0),
+      counted: sumOf((end) => sums[end]),
+    };
   }
 
   /** A violation ends the run: whatever follows from it would only hide the cause. */
@@ -213,6 +241,7 @@ class World {
       jobs: this.checker.jobs.size,
       runs: this.checker.runs.length,
       events: this.#scheduler.happened,
+      figures: this.#figures,
       duration: this.#scheduler.now - EPOCH,
     };
   }

@@ -2,6 +2,8 @@ import { CurfewError } from "../../src/core/errors.ts";
 import type { EnqueueOptions } from "../../src/core/job/envelope.ts";
 import type { RungOptions } from "../../src/core/job/policy.ts";
 import type { Duration } from "../../src/core/time.ts";
+import type { BulkResult } from "../../src/engine/bulk/bulk.ts";
+import type { JobQuery } from "../../src/engine/bulk/job-query.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { AttemptContext } from "../../src/engine/processor.ts";
 import type { Checker } from "./checker.ts";
@@ -67,9 +69,11 @@ export class Workload {
     const draw = this.#dice.int(100);
     if (draw < 50 || this.#known.length === 0) return (engine, machine) => this.#enqueue(engine, machine);
     if (draw < 58) return (engine, machine) => this.#enqueueMany(engine, machine);
-    if (draw < 70) return (engine, machine) => this.#cancel(engine, machine);
+    if (draw < 68) return (engine, machine) => this.#cancel(engine, machine);
+    if (draw < 70) return (engine, machine) => this.#cancelMany(engine, machine);
     if (draw < 80) return (engine, machine) => this.#extend(engine, machine);
-    if (draw < 88) return (engine, machine) => this.#retry(engine, machine);
+    if (draw < 86) return (engine, machine) => this.#retry(engine, machine);
+    if (draw < 88) return (engine, machine) => this.#retryMany(engine, machine);
     if (draw < 93) return (engine, machine) => this.#gate(engine, machine, "pause");
     if (draw < 97) return (engine, machine) => this.#gate(engine, machine, "resume");
     return (engine, machine) => this.#configure(engine, machine);
@@ -170,6 +174,33 @@ export class Workload {
     const row = await engine.cancel(id);
     if (row.state !== "cancelled")
       this.#checker.report("a cancel is a verdict", `job ${short(id)} is ${row.state}`);
+  }
+
+  /** A few known jobs, or all of one type: what an operator would name. */
+  #query(): JobQuery {
+    const dice = this.#dice;
+    if (dice.chance(0.3)) return { type: dice.pick(this.#plan.types).definition.type };
+    return { ids: Array.from({ length: 1 + dice.int(5) }, () => dice.pick(this.#known)) };
+  }
+
+  async #cancelMany(engine: Engine, machine: Machine): Promise<void> {
+    this.#trace.add(machine.name, "many are to be cancelled");
+    this.#account("cancel", await engine.bulk.cancel(this.#query(), { limit: 1 + this.#dice.int(20) }));
+  }
+
+  async #retryMany(engine: Engine, machine: Machine): Promise<void> {
+    const query = this.#query();
+    // Any of them may be retried, so the checker must expect it of all that are meant.
+    for (const job of this.#checker.jobs.values())
+      if (query.ids?.includes(job.id) ?? true) job.retriesAsked += 1;
+    this.#trace.add(machine.name, "many are to be retried by hand");
+    this.#account("retry", await engine.bulk.retry(query));
+  }
+
+  #account(action: string, { matched, done, skipped, failed }: BulkResult): void {
+    if (matched === done + skipped + failed) return;
+    const says = `${action}: ${matched} matched, ${done} done, ${skipped} skipped, ${failed} failed`;
+    this.#checker.report("a bulk action accounts for every job that it meant", says);
   }
 
   async #extend(engine: Engine, machine: Machine): Promise<void> {

@@ -138,7 +138,7 @@ describe("directives of a beat", () => {
 
 describe("3.6 how far a beat reaches", () => {
   it("3.6 moves the end of the silence by the heartbeat or the visibility timeout", () => {
-    expect(beatenUntil(fetched(), at("30s"))).toBe(at("90s"));
+    expect(beatenUntil(fetched(), at("30s"))).toBe(at("120s"));
     expect(beatenUntil(fetched({ worker: { ...FOREIGN, visibility: 3_000 } }), at("2s"))).toBe(at("5s"));
   });
 
@@ -151,7 +151,7 @@ describe("3.6 how far a beat reaches", () => {
   });
 
   it("only ever extends, and says nothing where silence has no limit", () => {
-    expect(beatenUntil(fetched(), at("0s"), 1)).toBe(at("60s"));
+    expect(beatenUntil(fetched(), at("0s"), 1)).toBe(at("90s"));
     expect(beatenUntil(fetched({ rung: { timeouts: { heartbeat: "none" } } }), at("1s"))).toBeNull();
   });
 });

@@ -47,6 +47,8 @@ export interface RungOptions {
 const BUILT_IN_ATTEMPT = 30 * 60_000;
 export const BUILT_IN_GRACE = 30_000;
 const BUILT_IN_HEARTBEAT = 60_000;
+/** A foreign worker may beat seldom, or not at all: Open Job Spec's own suite is silent for 65 s with a job in its hands. */
+const FOREIGN_HEARTBEAT = 90_000;
 const DAY = 86_400_000;
 export const BUILT_IN_RETENTION: Retention = { completed: DAY, discarded: 14 * DAY, cancelled: 14 * DAY };
 
@@ -203,7 +205,7 @@ function resolveEach(rungs: Rungs, kind: WorkerKind) {
       (rung) => rung.timeouts?.grace,
       kind.hears ? BUILT_IN_GRACE : 0,
     ),
-    heartbeat: resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, BUILT_IN_HEARTBEAT),
+    heartbeat: resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, builtInHeartbeat(kind)),
     mode: resolveField<TimeoutMode>(rungs, (rung) => rung.timeouts?.mode, "fail"),
     attempts: retry("attempts"),
     backoff: retry("backoff"),
@@ -262,15 +264,21 @@ export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Po
   };
 }
 
+function builtInHeartbeat({ remote, hears }: WorkerKind): number {
+  return remote && !hears ? FOREIGN_HEARTBEAT : BUILT_IN_HEARTBEAT;
+}
+
 /**
  * A policy under another kind of worker: what a rung named stays, what was built in follows the worker that runs this
  * attempt (SEMANTICS 1.4, 3.6). A job first fetched by a foreign worker gets its grace back when one of ours runs it.
  */
 export function policyFor(policy: Policy, kind: WorkerKind): Policy {
+  const heartbeat = policy.rungs.heartbeat === "built-in" ? builtInHeartbeat(kind) : policy.heartbeat;
   const grace = policy.rungs.grace === "built-in" ? (kind.hears ? BUILT_IN_GRACE : 0) : policy.grace;
   const beats = policy.rungs.heartbeat === "built-in" && !kind.remote ? "worker" : "handler";
   const isSame =
     grace === policy.grace &&
+    heartbeat === policy.heartbeat &&
     beats === policy.beats &&
     kind.hears === policy.hears &&
     kind.visibility === policy.visibility &&
@@ -280,6 +288,7 @@ export function policyFor(policy: Policy, kind: WorkerKind): Policy {
   return {
     ...rest,
     grace,
+    heartbeat,
     beats,
     hears: kind.hears,
     ...(kind.visibility !== undefined && { visibility: kind.visibility }),

@@ -5,13 +5,19 @@ import { checkPriority } from "../../core/job/definition.ts";
 import type { JobEvent } from "../../core/job/events.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
 import { auditEffects } from "../audit/audit-log.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
+import type { EventRecorder } from "../events/recorder.ts";
 import { type RetryByHandOptions, tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
+<<<<<<< HEAD
 import { countJobs, countSome, type JobCount } from "./finder.ts";
+=======
+import { countJobs, type JobPage, loadNamed } from "./finder.ts";
+>>>>>>> main
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
 
 export interface BulkOptions {
@@ -25,7 +31,11 @@ export interface BulkOptions {
   readonly signal?: AbortSignal;
   /** Goes on where an earlier call with the same query ended. */
   readonly after?: string | null;
+<<<<<<< HEAD
   /** Who does it: every job that is changed gets an entry in the audit, in the commit that changes it. */
+=======
+  /** Who does it: each batch leaves an entry in the audit, in its own commit. */
+>>>>>>> main
   readonly by?: By;
 }
 
@@ -99,8 +109,13 @@ export class Bulk {
 
   /** Ends jobs that wait or run (SEMANTICS 5.1). */
   async cancel(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
+<<<<<<< HEAD
     const act = this.#byEvent({ type: "cancel" });
     return this.#act(query, { isLive: true }, options, OPTION_KEYS, act);
+=======
+    const decided = this.#byEvent({ type: "cancel" });
+    return this.#act("cancel", query, { isLive: true }, options, OPTION_KEYS, decided);
+>>>>>>> main
   }
 
   /** Runs discarded jobs again, dead letters or not (SEMANTICS 4.6). */
@@ -109,14 +124,19 @@ export class Bulk {
     if (typeof keepDeadline !== "boolean")
       throw refuse("invalid_option", "options.keepDeadline", keepDeadline, "use true or false");
     const decided = this.#byEvent({ type: "retry", keepDeadline });
-    return this.#act(query, { state: "discarded" }, options, [...OPTION_KEYS, "keepDeadline"], decided);
+    const keys = [...OPTION_KEYS, "keepDeadline"];
+    return this.#act("retry", query, { state: "discarded" }, options, keys, decided);
   }
 
   /** Deletes jobs that have ended, with their logs; a live one is skipped, cancel it first. */
   async delete(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
     const decided: Decide = (row) => (isTerminal(row.state) ? "delete" : null);
+<<<<<<< HEAD
     const act = { name: "job.delete", decide: decided };
     return this.#act(query, { isLive: false }, options, OPTION_KEYS, act);
+=======
+    return this.#act("delete", query, { isLive: false }, options, OPTION_KEYS, decided);
+>>>>>>> main
   }
 
   /** Gives jobs that wait another priority. */
@@ -126,7 +146,8 @@ export class Bulk {
   ): Promise<BulkResult> {
     const priority = checkPriority(options.priority, "options.priority");
     const decided = this.#byEvent({ type: "prioritise", priority });
-    return this.#act(query, { isLive: true }, options, [...OPTION_KEYS, "priority"], decided);
+    const keys = [...OPTION_KEYS, "priority"];
+    return this.#act("prioritise", query, { isLive: true }, options, keys, decided);
   }
 
   #byEvent(event: JobEvent): Action {
@@ -140,6 +161,7 @@ export class Bulk {
   }
 
   async #act(
+    action: string,
     query: JobQuery,
     meant: JobQuery,
     options: BulkOptions,
@@ -147,6 +169,7 @@ export class Bulk {
     action: Action,
   ): Promise<BulkResult> {
     checkOptions(options, keys);
+    if (options.by) parseBy(options.by, "options.by");
     const asked = parseQuery(query, "query");
     if (asked.isEmpty && !options.dryRun)
       throw refuse(
@@ -164,7 +187,11 @@ export class Bulk {
       createdBefore: Math.min(createdBefore, now),
       ...(deadLetter && { finishedBefore: Math.min(finishedBefore, now) }),
     } as ParsedQuery["filter"];
+<<<<<<< HEAD
     return new BulkRun(this.#parts, { ...asked, filter }, options, action).run();
+=======
+    return new BulkRun(this.#parts, action, { ...asked, filter }, options, decided).run();
+>>>>>>> main
   }
 }
 
@@ -180,6 +207,15 @@ function checkOptions(options: BulkOptions, keys: readonly string[]): void {
     throw refuse("invalid_option", "options.dryRun", dryRun, "use true or false");
 }
 
+<<<<<<< HEAD
+=======
+function unitOf({ row, fate, at }: Decision, recorder: EventRecorder): Unit {
+  if (fate !== "delete") return outsidersUnit(row, fate, undefined, recorder.told(row, fate, at));
+  const { id, fence, rev } = row;
+  return { job: { id, fence, rev, drop: true } };
+}
+
+>>>>>>> main
 /** Whether a row is what this very decision would have made of it. */
 function isDone({ fate }: Decision, row: JobRow | null): boolean {
   if (fate === "delete") return row === null;
@@ -189,6 +225,7 @@ function isDone({ fate }: Decision, row: JobRow | null): boolean {
 /** One bulk action under way. */
 class BulkRun {
   readonly #parts: Parts;
+  readonly #action: string;
   readonly #query: ParsedQuery;
   readonly #options: BulkOptions;
   readonly #action: Action;
@@ -199,8 +236,13 @@ class BulkRun {
   #failed = 0;
   #failuresInARow = 0;
 
+<<<<<<< HEAD
   constructor(parts: Parts, query: ParsedQuery, options: BulkOptions, action: Action) {
+=======
+  constructor(parts: Parts, action: string, query: ParsedQuery, options: BulkOptions, decided: Decide) {
+>>>>>>> main
     this.#parts = parts;
+    this.#action = action;
     this.#query = query;
     this.#options = options;
     this.#action = action;
@@ -243,28 +285,14 @@ class BulkRun {
     return isEnough || signal?.aborted === true || this.#failuresInARow >= MOST_FAILURES;
   }
 
-  /** The next batch of jobs: of those that were named, with the number of the next as cursor, or of a walk. */
-  async #nextPage(cursor: string | null) {
+  /** The next batch of jobs: of those that were named, or of a walk. */
+  #nextPage(cursor: string | null): Promise<JobPage> {
     const { store } = this.#parts;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
     const count = Math.min(BATCH, left);
     const { ids, filter } = this.#query;
-    if (!ids) return store.inspect.page({ filter, after: cursor }, count);
-    const from = Number(cursor ?? 0);
-    if (!Number.isInteger(from) || from < 0)
-      throw refuse(
-        "invalid_option",
-        "options.after",
-        cursor,
-        "use the cursor that the call before answered with",
-      );
-    const named = ids.slice(from, from + count);
-    const rows = named.length === 0 ? [] : await store.jobs.load(named);
-    const next = from + count;
-    return {
-      jobs: rows.filter((row) => row !== null),
-      cursor: next >= ids.length ? null : String(next),
-    };
+    if (ids) return loadNamed(store, ids, cursor, count);
+    return store.inspect.page({ filter, after: cursor }, count);
   }
 
   async #batch(rows: readonly JobRow[]): Promise<void> {
@@ -322,16 +350,30 @@ class BulkRun {
   /** Writes; answers with what had moved on. */
   async #commit(decisions: readonly Decision[]): Promise<readonly Decision[]> {
     if (decisions.length === 0) return [];
+<<<<<<< HEAD
     const { store, clock } = this.#parts;
     const outcomes = await store.commit(
       decisions.map((decision) => this.#unitOf(decision)),
       { now: clock.now() },
     );
+=======
+    const { store, clock, recorder } = this.#parts;
+    const units = decisions.map((decision) => unitOf(decision, recorder));
+    const now = clock.now();
+    const outcomes = await store.commit([...units, ...this.#entry(decisions.length, now)], { now });
+>>>>>>> main
     return decisions.filter((decision, index) => {
       if (!outcomes[index]?.ok) return true;
       this.#tellDone(decision);
       return false;
     });
+  }
+
+  /** What the audit keeps of a batch: what was asked for, and how many jobs it was tried on. */
+  #entry(tried: number, now: Instant): Unit[] {
+    const details = { tried, filter: this.#query.filter as unknown as Json };
+    const effects = auditEffects(this.#parts, this.#options.by, `bulk.${this.#action}`, { details }, now);
+    return effects.length > 0 ? [{ effects }] : [];
   }
 
   #tellDone({ row, fate, at }: Decision): void {

@@ -1,5 +1,7 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import { operate, type RetryByHandOptions } from "../operations.ts";
 import type { Parts } from "../parts.ts";
 import type { Bulk, BulkOptions, BulkResult } from "./bulk.ts";
@@ -38,10 +40,10 @@ export class DeadLetters {
   }
 
   /** Runs one again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  async retry(id: JobId, options: RetryByHandOptions = {}): Promise<JobRow> {
+  async retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
     refuseUnknownKeys(options, "retry", ["keepDeadline"]);
     await this.#expect(id, "retry");
-    return operate(this.#parts, id, { type: "retry", ...options });
+    return operate(this.#parts, id, { type: "retry", ...options }, by);
   }
 
   /** Runs all again that are meant. */
@@ -53,10 +55,12 @@ export class DeadLetters {
   }
 
   /** Deletes one for good. */
-  async delete(id: JobId): Promise<void> {
-    const { fence, rev } = await this.#expect(id, "delete");
+  async delete(id: JobId, by?: By): Promise<void> {
+    const { queue, fence, rev } = await this.#expect(id, "delete");
     const { store, clock } = this.#parts;
-    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true } }], { now: clock.now() });
+    const now = clock.now();
+    const effects = auditEffects(this.#parts, by && parseBy(by), "job.delete", { job: id, queue }, now);
+    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true }, effects }], { now });
     if (!outcome?.ok)
       throw new CurfewError("invalid_state", `delete: dead letter ${id} has changed meanwhile; look again`);
   }

@@ -1,5 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import type { JobRow } from "../../core/job/job.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Store } from "../../ports/store.ts";
 import { isMeant, type ParsedQuery } from "./job-query.ts";
 
@@ -33,12 +33,33 @@ export function parsePage(page: PageOptions, field: string): Required<PageOption
   return { after, limit, newestFirst };
 }
 
+/** The next of the jobs that were named, whatever they are; the cursor is the number of the one after them. */
+export async function loadNamed(
+  { jobs }: Pick<Store, "jobs">,
+  ids: readonly JobId[],
+  after: string | null,
+  count: number,
+): Promise<JobPage> {
+  const from = Number(after ?? 0);
+  if (!Number.isInteger(from) || from < 0)
+    throw refuse("invalid_option", "cursor", after, "use the cursor that the page before answered with");
+  const named = ids.slice(from, from + count);
+  const rows = named.length === 0 ? [] : await jobs.load(named);
+  const next = from + count;
+  return { jobs: rows.filter((row) => row !== null), cursor: next >= ids.length ? null : String(next) };
+}
+
 /** One page of what a query means. */
 export async function findJobs(
-  { inspect }: Pick<Store, "inspect">,
+  store: Pick<Store, "inspect" | "jobs">,
   query: ParsedQuery,
   { after, limit, newestFirst }: Required<PageOptions>,
 ): Promise<JobPage> {
+  const { inspect } = store;
+  if (query.ids) {
+    const page = await loadNamed(store, query.ids, after, limit);
+    return { ...page, jobs: page.jobs.filter((row) => isMeant(row, query)) };
+  }
   const jobs: JobRow[] = [];
   let cursor = after;
   for (let steps = 0; steps < MOST_STEPS && jobs.length < limit; steps++) {

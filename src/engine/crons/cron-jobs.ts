@@ -1,4 +1,6 @@
 import type { CronBody, CronRun } from "../../core/cron/cron.ts";
+import type { NewEvent } from "../../core/event/new-event.ts";
+import { instantText } from "../../core/event/wire-fields.ts";
 import { defineJob } from "../../core/job/definition.ts";
 import { type EnqueueContext, type NewJob, prepareStencil, stamp } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
@@ -30,6 +32,29 @@ export function cronJob(base: EnqueueContext, name: string, body: CronBody, inst
   const meta = { ...options.meta, cron: name, scheduledFor: new Date(instant).toISOString() };
   const stencil = prepareStencil(defineJob(definition), { ...options, meta, unique: false }, context);
   return stamp(stencil, payload, base.nextId);
+}
+
+/** What happens to a cron, as effects of the unit that commits it: none while events are off. */
+export function cronEvents(
+  { recorder }: Parts,
+  name: string,
+  { job: { definition } }: CronBody,
+  runs: readonly CronRun[],
+): readonly NewEvent[] {
+  if (!recorder.isOn) return [];
+  return runs.flatMap(({ at, for: scheduledFor, job, skipped, count = 1, manual }) =>
+    recorder.effects(skipped ? "cron.skipped" : "cron.triggered", {
+      at,
+      subject: name,
+      data: {
+        cron: name,
+        job_type: definition.type,
+        scheduled_for: instantText(scheduledFor),
+        ...(skipped ? { reason: skipped, count } : { job_id: job as JobId }),
+        ...(manual && { manual }),
+      },
+    }),
+  );
 }
 
 /** What happened is told after its commit. */

@@ -4,11 +4,11 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import type { RecordRow, Unit } from "../../ports/store.ts";
+import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-import { type CronHost, cronJob, putCron, tell } from "./cron-jobs.ts";
+import { type CronHost, cronEvents, cronJob, putCron, tell } from "./cron-jobs.ts";
 
 interface Judged {
   readonly name: string;
@@ -108,13 +108,16 @@ export class CronJudge {
       lastJob: jobs.at(-1)?.id ?? before.lastJob,
       runs: withRuns(before, runs),
     };
-    const effects = [...jobs.map((job) => ({ enqueue: job })), putCron(key[1], body)];
+    const told = cronEvents(this.#parts, key[1], body, runs);
+    const effects = [...told, ...jobs.map((job) => ({ enqueue: job })), putCron(key[1], body)];
     const when = [{ record: key, version }];
     const cancelled = row && cancel?.ok ? { row, decision: cancel } : null;
-    const unit = cancelled
-      ? { ...outsidersUnit(cancelled.row, cancelled.decision, { effects }), when }
-      : { when, effects };
+    const unit = cancelled ? { ...this.#cancelUnit(cancelled, effects, now), when } : { when, effects };
     return { name: key[1], body, jobs, runs, cancelled, unit };
+  }
+
+  #cancelUnit({ row, decision }: NonNullable<Judged["cancelled"]>, effects: Effect[], now: Instant): Unit {
+    return outsidersUnit(row, decision, { effects }, this.#parts.recorder.told(row, decision, now));
   }
 
   /** What cannot be made from what is stored is skipped and said, or it would be tried for ever. */

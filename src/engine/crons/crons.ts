@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import {
   CRON_KEYS,
   type CronBody,
@@ -33,9 +34,10 @@ import { portableDefinition, portableOptions } from "../../core/job/portable.ts"
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import { JobHandle } from "../handle.ts";
 import type { Parts } from "../parts.ts";
-import { type CronHost, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
+import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
 
 /** What the jobs of a cron may say on top of their definition. */
 export type CronJobOptions = Pick<
@@ -113,7 +115,7 @@ export class Crons {
   }
 
   /** Adds a cron, or changes the one of this name. Everything is checked here, its payload too. */
-  async put<Input>(name: string, input: CronInput<Input>): Promise<CronView> {
+  async put<Input>(name: string, input: CronInput<Input>, by?: By): Promise<CronView> {
     refuseUnknownKeys(input, "", PUT_KEYS);
     const {
       job: definition,
@@ -126,7 +128,7 @@ export class Crons {
     refuseUnknownKeys(options, "options", JOB_KEYS);
     refuseUnique(definition, options);
     const text = await preparePayload(definition, payload as Input, this.#parts.documentLimit);
-    return this.putRemote(name, said, { definition, options, payload: text }, ifExists);
+    return this.putRemote(name, said, { definition, options, payload: text }, ifExists, by);
   }
 
   /** The same for somebody who has no definition but only the name of a type, as a server has. */
@@ -135,6 +137,7 @@ export class Crons {
     options: CronOptions,
     job: RemoteCronJob,
     ifExists: IfExists = "update",
+    by?: By,
   ): Promise<CronView> {
     this.#assertOpen();
     refuseUnknownKeys(options, "", CRON_KEYS);
@@ -142,7 +145,7 @@ export class Crons {
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
     const rule = parseCron(options, this.#parts.clock.now(), "");
     const kept = this.#jobOf(job);
-    return this.#change(checkCronName(name), (body, now) => {
+    return this.#change(checkCronName(name), "put", by, (body, now) => {
       if (!body) return newCron(rule, kept, now);
       if (ifExists === "refuse")
         throw new CurfewError("known_cron", `put: there is a cron named ${JSON.stringify(name)} already`, {
@@ -153,9 +156,9 @@ export class Crons {
   }
 
   /** Changes when and how a cron fires, and leaves its job alone. */
-  async update(name: string, changes: Partial<CronOptions>): Promise<CronView> {
+  async update(name: string, changes: Partial<CronOptions>, by?: By): Promise<CronView> {
     refuseUnknownKeys(changes, "", CRON_KEYS);
-    return this.#change(checkCronName(name), (body, now) => {
+    return this.#change(checkCronName(name), "update", by, (body, now) => {
       if (!body) throw unknownCron("update", name);
       const { cron, zone, overlap, missed, clockChange } = viewOf(name, body);
       // The defaults of a clock change follow from the expression, so another one asks for them anew.
@@ -166,25 +169,26 @@ export class Crons {
   }
 
   /** Stops a cron in all processes, from the moment this resolves. */
-  pause(name: string): Promise<CronView> {
-    return this.#change(checkCronName(name), (body, now) => {
+  pause(name: string, by?: By): Promise<CronView> {
+    return this.#change(checkCronName(name), "pause", by, (body, now) => {
       if (!body) throw unknownCron("pause", name);
       return body.pausedAt === null ? { ...body, pausedAt: now, nextAt: null } : null;
     });
   }
 
   /** Lets a paused cron go on, from now: the instants of the pause are not made up for. */
-  resume(name: string): Promise<CronView> {
-    return this.#change(checkCronName(name), (body, now) => {
+  resume(name: string, by?: By): Promise<CronView> {
+    return this.#change(checkCronName(name), "resume", by, (body, now) => {
       if (!body) throw unknownCron("resume", name);
       return body.pausedAt === null ? null : resumedCron(body, now);
     });
   }
 
   /** Enqueues the job of a cron at once, paused or not; `overlap` is not asked, but sees this job from then on. */
-  async trigger(name: string): Promise<JobHandle<unknown>> {
+  async trigger(name: string, by?: By): Promise<JobHandle<unknown>> {
     const made: NewJob[] = [];
     let run: CronRun | undefined;
+    let told: readonly Effect[] = [];
     const changed = await this.#store(
       checkCronName(name),
       (body, now) => {
@@ -192,9 +196,10 @@ export class Crons {
         const job = cronJob({ ...this.#context(), now }, name, body, now);
         made.splice(0, 1, job);
         run = { for: now, at: now, job: job.id, manual: true };
+        told = cronEvents(this.#parts, name, body, [run]);
         return { ...body, lastJob: job.id, runs: withRuns(body, [run]) };
       },
-      () => made.map((job) => ({ enqueue: job })),
+      () => [...told, ...made.map((job) => ({ enqueue: job })), ...this.#entry(name, "trigger", by)],
     );
     this.#notice(made);
     if (run) tell(this.#parts, name, changed, [run]);
@@ -202,14 +207,17 @@ export class Crons {
   }
 
   /** Ends a cron; its jobs go on. False if there is none of this name. */
-  async delete(name: string): Promise<boolean> {
+  async delete(name: string, by?: By): Promise<boolean> {
     this.#assertOpen();
     const { store, clock } = this.#parts;
     const key = cronKey(checkCronName(name));
     for (let tries = 0; tries < TRIES; tries++) {
       const [record] = await store.records.load([key]);
       if (!record) return false;
-      const unit = { when: [{ record: key, version: record.version }], effects: [{ delete: key }] };
+      const unit = {
+        when: [{ record: key, version: record.version }],
+        effects: [{ delete: key }, ...this.#entry(name, "delete", by)],
+      };
       const [outcome] = await store.commit([unit], { now: clock.now() });
       if (outcome?.ok) return true;
     }
@@ -276,11 +284,19 @@ export class Crons {
     };
   }
 
+  /** What the audit keeps, where somebody was named. */
+  #entry(name: string, action: string, by: By | undefined): readonly Effect[] {
+    const about = { details: { cron: name } };
+    return auditEffects(this.#parts, by && parseBy(by), `cron.${action}`, about, this.#parts.clock.now());
+  }
+
   async #change(
     name: string,
+    action: string,
+    by: By | undefined,
     change: (body: CronBody | null, now: Instant) => CronBody | null,
   ): Promise<CronView> {
-    return viewOf(name, await this.#store(name, change, () => []));
+    return viewOf(name, await this.#store(name, change, () => this.#entry(name, action, by)));
   }
 
   /** Commits what a change makes of the cron, under the version that it was read at; null changes nothing. */

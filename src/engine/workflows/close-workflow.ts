@@ -8,7 +8,7 @@ import type { Effect, Store } from "../../ports/store.ts";
 import { outsidersUnit } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { haltingDecision } from "./halt.ts";
-import { tellWorkflow } from "./tell-workflow.ts";
+import { tellWorkflow, workflowEvents } from "./tell-workflow.ts";
 import { guardOf, loadWorkflow, putOf, resultKey, rowsOf, type StoredWorkflow } from "./workflow-store.ts";
 
 interface Ended {
@@ -37,7 +37,11 @@ export async function closeWorkflow(parts: Parts, row: JobRow, plan: Plan): Prom
     isResultKept: isKept,
   };
   const unit = outsidersUnit(row, haltingDecision(parts, row, now), {
-    effects: [putOf(stored.id, record, now), ...resultEffects(stored.id, value, isKept)],
+    effects: [
+      putOf(stored.id, record, now),
+      ...resultEffects(stored.id, value, isKept),
+      ...workflowEvents(parts.recorder, stored.id, record, now),
+    ],
   });
   const [outcome] = await store.commit([{ ...unit, when: [guardOf(stored)] }], { now });
   if (!outcome?.ok) return;

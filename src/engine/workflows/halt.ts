@@ -28,7 +28,11 @@ async function haltRows(parts: Parts, rows: readonly JobRow[]): Promise<JobId[]>
   if (rows.length === 0) return [];
   const now = parts.clock.now();
   const decisions = rows.map((row) => haltingDecision(parts, row, now));
-  const units = rows.map((row, index) => outsidersUnit(row, decisions[index] as Decided));
+  const units = rows.map((row, index) => {
+    const decision = decisions[index] as Decided;
+    const told = isBookkeeping(row) ? undefined : parts.recorder.told(row, decision, now);
+    return outsidersUnit(row, decision, undefined, told);
+  });
   const outcomes = await parts.store.commit(units, { now });
   return rows.flatMap((row, index) => {
     if (!outcomes[index]?.ok) return [row.id];

@@ -4,7 +4,7 @@ import { earlier, type Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, type PlanNode, placeOf } from "../../core/workflow/plan.ts";
 import type { Unit } from "../../ports/store.ts";
-import { type Decided, outsidersUnit } from "../decision-unit.ts";
+import { type Decided, outsidersUnit, withEvents } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { closeWorkflow } from "./close-workflow.ts";
 import { halt, haltingDecision } from "./halt.ts";
@@ -19,6 +19,8 @@ interface Ready {
   readonly row: JobRow;
   readonly decision: Decided;
   readonly unit: Unit;
+  /** Whether somebody else may have been woken by it. */
+  readonly wakes: boolean;
 }
 
 /**
@@ -83,7 +85,9 @@ export class TurnJudge {
     const isReleased = role === "callback" && decision.image.finishedAt === null;
     const woken = isReleased ? (row.options?.step?.wakes ?? []) : [];
     const effects = woken.map((countdown) => ({ countdown }));
-    return { row, decision, unit: outsidersUnit(row, decision, { effects }) };
+    const unit = outsidersUnit(row, decision, { effects });
+    const told = this.#parts.recorder.told(row, decision, this.#parts.clock.now());
+    return { row, decision, wakes: unit.effects !== undefined, unit: withEvents(unit, told) };
   }
 
   async #commit(ready: readonly Ready[]): Promise<Instant | null> {
@@ -95,7 +99,7 @@ export class TurnJudge {
       { now },
     );
     let wakeAt: Instant | null = null;
-    for (const [index, { row, decision, unit }] of ready.entries()) {
+    for (const [index, { row, decision, wakes }] of ready.entries()) {
       if (!outcomes[index]?.ok) continue;
       const { image, events } = decision;
       if (image.finishedAt === null) counters.enqueued(row.type, row.queue);
@@ -103,7 +107,7 @@ export class TurnJudge {
       bus.announce(row, events, now);
       waiters.hint(row.id);
       if (image.state === "available") this.#onReady(row.queue);
-      wakeAt = earlier(wakeAt, unit.effects ? now : image.wakeAt);
+      wakeAt = earlier(wakeAt, wakes ? now : image.wakeAt);
     }
     return wakeAt;
   }

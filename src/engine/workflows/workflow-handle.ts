@@ -1,13 +1,15 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
 import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import type { Parts } from "../parts.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowKeeper } from "./keeper.ts";
-import { tellWorkflow } from "./tell-workflow.ts";
+import { tellWorkflow, workflowEvents } from "./tell-workflow.ts";
 import { guardOf, loadPlan, loadWorkflow, putOf, resultKey, type StoredWorkflow } from "./workflow-store.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
 
@@ -77,8 +79,8 @@ export class WorkflowHandle<Result = unknown> {
   }
 
   /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
-  async cancel(): Promise<WorkflowSummary> {
-    const { store, clock, bus, waiters, wakeSweepAt } = this.#parts;
+  async cancel(by?: By): Promise<WorkflowSummary> {
+    const { store, clock, bus, waiters, wakeSweepAt, recorder } = this.#parts;
     for (let tries = 0; tries < TRIES; tries++) {
       const stored = await this.#load("cancel");
       if (stored.record.state !== "running")
@@ -89,7 +91,20 @@ export class WorkflowHandle<Result = unknown> {
       const now = clock.now();
       const record: WorkflowRecord = { ...stored.record, state: "cancelled", phase: "ending", endedAt: now };
       // Due at once: if this process dies now, another one goes on with it.
-      const unit = { when: [guardOf(stored)], effects: [putOf(this.id, record, now)] };
+      const unit = {
+        when: [guardOf(stored)],
+        effects: [
+          putOf(this.id, record, now),
+          ...workflowEvents(recorder, this.id, record, now),
+          ...auditEffects(
+            this.#parts,
+            by && parseBy(by),
+            "workflow.cancel",
+            { details: { workflow: this.id } },
+            now,
+          ),
+        ],
+      };
       const [outcome] = await store.commit([unit], { now });
       if (!outcome?.ok) continue;
       tellWorkflow(bus, this.id, record, now);

@@ -6,6 +6,7 @@ import { BATCH_LIMIT, type Effect, type Unit } from "../../ports/store.ts";
 import { foundOr } from "../intake.ts";
 import type { Parts } from "../parts.ts";
 import { STARTS_WITHIN } from "./keeper.ts";
+import { workflowEvents } from "./tell-workflow.ts";
 import {
   guardOf,
   loadWorkflow,
@@ -44,7 +45,8 @@ export class WorkflowIntake {
 
   #storeAtOnce({ id, record, plan, jobs }: NewWorkflow, tx: unknown): Promise<boolean> {
     const effects = jobs.map((job): Effect => ({ enqueue: job }));
-    return this.#create(id, plan, [putOf(id, record, null), putPlan(id, plan), ...effects], tx);
+    const told = workflowEvents(this.#parts.recorder, id, record, record.startedAt);
+    return this.#create(id, plan, [...told, putOf(id, record, null), putPlan(id, plan), ...effects], tx);
   }
 
   /**
@@ -78,8 +80,9 @@ export class WorkflowIntake {
   }
 
   async #validate(stored: StoredWorkflow, record: WorkflowRecord, plan: Plan): Promise<void> {
-    const { store, clock } = this.#parts;
-    const effects: Effect[] = [putOf(stored.id, record, null), { countdown: plan.start as string }];
+    const { store, clock, recorder } = this.#parts;
+    const told = workflowEvents(recorder, stored.id, record, record.startedAt);
+    const effects: Effect[] = [...told, putOf(stored.id, record, null), { countdown: plan.start as string }];
     const unit: Unit = { when: [guardOf(stored)], effects };
     await this.#repeat(stored.id, async () => {
       const [outcome] = await store.commit([unit], { now: clock.now() });

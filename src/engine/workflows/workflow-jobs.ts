@@ -67,7 +67,9 @@ export function workflowJob(
     ...job.options,
     step: { wakes: planned.wakes, turn: turnOf(planned, node, context) },
   };
-  return { ...job, workflow: context.id, needs, image: pendingImage(job.image), options };
+  // It is told of as enqueued when its turn has come.
+  const { tells: _tells, ...waiting } = job;
+  return { ...waiting, workflow: context.id, needs, image: pendingImage(job.image), options };
 }
 
 /** A first step that would start when all is over could never run. */

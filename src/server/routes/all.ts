@@ -3,12 +3,14 @@ import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
 import { adminJobRoutes } from "./admin-jobs.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
+import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
 import { systemRoutes } from "./system.ts";
 import { workerRoutes } from "./workers.ts";
+import { workflowRoutes } from "./workflows.ts";
 
 /** Every endpoint of the server: what is served, and what the OpenAPI document describes. */
 export const ROUTES: readonly Route[] = [
@@ -17,6 +19,8 @@ export const ROUTES: readonly Route[] = [
   ...workerRoutes,
   ...noteRoutes,
   ...deadLetterRoutes,
+  ...cronRoutes,
+  ...workflowRoutes,
   ...eventRoutes,
   ...adminStatsRoutes,
   ...adminJobRoutes,

@@ -4,7 +4,7 @@ import { conflict, notFound } from "../failures.ts";
 import { byKey, json, type Route, type RouteContext, route } from "../route.ts";
 import { deletedReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
-import { checkCursor, jobReply, pageReply } from "./jobs.ts";
+import { jobReply, listReply } from "./jobs.ts";
 
 const TAG = "dead letters";
 
@@ -20,14 +20,17 @@ const list = route({
   path: "/ojs/v1/dead-letter",
   right: "read",
   tag: TAG,
-  summary: "List dead letters in the order of their ids",
+  summary: "List dead letters in the order in which they ended",
   reply: jobsReplySchema,
   query: pageQuery,
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine }) {
     const { cursor, limit = 100 } = query;
-    const page = { ...(cursor && { after: checkCursor(cursor) }), limit: limit + 1 };
-    return pageReply(await engine.jobs({ deadLetter: true }, page), limit);
+    const page = await engine.deadLetters.list({}, { after: cursor ?? null, limit });
+    // The last page may end with a cursor after which there is nothing: who reads on must not be told to for that.
+    const next = page.cursor && (await engine.deadLetters.list({}, { after: page.cursor, limit: 1 }));
+    const hasMore = next ? next.jobs.length > 0 || next.cursor !== null : false;
+    return listReply(page.jobs, limit, hasMore ? page.cursor : null);
   },
 });
 

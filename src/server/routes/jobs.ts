@@ -2,7 +2,7 @@ import { z } from "zod";
 import { UUID } from "../../core/ids.ts";
 import type { JobRow, JobState } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import type { RemoteJob } from "../../engine/service.ts";
+import type { RemoteEnqueued, RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
@@ -51,6 +51,25 @@ function prepare(body: EnqueueBody, now: Instant, { isConformance }: RouteContex
   return readJob(body, now);
 }
 
+/** Another job has its unique key, and its rule says to refuse it. */
+function notUnique({ type }: JobRow, existing: string | undefined): HttpError {
+  const message = `unique: job ${existing} of type ${type} has the same key, and nothing was added`;
+  return new HttpError(409, "duplicate", message, {
+    details: { existing_job_id: existing ?? null, unique_key_conflict: true },
+  });
+}
+
+/** A batch is all or none, and whether a key is taken is known only when a job is added. */
+function refuseRejecting(jobs: readonly EnqueueBody[]): void {
+  const index = jobs.findIndex(({ unique, options }) => {
+    const rule = options?.unique ?? unique;
+    return rule && (rule.on_conflict ?? "reject") === "reject";
+  });
+  if (index < 0) return;
+  const message = `jobs.${index}.unique: a batch is stored whole, so none of it can be rejected: write on_conflict "ignore" or "replace", or enqueue it alone`;
+  throw new HttpError(400, "invalid_request", message, { details: { field: `jobs.${index}.unique` } });
+}
+
 function duplicate(id: string): HttpError {
   return new HttpError(409, "duplicate", `A job with the id ${id} exists already`, {
     details: { job_id: id, existing_job_id: id },
@@ -65,11 +84,18 @@ const enqueue = route({
   summary: "Enqueue a job",
   reply: jobReplySchema,
   body: enqueueSchema,
-  replies: { 201: "The job is durable", 409: "The id is known", 422: "The retry policy cannot be kept" },
+  replies: {
+    200: "Another job has its unique key: that one",
+    201: "The job is durable",
+    409: "The id is known, or another job has its unique key",
+    422: "The retry policy cannot be kept",
+  },
   async run({ body }, context) {
     const now = context.engine.now();
     const [made] = await context.service.enqueue([prepare(body, now, context)], now);
-    const { row, duplicate: isKnown } = made as { row: JobRow; duplicate: boolean };
+    const { row, duplicate: isKnown, existing, isRejected } = made as RemoteEnqueued;
+    if (isRejected) throw notUnique(row, existing);
+    if (existing !== undefined) return jobReply(200, row);
     if (isKnown) throw duplicate(row.id);
     const ignored = notActedOn(body);
     return reply(201, `{"job":${jobText(row)}}`, {
@@ -90,11 +116,12 @@ const enqueueBatch = route({
   replies: { 201: "All jobs are durable", 409: "An id is known, and nothing was stored" },
   async run({ body }, context) {
     const now = context.engine.now();
+    refuseRejecting(body.jobs);
     const jobs = body.jobs.map((job) => prepare(job, now, context));
     const ids = body.jobs.flatMap(({ id }) => (id ? [id] : []));
     await refuseKnown(ids, context);
     const made = await context.service.enqueue(jobs, now);
-    const known = made.find((job) => job.duplicate);
+    const known = made.find((job) => job.duplicate && job.existing === undefined);
     if (known) throw duplicate(known.row.id);
     const texts = made.map(({ row }) => jobText(row));
     return reply(201, `{"jobs":[${texts.join(",")}],"count":${texts.length}}`);
@@ -157,23 +184,22 @@ const list = route({
   },
 });
 
-export function checkCursor(cursor: string): string {
+function checkCursor(cursor: string): string {
   if (!UUID.test(cursor))
     throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
   return cursor;
 }
 
 /** A page out of one row more than was asked for, which says whether there is another. */
-export function pageReply(rows: readonly JobRow[], limit: number, total?: number): Reply {
+function pageReply(rows: readonly JobRow[], limit: number): Reply {
   const page = rows.slice(0, limit);
-  const hasMore = rows.length > limit;
-  const texts = page.map((row) => jobText(row)).join(",");
-  const pagination = {
-    ...(total !== undefined && { total }),
-    has_more: hasMore,
-    next_cursor: hasMore ? page.at(-1)?.id : null,
-    limit,
-  };
+  return listReply(page, limit, rows.length > limit ? (page.at(-1)?.id ?? null) : null);
+}
+
+/** A page of jobs; without a cursor it is the last one. */
+export function listReply(rows: readonly JobRow[], limit: number, cursor: string | null): Reply {
+  const texts = rows.map((row) => jobText(row)).join(",");
+  const pagination = { has_more: cursor !== null, next_cursor: cursor, limit };
   return reply(200, `{"jobs":[${texts}],"pagination":${JSON.stringify(pagination)}}`);
 }
 

@@ -9,6 +9,7 @@ import type { RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { readInstant, readIsoDuration } from "./durations.ts";
 import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
+import { readUnique } from "./unique.ts";
 
 /** Fields that the server itself manages: what a client writes there is not kept. */
 const MANAGED = new Set([
@@ -78,7 +79,7 @@ function field(body: EnqueueBody, name: string): unknown {
 
 /** Promises of higher levels that this server does not keep yet: they are kept as fields, and the reply says so. */
 export function notActedOn(body: EnqueueBody): string {
-  return ["unique", "rate_limit"].filter((name) => field(body, name) !== undefined).join(", ");
+  return ["rate_limit"].filter((name) => field(body, name) !== undefined).join(", ");
 }
 
 const definitions = new Map<string, JobDefinition<unknown, unknown, unknown>>();
@@ -128,6 +129,8 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (retry) options.retry = retry;
   const retention = readRetention(field(body, "retention_ms"));
   if (retention) options.retention = retention;
+  const unique = field(body, "unique") as EnqueueBody["unique"];
+  if (unique) options.unique = readUnique(unique, body.args.length !== 1);
   const metadata = (body.options as Fields | null | undefined)?.metadata ?? (body as Fields).metadata;
   if (body.meta || metadata)
     options.meta = { ...(metadata as object | undefined), ...body.meta } as Record<string, Json>;

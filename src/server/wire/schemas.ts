@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
 import { isInstantText, readIsoDuration } from "./durations.ts";
+import { uniqueSchema } from "./unique.ts";
 
 /** The request bodies of the HTTP interface. Validation and the OpenAPI document are both made from these. */
 
@@ -116,6 +117,7 @@ const optionFields = {
   retry: optional(retrySchema),
   retention_ms: optional(retention).meta({ description: "How long the job is kept once it has ended." }),
   tags: optional(z.array(z.string().max(255)).max(100)),
+  unique: optional(uniqueSchema),
 };
 
 /** The body was read as JSON, so whatever is in it is JSON. */

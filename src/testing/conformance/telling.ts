@@ -33,8 +33,14 @@ async function readAll(store: Store, limit: number): Promise<{ events: Json[]; c
   }
 }
 
-async function eventsIn({ store }: TestBed): Promise<Json[]> {
-  return (await readAll(store, 1_000)).events;
+/** A store may hold events back while transactions run that are older, those of others on the same server included. */
+const MOST_LOOKS = 200;
+
+async function assertTold({ store }: TestBed, expected: readonly Json[]): Promise<void> {
+  let { events } = await readAll(store, 1_000);
+  for (let looks = 1; looks < MOST_LOOKS && events.length < expected.length; looks++)
+    ({ events } = await readAll(store, 1_000));
+  assert.deepEqual(events, expected);
 }
 
 const units: ConformanceCase[] = [
@@ -44,7 +50,7 @@ const units: ConformanceCase[] = [
       const shared = { name: "shared", list: [1, { a: null }], text: "}],\u001f'\\" };
       const own = (n: number): NewEvent => ({ event: shared, of: { n, name: n === 1 ? "own" : "shared" } });
       await bed.effect(own(0), { event: "alone" }, own(1), { event: shared }, { event: [1, [2]] }, own(2));
-      assert.deepEqual(await eventsIn(bed), [
+      await assertTold(bed, [
         { ...shared, n: 0 },
         "alone",
         { ...shared, n: 1, name: "own" },
@@ -63,6 +69,8 @@ const units: ConformanceCase[] = [
     async run(bed) {
       for (let commit = 0; commit < 30; commit++)
         await bed.effect(...times(1 + (commit % 7), (n) => ({ event: HEAD, of: { commit, n } })));
+      const told = times(30, (commit) => times(1 + (commit % 7), (n) => ({ ...HEAD, commit, n }))).flat();
+      await assertTold(bed, told);
       const all = await readAll(bed.store, 1_000);
       assert.equal(new Set(all.cursors).size, all.events.length, "no two events may have the same cursor");
       for (const limit of [1, 2, 5, 64]) assert.deepEqual(await readAll(bed.store, limit), all);
@@ -82,10 +90,10 @@ const units: ConformanceCase[] = [
 
 /** Jobs end, are dropped, released and lost, in one call, in no order of their ids. */
 async function verdictsTell(bed: TestBed): Promise<void> {
+  const expected: Json[] = [];
   for (const isMixed of [false, true]) {
     await bed.addMany(times(40, () => bed.job({ queue: `mixed ${isMixed}` })));
     const rows = (await bed.claim({ queue: `mixed ${isMixed}` })).toSorted(() => bed.random() - 0.5);
-    const expected: Json[] = [];
     const all = rows.map((row, index) => {
       const events = times(index % 3, (n) => ({ event: HEAD, of: { job: row.id, n } }));
       const isLost = index % 5 === 0;
@@ -94,13 +102,12 @@ async function verdictsTell(bed: TestBed): Promise<void> {
       const unit = bed.unit(row, { type }, { outsider: index % 2 === 0, effects: events });
       return isLost && unit.job ? { ...unit, job: { ...unit.job, fence: row.fence + 1 } } : unit;
     });
-    const before = (await eventsIn(bed)).length;
     const outcomes = await bed.store.commit(all, { now: bed.now });
     for (const [index, outcome] of outcomes.entries()) {
       if (index % 5 === 0) assert.equal(refused(outcome).because, "lost");
       else assert.deepEqual(outcome, { ok: true });
     }
-    assert.deepEqual((await eventsIn(bed)).slice(before), expected);
+    await assertTold(bed, expected);
   }
 }
 
@@ -116,7 +123,7 @@ const enqueues: ConformanceCase[] = [
       const given = times(5, () => tellingJob(bed, { id: bed.nextId() }));
       await bed.addMany(given);
       await bed.addMany([bed.job()]);
-      assert.deepEqual(await eventsIn(bed), [...alike, ...unlike, ...given].map(told));
+      await assertTold(bed, [...alike, ...unlike, ...given].map(told));
     },
   },
   {
@@ -134,7 +141,7 @@ const enqueues: ConformanceCase[] = [
       const row = await bed.claimOne();
       await bed.write(row, { type: "cancel" }, { outsider: true });
       await bed.store.jobs.enqueue([{ ...tellingJob(bed), id: row.id, fresh: false }], { now: bed.now });
-      assert.deepEqual(await eventsIn(bed), [told(first), told(other)]);
+      await assertTold(bed, [told(first), told(other)]);
     },
   },
   {
@@ -156,7 +163,7 @@ const enqueues: ConformanceCase[] = [
         when: [{ record: ["kit", "none"], version: 1 }],
         effects: [{ enqueue: never }],
       });
-      assert.deepEqual(await eventsIn(bed), [told(held), 1, told(next), 2]);
+      await assertTold(bed, [told(held), 1, told(next), 2]);
     },
   },
 ];

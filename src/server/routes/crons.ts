@@ -1,0 +1,182 @@
+import type { CronOptions } from "../../core/cron/cron.ts";
+import type { CronView } from "../../engine/crons/crons.ts";
+import { notFound } from "../failures.ts";
+import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import {
+  cronChangeSchema,
+  cronFields,
+  cronReplySchema,
+  cronSchema,
+  cronsReplySchema,
+  readSchedule,
+  readTemplate,
+  runFields,
+} from "../wire/cron.ts";
+import { jobReplySchema } from "../wire/replies.ts";
+import { emptySchema, pageQuery } from "../wire/schemas.ts";
+import { jobReply } from "./jobs.ts";
+
+const TAG = "crons";
+
+function cronReply(status: number, view: CronView): Reply {
+  const cron = cronFields(view);
+  return json(status, { ...cron, cron, cron_job: cron });
+}
+
+async function load(name: string | undefined, { engine }: RouteContext): Promise<CronView> {
+  const view = name === undefined ? null : await engine.crons.get(name);
+  if (!view) throw notFound("cron", name ?? "");
+  return view;
+}
+
+const put = route({
+  method: "POST",
+  path: "/ojs/v1/cron",
+  right: "operate",
+  tag: TAG,
+  summary: "Add a cron, or change the one of this name",
+  reply: cronReplySchema,
+  body: cronSchema,
+  replies: { 200: "It was there and is changed", 201: "It is there" },
+  async run({ body }, context) {
+    const { engine, service } = context;
+    const options = readSchedule(body) as CronOptions;
+    const isNew = (await engine.crons.get(body.name)) === null;
+    const view = await service.crons.putRemote(body.name, options, readTemplate(body, engine.now()));
+    if (body.enabled === false) return cronReply(isNew ? 201 : 200, await engine.crons.pause(body.name));
+    if (body.enabled && view.isPaused) return cronReply(200, await engine.crons.resume(body.name));
+    return cronReply(isNew ? 201 : 200, view);
+  },
+});
+
+const listBy = (path: string) =>
+  route({
+    method: "GET",
+    path,
+    right: "read",
+    tag: TAG,
+    summary: "List crons in the order of their names",
+    reply: cronsReplySchema,
+    query: pageQuery,
+    replies: { 200: "A page of crons" },
+    async run({ query }, { engine }) {
+      const { cursor, limit = 100 } = query;
+      const found = await engine.crons.list({ ...(cursor && { after: cursor }), limit: limit + 1 });
+      const crons = found.slice(0, limit).map(cronFields);
+      const isMore = found.length > limit;
+      const pagination = { has_more: isMore, next_cursor: isMore ? (crons.at(-1)?.name ?? null) : null };
+      return json(200, { crons, cron_jobs: crons, items: crons, pagination });
+    },
+  });
+
+const getBy = (path: string) =>
+  route({
+    method: "GET",
+    path,
+    right: "read",
+    tag: TAG,
+    summary: "Look at a cron",
+    reply: cronReplySchema,
+    replies: { 200: "The cron", 404: "There is no cron of this name" },
+    run: async ({ params }, context) => cronReply(200, await load(params.name, context)),
+  });
+
+const changeBy = (path: string) =>
+  route({
+    method: "PATCH",
+    path,
+    right: "operate",
+    tag: TAG,
+    summary: "Change when a cron fires, or pause it with enabled: false",
+    reply: cronReplySchema,
+    body: cronChangeSchema,
+    replies: { 200: "It is changed", 404: "There is no cron of this name" },
+    async run({ params, body }, context) {
+      const { name, isPaused } = await load(params.name, context);
+      const { crons } = context.engine;
+      const changes = readSchedule(body);
+      if (Object.keys(changes).length > 0) await crons.update(name, changes);
+      if (body.enabled === false && !isPaused) await crons.pause(name);
+      if (body.enabled === true && isPaused) await crons.resume(name);
+      return cronReply(200, await load(name, context));
+    },
+  });
+
+const removeBy = (path: string) =>
+  route({
+    method: "DELETE",
+    path,
+    right: "operate",
+    tag: TAG,
+    summary: "End a cron; its jobs go on",
+    reply: cronReplySchema,
+    replies: { 200: "It is gone", 404: "There is no cron of this name" },
+    async run({ params }, context) {
+      const view = await load(params.name, context);
+      await context.engine.crons.delete(view.name);
+      const cron = cronFields(view);
+      return json(200, { deleted: true, name: view.name, cron, cron_job: cron });
+    },
+  });
+
+const pause = (action: "pause" | "resume") =>
+  route({
+    method: "POST",
+    path: `/ojs/v1/cron/:name/${action}`,
+    right: "operate",
+    tag: TAG,
+    summary: action === "pause" ? "Stop a cron" : "Let a paused cron go on, from now",
+    reply: cronReplySchema,
+    body: emptySchema,
+    replies: { 200: "Done", 404: "There is no cron of this name" },
+    async run({ params }, context) {
+      const { name } = await load(params.name, context);
+      return cronReply(200, await context.engine.crons[action](name));
+    },
+  });
+
+const trigger = route({
+  method: "POST",
+  path: "/ojs/v1/cron/:name/trigger",
+  right: "operate",
+  tag: TAG,
+  summary: "Enqueue the job of a cron at once",
+  reply: jobReplySchema,
+  body: emptySchema,
+  replies: { 201: "The job", 404: "There is no cron of this name" },
+  async run({ params }, context) {
+    const { name } = await load(params.name, context);
+    const { id } = await context.engine.crons.trigger(name);
+    const row = await context.engine.load(id);
+    if (!row) throw notFound("job", id);
+    return jobReply(201, row);
+  },
+});
+
+const history = route({
+  method: "GET",
+  path: "/ojs/v1/cron/:name/history",
+  right: "read",
+  tag: TAG,
+  summary: "The last runs of a cron, newest first, those that were skipped included",
+  replies: { 200: "The runs", 404: "There is no cron of this name" },
+  async run({ params }, context) {
+    const runs = runFields(await load(params.name, context));
+    return json(200, { runs, items: runs });
+  },
+});
+
+/** The official admin page says `crons`, everybody else `cron`. */
+export const cronRoutes: readonly Route[] = [
+  put,
+  ...["/ojs/v1/cron", "/ojs/v1/crons"].flatMap((path) => [
+    listBy(path),
+    getBy(`${path}/:name`),
+    changeBy(`${path}/:name`),
+    removeBy(`${path}/:name`),
+  ]),
+  pause("pause"),
+  pause("resume"),
+  trigger,
+  history,
+];

@@ -1,0 +1,142 @@
+import { UUID } from "../../core/ids.ts";
+import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
+import { HttpError } from "../errors.ts";
+import { notFound } from "../failures.ts";
+import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { readIsoDuration } from "../wire/durations.ts";
+import { jobText } from "../wire/job.ts";
+import { jobsReplySchema } from "../wire/replies.ts";
+import { emptySchema, pageQuery } from "../wire/schemas.ts";
+import {
+  readWorkflow,
+  workflowFields,
+  workflowReplySchema,
+  workflowSchema,
+  workflowsReplySchema,
+} from "../wire/workflow.ts";
+
+const TAG = "workflows";
+
+/** Wrapped for those who read it so, and flat for the others. */
+function workflowReply(status: number, view: Parameters<typeof workflowFields>[0]): Reply {
+  const workflow = workflowFields(view);
+  const { steps_total, steps_completed, created_at, completed_at } = workflow;
+  const metadata = { created_at, completed_at, job_count: steps_total, completed_count: steps_completed };
+  return json(status, { workflow, ...workflow, metadata });
+}
+
+async function load(id: string | undefined, { engine }: RouteContext): Promise<WorkflowView> {
+  const view = id !== undefined && UUID.test(id) ? await engine.workflows.get(id).view() : null;
+  if (!view) throw notFound("workflow", id ?? "");
+  return view;
+}
+
+const start = route({
+  method: "POST",
+  path: "/ojs/v1/workflows",
+  right: "enqueue",
+  tag: TAG,
+  summary: "Start a workflow: all of its jobs are stored, or none",
+  reply: workflowReplySchema,
+  body: workflowSchema,
+  replies: { 201: "All of its jobs are durable", 409: "The id is known" },
+  async run({ body }, context) {
+    const { engine } = context;
+    const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;
+    const timeout = workflow_timeout_ms ?? (workflow_timeout == null ? null : workflow_timeout * 1_000);
+    const handle = await engine.workflows.start(readWorkflow(body, engine.now()), {
+      ...(id != null && { id }),
+      ...(name != null && { name }),
+      ...(meta != null && { meta }),
+      ...(timeout !== null && { timeout: { milliseconds: timeout } }),
+      ...(retention != null && { retention: { milliseconds: readIsoDuration(retention) as number } }),
+    });
+    if (handle.duplicate)
+      throw new HttpError(409, "duplicate", `A workflow with the id ${handle.id} exists already`);
+    return workflowReply(201, await load(handle.id, context));
+  },
+});
+
+const list = route({
+  method: "GET",
+  path: "/ojs/v1/workflows",
+  right: "read",
+  tag: TAG,
+  summary: "List workflows in the order in which they were started",
+  reply: workflowsReplySchema,
+  query: pageQuery,
+  replies: { 200: "A page of workflows" },
+  async run({ query }, { engine }) {
+    const { cursor, limit = 100 } = query;
+    const found = await engine.workflows.list({ ...(cursor && { after: cursor }), limit: limit + 1 });
+    const workflows = found.slice(0, limit).map(workflowFields);
+    const isMore = found.length > limit;
+    const pagination = { has_more: isMore, next_cursor: isMore ? (workflows.at(-1)?.id ?? null) : null };
+    return json(200, { workflows, items: workflows, pagination });
+  },
+});
+
+const get = route({
+  method: "GET",
+  path: "/ojs/v1/workflows/:id",
+  right: "read",
+  tag: TAG,
+  summary: "Look at a workflow",
+  reply: workflowReplySchema,
+  replies: { 200: "The workflow", 404: "There is no such workflow" },
+  run: async ({ params }, context) => workflowReply(200, await load(params.id, context)),
+});
+
+const jobs = route({
+  method: "GET",
+  path: "/ojs/v1/workflows/:id/jobs",
+  right: "read",
+  tag: TAG,
+  summary: "The jobs of a workflow in the order in which they were written",
+  reply: jobsReplySchema,
+  query: pageQuery,
+  replies: { 200: "A page of jobs; those that were not kept are left out", 404: "There is no such workflow" },
+  async run({ params, query }, context) {
+    const { id, total } = await load(params.id, context);
+    const { cursor, limit = 100 } = query;
+    const from = Number(cursor ?? 0);
+    if (!Number.isSafeInteger(from) || from < 0)
+      throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
+    const rows = await context.engine.workflows.get(id).steps({ from, limit });
+    const texts = rows.flatMap((row) => (row ? [jobText(row)] : []));
+    const isMore = from + limit < total;
+    const pagination = { total, has_more: isMore, next_cursor: isMore ? String(from + limit) : null };
+    return { status: 200, text: `{"jobs":[${texts.join(",")}],"pagination":${JSON.stringify(pagination)}}` };
+  },
+});
+
+async function cancel(id: string | undefined, context: RouteContext): Promise<Reply> {
+  const view = await load(id, context);
+  await context.engine.workflows.cancel(view.id);
+  return workflowReply(200, await load(view.id, context));
+}
+
+const remove = route({
+  method: "DELETE",
+  path: "/ojs/v1/workflows/:id",
+  right: "enqueue",
+  tag: TAG,
+  summary: "Cancel what is left of a workflow",
+  reply: workflowReplySchema,
+  replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
+  run: ({ params }, context) => cancel(params.id, context),
+});
+
+const cancelByPost = route({
+  method: "POST",
+  path: "/ojs/v1/workflows/:id/cancel",
+  right: "enqueue",
+  tag: TAG,
+  summary: "The same, as the admin page asks for it",
+  reply: workflowReplySchema,
+  body: emptySchema,
+  replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
+  run: ({ params }, context) => cancel(params.id, context),
+});
+
+export const workflowRoutes: readonly Route[] = [start, list, get, jobs, remove, cancelByPost];

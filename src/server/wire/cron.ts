@@ -1,0 +1,147 @@
+import { z } from "zod";
+import type { CronMissed, CronOptions, CronOverlap } from "../../core/cron/cron.ts";
+import { instantText } from "../../core/event/wire-fields.ts";
+import type { Instant } from "../../core/time.ts";
+import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
+import { HttpError } from "../errors.ts";
+import { readIsoDuration } from "./durations.ts";
+import { readJob } from "./enqueue.ts";
+import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
+
+const OVERLAPS = ["allow", "skip", "cancel_previous"] as const;
+const window = z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
+  error: 'write "skip", "once", or how far back as an ISO 8601 duration such as "PT1H"',
+});
+
+/** Two spellings are in use: a template beside an expression, or the fields of the job beside a cron. */
+export const cronSchema = z
+  .looseObject({
+    name: z.string().min(1).max(255),
+    expression: z.string().max(255).nullish(),
+    cron: z.string().max(255).nullish().meta({ description: "Another name for the expression." }),
+    timezone: z.string().max(255).nullish().meta({ description: "An IANA zone. Default UTC." }),
+    overlap_policy: z.enum(OVERLAPS).nullish().meta({
+      description: "What to do when it is due while its last job has not ended. Default allow.",
+    }),
+    missed_policy: z
+      .union([z.enum(["skip", "once"]), window])
+      .nullish()
+      .meta({
+        description: "What becomes of instants at which no server ran: none, one for all, or each within.",
+      }),
+    enabled: z.boolean().nullish(),
+    job_template: enqueueSchema.nullish(),
+    type: z.string().max(255).nullish(),
+    args: z.array(z.any()).nullish(),
+    meta: z.record(z.string(), z.any()).nullish(),
+    options: z.looseObject({}).nullish(),
+  })
+  .refine(({ expression, cron }) => (expression ?? cron) != null, {
+    error: 'name when it fires, such as "0 9 * * 1-5"',
+    path: ["expression"],
+  })
+  .meta({ id: "CronRequest" });
+
+export const cronChangeSchema = z
+  .looseObject({
+    expression: z.string().max(255).nullish(),
+    cron: z.string().max(255).nullish(),
+    timezone: z.string().max(255).nullish(),
+    overlap_policy: z.enum(OVERLAPS).nullish(),
+    missed_policy: z.union([z.enum(["skip", "once"]), window]).nullish(),
+    enabled: z.boolean().nullish(),
+  })
+  .meta({ id: "CronChange" });
+
+type CronBody = z.output<typeof cronSchema>;
+
+/** When and how it fires, in the engine's words; only what was sent. */
+export function readSchedule(body: z.output<typeof cronChangeSchema>): Partial<CronOptions> {
+  const { timezone, overlap_policy, missed_policy } = body;
+  const expression = body.expression ?? body.cron;
+  return {
+    ...(expression != null && { cron: expression }),
+    ...(timezone != null && { zone: timezone }),
+    ...(overlap_policy != null && { overlap: overlap_policy.replace("_", "-") as CronOverlap }),
+    ...(missed_policy != null && { missed: readMissed(missed_policy) }),
+  };
+}
+
+function readMissed(said: string): CronMissed {
+  return said === "skip" || said === "once"
+    ? said
+    : { all: { milliseconds: readIsoDuration(said) as number } };
+}
+
+/** The job that it enqueues. */
+export function readTemplate(body: CronBody, now: Instant): RemoteCronJob {
+  const template = body.job_template ?? readFlat(body);
+  const { definition, payload, options, isPending, visibility, wire } = readJob(template, now);
+  if (isPending) throw new HttpError(400, "invalid_request", "pending: the cron says when it runs");
+  return {
+    definition,
+    payload,
+    options,
+    ...(visibility !== undefined && { visibility }),
+    ...(wire && { wire }),
+  };
+}
+
+function readFlat({ type, args, meta, options }: CronBody): EnqueueBody {
+  const read = enqueueSchema.safeParse({ type, args: args ?? [], meta, options });
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const field = issue?.path.join(".") ?? "type";
+  throw new HttpError(400, "invalid_request", `${field}: ${issue?.message}`, { details: { field } });
+}
+
+export function cronFields(view: CronView) {
+  const { name, cron, zone, overlap, type, queue, payload, isPaused, nextAt, runs, wire } = view;
+  const last = runs.find((run) => run.job !== undefined);
+  const isSpread = (wire as { spread?: boolean }).spread === true;
+  const job = { type, args: isSpread ? payload : [payload], options: { queue } };
+  return {
+    id: name,
+    name,
+    expression: cron,
+    cron,
+    timezone: zone,
+    overlap_policy: overlap.replace("-", "_"),
+    missed_policy: typeof view.missed === "string" ? view.missed : { all: view.missed.all },
+    enabled: !isPaused,
+    status: isPaused ? "paused" : "active",
+    next_run_at: nextAt === null ? null : instantText(nextAt),
+    last_run_at: last ? instantText(last.at) : null,
+    last_job_id: view.lastJob,
+    created_at: instantText(view.createdAt),
+    updated_at: instantText(view.updatedAt),
+    job_template: job,
+    ...job,
+  };
+}
+
+export function runFields({ runs }: CronView) {
+  return runs.map(({ for: dueAt, at, job, manual, cancelled, skipped, count }) => ({
+    scheduled_for: instantText(dueAt),
+    at: instantText(at),
+    job_id: job ?? null,
+    ...(manual && { manual }),
+    ...(cancelled && { cancelled_job_id: cancelled }),
+    ...(skipped && { skipped, count: count ?? 1 }),
+  }));
+}
+
+const cron = z
+  .looseObject({
+    name: z.string(),
+    expression: z.string(),
+    timezone: z.string(),
+    overlap_policy: z.enum(OVERLAPS),
+    enabled: z.boolean(),
+    next_run_at: z.string().nullable(),
+    created_at: z.string(),
+  })
+  .meta({ id: "Cron" });
+
+export const cronReplySchema = z.looseObject({ cron, cron_job: cron });
+export const cronsReplySchema = z.looseObject({ crons: z.array(cron), cron_jobs: z.array(cron) });

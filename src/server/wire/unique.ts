@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { JOB_STATES } from "../../core/job/job.ts";
+import type { OnConflict, UniqueOptions } from "../../core/job/unique.ts";
+import { readIsoDuration } from "./durations.ts";
+
+const names = z.array(z.string().min(1).max(255)).min(1).max(50);
+
+/** Which jobs are the same one. `keys` says what counts beside the type; `key` is what the JavaScript client calls `args_keys`. */
+export const uniqueSchema = z
+  .looseObject({
+    keys: z
+      .array(z.enum(["type", "queue", "args", "meta"]))
+      .min(1)
+      .max(4)
+      .nullish(),
+    args_keys: names.nullish(),
+    meta_keys: names.nullish(),
+    key: z.union([names, z.string().min(1).max(255)]).nullish(),
+    period: z
+      .union([
+        z.int().min(1).max(315_360_000),
+        z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
+          error: 'use an ISO 8601 duration such as "PT1H", or whole seconds',
+        }),
+      ])
+      .nullish(),
+    states: z.array(z.enum(JOB_STATES)).min(1).max(JOB_STATES.length).nullish(),
+    on_conflict: z.enum(["reject", "replace", "replace_except_schedule", "ignore"]).nullish(),
+  })
+  .meta({ id: "UniqueRule", description: "Keeps a second job from being added while the first one counts." });
+
+type UniqueBody = z.output<typeof uniqueSchema>;
+
+const CONFLICTS: Readonly<Record<NonNullable<UniqueBody["on_conflict"]>, OnConflict>> = {
+  reject: "reject",
+  ignore: "ignore",
+  replace: "replace",
+  replace_except_schedule: "replace-except-schedule",
+};
+
+/** In the words of the engine. `isSpread`: the payload is the whole list of arguments, and names are those of the first. */
+export function readUnique(body: UniqueBody, isSpread: boolean): UniqueOptions {
+  const { keys, args_keys, meta_keys, key, period, states, on_conflict } = body;
+  const places = args_keys ?? (key == null ? undefined : [key].flat());
+  const names = new Set<string>(keys ?? ["type"]);
+  const isByArgs = names.has("args") || places !== undefined;
+  return {
+    payload: places?.map((name) => (isSpread ? [0, name] : [name])) ?? isByArgs,
+    queue: names.has("queue"),
+    meta: meta_keys ?? names.has("meta"),
+    ...(period != null && { period: { milliseconds: periodOf(period) } }),
+    ...(states && { states }),
+    onConflict: CONFLICTS[on_conflict ?? "reject"],
+  };
+}
+
+function periodOf(period: number | string): number {
+  return typeof period === "number" ? period * 1_000 : (readIsoDuration(period) as number);
+}

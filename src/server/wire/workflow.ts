@@ -1,0 +1,174 @@
+import { z } from "zod";
+import { instantText } from "../../core/event/wire-fields.ts";
+import type { Instant } from "../../core/time.ts";
+import {
+  type AnyNode,
+  batch,
+  chain,
+  group,
+  type StepNode,
+  type StepOptions,
+  type WorkflowNode,
+  wireStep,
+} from "../../core/workflow/node.ts";
+import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
+import { HttpError } from "../errors.ts";
+import { readIsoDuration } from "./durations.ts";
+import { readJob } from "./enqueue.ts";
+import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
+
+const MOST_SECONDS = 315_360_000;
+const KINDS = ["chain", "group", "batch"] as const;
+
+interface WorkflowFields {
+  readonly type: (typeof KINDS)[number];
+  readonly steps?: readonly (EnqueueBody | WorkflowFields)[] | null | undefined;
+  readonly jobs?: readonly (EnqueueBody | WorkflowFields)[] | null | undefined;
+  readonly callbacks?: CallbackFields | null | undefined;
+}
+
+interface CallbackFields {
+  readonly on_success?: EnqueueBody | null | undefined;
+  readonly on_failure?: EnqueueBody | null | undefined;
+  readonly on_complete?: EnqueueBody | null | undefined;
+}
+
+/** The bodies of jobs have arguments, those of workflows have steps or jobs: that tells them apart. */
+const node: z.ZodType<EnqueueBody | WorkflowFields> = z.lazy(() =>
+  z.union([z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes), enqueueSchema]),
+) as never;
+const callback = enqueueSchema.nullish();
+
+const nodeFields = {
+  steps: z.array(node).min(1).max(10_000).nullish(),
+  jobs: z.array(node).min(1).max(10_000).nullish(),
+  callbacks: z
+    .looseObject({ on_success: callback, on_failure: callback, on_complete: callback })
+    .nullish()
+    .meta({ description: "Of a batch: jobs that are enqueued once all of its jobs have ended." }),
+};
+
+function hasNodes({ steps, jobs }: { readonly steps?: unknown; readonly jobs?: unknown }): boolean {
+  return steps != null || jobs != null;
+}
+
+export const workflowSchema = z
+  .looseObject({
+    type: z.enum(KINDS).meta({ description: "One after the other, or all at once." }),
+    ...nodeFields,
+    id: z.string().max(64).nullish(),
+    name: z.string().min(1).max(255).nullish(),
+    meta: z.record(z.string(), z.any()).nullish(),
+    workflow_timeout: z.int().min(1).max(MOST_SECONDS).nullish().meta({
+      description: "Seconds for the whole workflow: no step gets more time than is left of it.",
+    }),
+    workflow_timeout_ms: z
+      .int()
+      .min(1)
+      .max(MOST_SECONDS * 1_000)
+      .nullish(),
+    retention: z
+      .string()
+      .refine((text) => readIsoDuration(text) !== undefined, { error: 'use a duration such as "P7D"' })
+      .nullish(),
+  })
+  .refine(hasNodes, { error: "name the steps of a chain, or the jobs of a group or batch", path: ["steps"] })
+  .meta({
+    id: "WorkflowRequest",
+    description: "Jobs as one thing. A step may itself be a chain, group or batch.",
+  });
+
+type WorkflowBody = z.output<typeof workflowSchema>;
+
+/** What was sent, as a tree of the engine's. */
+export function readWorkflow(body: WorkflowBody, now: Instant): WorkflowNode {
+  return readNodes(body as WorkflowFields, now, "");
+}
+
+function readNodes(body: WorkflowFields, now: Instant, at: string): AnyNode {
+  const name = body.steps ? "steps" : "jobs";
+  const nodes = (body.steps ?? body.jobs ?? []).map((inner, index) => {
+    const place = `${at}${name}.${index}`;
+    return "args" in inner
+      ? readStep(inner as EnqueueBody, now, place)
+      : readNodes(inner as WorkflowFields, now, `${place}.`);
+  }) as [AnyNode, ...AnyNode[]];
+  if (body.callbacks && body.type !== "batch")
+    throw invalid(`${at}callbacks`, "only a batch has callbacks: give it the type batch, or leave them out");
+  if (body.type === "chain") return chain(nodes) as AnyNode;
+  if (body.type === "group") return group(nodes) as AnyNode;
+  return batch(nodes, readCallbacks(body.callbacks, now, at)) as AnyNode;
+}
+
+function readCallbacks(said: CallbackFields | null | undefined, now: Instant, at: string) {
+  const read = (name: keyof CallbackFields) => {
+    const job = said?.[name];
+    return job ? readStep(job, now, `${at}callbacks.${name}`) : undefined;
+  };
+  const [onSuccess, onFailure, onComplete] = [read("on_success"), read("on_failure"), read("on_complete")];
+  return {
+    ...(onSuccess && { onSuccess }),
+    ...(onFailure && { onFailure }),
+    ...(onComplete && { onComplete }),
+  };
+}
+
+function readStep(body: EnqueueBody, now: Instant, place: string): StepNode {
+  const { definition, payload, options, isPending, visibility, wire } = readJob(body, now);
+  if (isPending) throw invalid(`${place}.pending`, "the workflow says when it runs: leave it out");
+  if (options.id) throw invalid(`${place}.id`, "steps get their ids from the workflow: leave it out");
+  if (options.unique)
+    throw invalid(`${place}.unique`, "a step that is left out would never end: leave it out");
+  return wireStep(definition, JSON.parse(payload), options as StepOptions, {
+    ...(visibility !== undefined && { visibility }),
+    ...(wire && { wire }),
+  });
+}
+
+function invalid(field: string, fix: string): HttpError {
+  return new HttpError(400, "invalid_request", `${field}: ${fix}`, { details: { field } });
+}
+
+/** A workflow as it stands, for all readers: steps of a chain and jobs of a group are counted under both names. */
+export function workflowFields(view: WorkflowSummary & Partial<WorkflowView>) {
+  const { id, kind, name, state, total, startedAt, endedAt, deadline, failure, meta } = view;
+  const { completed, discarded, cancelled } = view.progress ?? { completed: 0, discarded: 0, cancelled: 0 };
+  return {
+    id,
+    type: kind,
+    name,
+    state,
+    steps_total: total,
+    steps_completed: completed,
+    jobs_total: total,
+    jobs_completed: completed,
+    jobs_failed: discarded,
+    jobs_cancelled: cancelled,
+    created_at: instantText(startedAt),
+    completed_at: endedAt === null ? null : instantText(endedAt),
+    deadline: deadline === null ? null : instantText(deadline),
+    failure: failure && {
+      reason: failure.reason,
+      job_id: failure.job ?? null,
+      job_type: failure.type ?? null,
+      message: failure.message ?? null,
+    },
+    meta,
+  };
+}
+
+const workflow = z
+  .looseObject({
+    id: z.string(),
+    type: z.enum(["step", ...KINDS]),
+    name: z.string().nullable(),
+    state: z.enum(["running", "completed", "failed", "cancelled"]),
+    steps_total: z.int(),
+    steps_completed: z.int(),
+    jobs_total: z.int(),
+    jobs_completed: z.int(),
+  })
+  .meta({ id: "Workflow" });
+
+export const workflowReplySchema = z.looseObject({ workflow });
+export const workflowsReplySchema = z.looseObject({ workflows: z.array(workflow) });
