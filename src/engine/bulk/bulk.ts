@@ -13,11 +13,7 @@ import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import type { EventRecorder } from "../events/recorder.ts";
 import { type RetryByHandOptions, tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-<<<<<<< HEAD
-import { countJobs, countSome, type JobCount } from "./finder.ts";
-=======
-import { countJobs, type JobPage, loadNamed } from "./finder.ts";
->>>>>>> main
+import { countJobs, countSome, type JobCount, type JobPage, loadNamed } from "./finder.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
 
 export interface BulkOptions {
@@ -31,11 +27,7 @@ export interface BulkOptions {
   readonly signal?: AbortSignal;
   /** Goes on where an earlier call with the same query ended. */
   readonly after?: string | null;
-<<<<<<< HEAD
-  /** Who does it: every job that is changed gets an entry in the audit, in the commit that changes it. */
-=======
   /** Who does it: each batch leaves an entry in the audit, in its own commit. */
->>>>>>> main
   readonly by?: By;
 }
 
@@ -70,12 +62,6 @@ const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after", "by"] a
 type Fate = Decided | "delete" | null;
 type Decide = (row: JobRow, now: Instant) => Fate;
 
-/** What is done to each job, and under which name the audit has it. */
-interface Action {
-  readonly name: string;
-  readonly decide: Decide;
-}
-
 /** What was decided for one job, on the row as it was read. */
 interface Decision {
   readonly row: JobRow;
@@ -109,13 +95,8 @@ export class Bulk {
 
   /** Ends jobs that wait or run (SEMANTICS 5.1). */
   async cancel(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
-<<<<<<< HEAD
-    const act = this.#byEvent({ type: "cancel" });
-    return this.#act(query, { isLive: true }, options, OPTION_KEYS, act);
-=======
     const decided = this.#byEvent({ type: "cancel" });
     return this.#act("cancel", query, { isLive: true }, options, OPTION_KEYS, decided);
->>>>>>> main
   }
 
   /** Runs discarded jobs again, dead letters or not (SEMANTICS 4.6). */
@@ -131,12 +112,7 @@ export class Bulk {
   /** Deletes jobs that have ended, with their logs; a live one is skipped, cancel it first. */
   async delete(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
     const decided: Decide = (row) => (isTerminal(row.state) ? "delete" : null);
-<<<<<<< HEAD
-    const act = { name: "job.delete", decide: decided };
-    return this.#act(query, { isLive: false }, options, OPTION_KEYS, act);
-=======
     return this.#act("delete", query, { isLive: false }, options, OPTION_KEYS, decided);
->>>>>>> main
   }
 
   /** Gives jobs that wait another priority. */
@@ -150,13 +126,10 @@ export class Bulk {
     return this.#act("prioritise", query, { isLive: true }, options, keys, decided);
   }
 
-  #byEvent(event: JobEvent): Action {
-    return {
-      name: `job.${event.type}`,
-      decide: (row, now) => {
-        const decision = decide(row, event, now, this.#parts.random);
-        return decision.ok ? decision : null;
-      },
+  #byEvent(event: JobEvent): Decide {
+    return (row, now) => {
+      const decision = decide(row, event, now, this.#parts.random);
+      return decision.ok ? decision : null;
     };
   }
 
@@ -166,7 +139,7 @@ export class Bulk {
     meant: JobQuery,
     options: BulkOptions,
     keys: readonly string[],
-    action: Action,
+    decided: Decide,
   ): Promise<BulkResult> {
     checkOptions(options, keys);
     if (options.by) parseBy(options.by, "options.by");
@@ -187,18 +160,13 @@ export class Bulk {
       createdBefore: Math.min(createdBefore, now),
       ...(deadLetter && { finishedBefore: Math.min(finishedBefore, now) }),
     } as ParsedQuery["filter"];
-<<<<<<< HEAD
-    return new BulkRun(this.#parts, { ...asked, filter }, options, action).run();
-=======
     return new BulkRun(this.#parts, action, { ...asked, filter }, options, decided).run();
->>>>>>> main
   }
 }
 
 function checkOptions(options: BulkOptions, keys: readonly string[]): void {
   refuseUnknownKeys(options, "options", keys);
-  const { limit, onProgress, dryRun, by } = options;
-  if (by !== undefined) parseBy(by, "options.by");
+  const { limit, onProgress, dryRun } = options;
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 1))
     throw refuse("invalid_limit", "options.limit", limit, "use a whole number from 1, or leave it out");
   if (onProgress !== undefined && typeof onProgress !== "function")
@@ -207,15 +175,12 @@ function checkOptions(options: BulkOptions, keys: readonly string[]): void {
     throw refuse("invalid_option", "options.dryRun", dryRun, "use true or false");
 }
 
-<<<<<<< HEAD
-=======
 function unitOf({ row, fate, at }: Decision, recorder: EventRecorder): Unit {
   if (fate !== "delete") return outsidersUnit(row, fate, undefined, recorder.told(row, fate, at));
   const { id, fence, rev } = row;
   return { job: { id, fence, rev, drop: true } };
 }
 
->>>>>>> main
 /** Whether a row is what this very decision would have made of it. */
 function isDone({ fate }: Decision, row: JobRow | null): boolean {
   if (fate === "delete") return row === null;
@@ -228,7 +193,7 @@ class BulkRun {
   readonly #action: string;
   readonly #query: ParsedQuery;
   readonly #options: BulkOptions;
-  readonly #action: Action;
+  readonly #decide: Decide;
   readonly #errors: unknown[] = [];
   #matched = 0;
   #done = 0;
@@ -236,16 +201,12 @@ class BulkRun {
   #failed = 0;
   #failuresInARow = 0;
 
-<<<<<<< HEAD
-  constructor(parts: Parts, query: ParsedQuery, options: BulkOptions, action: Action) {
-=======
   constructor(parts: Parts, action: string, query: ParsedQuery, options: BulkOptions, decided: Decide) {
->>>>>>> main
     this.#parts = parts;
     this.#action = action;
     this.#query = query;
     this.#options = options;
-    this.#action = action;
+    this.#decide = decided;
   }
 
   async run(): Promise<BulkResult> {
@@ -315,7 +276,7 @@ class BulkRun {
   #decided(rows: readonly JobRow[]): readonly Decision[] {
     const now = this.#parts.clock.now();
     const decisions = rows.flatMap((row): Decision[] => {
-      const fate = this.#action.decide(row, now);
+      const fate = this.#decide(row, now);
       return fate === null ? [] : [{ row, fate, at: now }];
     });
     this.#skipped += rows.length - decisions.length;
@@ -338,30 +299,13 @@ class BulkRun {
     return this.#decided(left);
   }
 
-  /** What the decision writes, tells and enters, all of it in one unit. */
-  #unitOf({ row, fate, at }: Decision): Unit {
-    const { id, queue, fence, rev } = row;
-    const about = { job: id, queue, details: { bulk: true } };
-    const effects = auditEffects(this.#parts, this.#options.by, this.#action.name, about, at);
-    if (fate === "delete") return { job: { id, fence, rev, drop: true }, effects };
-    return outsidersUnit(row, fate, { effects }, this.#parts.recorder.told(row, fate, at));
-  }
-
   /** Writes; answers with what had moved on. */
   async #commit(decisions: readonly Decision[]): Promise<readonly Decision[]> {
     if (decisions.length === 0) return [];
-<<<<<<< HEAD
-    const { store, clock } = this.#parts;
-    const outcomes = await store.commit(
-      decisions.map((decision) => this.#unitOf(decision)),
-      { now: clock.now() },
-    );
-=======
     const { store, clock, recorder } = this.#parts;
     const units = decisions.map((decision) => unitOf(decision, recorder));
     const now = clock.now();
     const outcomes = await store.commit([...units, ...this.#entry(decisions.length, now)], { now });
->>>>>>> main
     return decisions.filter((decision, index) => {
       if (!outcomes[index]?.ok) return true;
       this.#tellDone(decision);
