@@ -121,7 +121,7 @@ export class UniqueJobs {
 
   /** Cancels the job that has the key, and adds the new one in the same commit. */
   async #replace({ job, rule }: UniqueJob, holder: JobId): Promise<Enqueued> {
-    const { store, clock, random, recorder } = this.#parts;
+    const { store, clock, random } = this.#parts;
     let rival = holder;
     for (let races = 0; races < MOST_RACES; races++) {
       const [row] = await store.jobs.load([rival]);
@@ -130,8 +130,8 @@ export class UniqueJobs {
       if (row && decision?.ok) {
         const made = inPlaceOf(row, job, rule, now);
         if (made instanceof CurfewError) throw made;
-        const told = recorder.told(row, decision, now);
-        const unit = outsidersUnit(row, decision, { effects: [{ enqueue: made }] }, told);
+        const effects = [{ enqueue: this.#told(made, job) }];
+        const unit = outsidersUnit(row, decision, { effects }, this.#parts.recorder.told(row, decision, now));
         if (await this.#isCommitted(unit, now)) {
           tellOutcome(this.#parts, row, decision, now);
           this.#intake.notice([made]);
@@ -228,16 +228,25 @@ export class UniqueJobs {
   ): Planned {
     const jobs = waiting.map(({ unique }) => unique);
     const plan = planKeepers(known, (id) => rows.get(id) ?? null, jobs, now);
-    const effects: Effect[] = plan.created.map((job) => ({ enqueue: withoutKey(job) }));
+    const effects: Effect[] = plan.created.map((job) => {
+      const asked = jobs.find((unique) => unique.job.id === job.id)?.job;
+      return { enqueue: withoutKey(asked ? this.#told(job, asked) : job) };
+    });
     if (effects.length === 0) return { waiting, plan, cancelled: null, unit: null };
     const { replaced } = plan;
     effects.push({ put: record.key, ...keeperRecord(plan.keepers, now) });
     const when = [{ record: record.key, version: record.version }];
     const decision = replaced && decide(replaced, { type: "cancel" }, now, this.#parts.random);
     if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
-    const told = this.#parts.recorder.told(replaced as JobRow, decision, now);
-    const unit = { ...outsidersUnit(replaced as JobRow, decision, { effects }, told), when };
-    return { waiting, plan, cancelled: { row: replaced as JobRow, decision }, unit };
+    const row = replaced as JobRow;
+    const told = this.#parts.recorder.told(row, decision, now);
+    const unit = { ...outsidersUnit(row, decision, { effects }, told), when };
+    return { waiting, plan, cancelled: { row, decision }, unit };
+  }
+
+  /** A job that took over another one's schedule has something else to tell. */
+  #told(made: NewJob, asked: NewJob): NewJob {
+    return made.image === asked.image ? made : this.#parts.recorder.enqueued(made);
   }
 
   #settle({ waiting, plan, cancelled }: Planned, now: Instant): void {

@@ -10,7 +10,7 @@ import { createDatabase } from "../postgres.ts";
 
 const CHILD = join(import.meta.dirname, "crons/child.ts");
 const PROCESSES = 3;
-const KILLS = 8;
+const KILLS = 6;
 
 const folders: string[] = [];
 const databases: AsyncDisposable[] = [];
@@ -54,7 +54,7 @@ describe("a cron under three processes that are killed and started again", () =>
   it.each([
     ["SQLite", sqliteAddress],
     ["PostgreSQL", postgresAddress],
-  ])("fires once for each second on %s", { timeout: 120_000 }, async (_name, addressOf) => {
+  ])("fires once for each second on %s", { timeout: 240_000 }, async (_name, addressOf) => {
     const address = await addressOf();
     const alive = await Promise.all(Array.from({ length: PROCESSES }, () => start(address)));
     for (let nth = 0; nth < KILLS; nth++) {

@@ -100,12 +100,12 @@ describe("the audit", () => {
     await engine.enqueueMany(jobOf({}, "many"), [1, 2, 3], { queue: "other" });
     await engine.bulk.cancel({ type: "many" }, { by: MIA });
     await engine.bulk.cancel({ type: "many" }, { by: MIA });
-    await engine.crons.put("nightly", { cron: "@daily", job: jobOf() }, MIA);
-    await engine.crons.pause("nightly", MIA);
-    await engine.crons.pause("nightly", MIA);
-    await engine.crons.resume("nightly", MIA);
-    await engine.crons.trigger("nightly", MIA);
-    await engine.crons.delete("nightly", MIA);
+    await engine.crons.as(MIA).put("nightly", { cron: "@daily", job: jobOf() });
+    await engine.crons.as(MIA).pause("nightly");
+    await engine.crons.as(MIA).pause("nightly");
+    await engine.crons.as(MIA).resume("nightly");
+    await engine.crons.as(MIA).trigger("nightly");
+    await engine.crons.as(MIA).delete("nightly");
     const workflow = await engine.workflows.start(chain([step(jobOf({}, "many"), null, { delay: "1h" })]));
     await workflow.cancel(MIA);
     const { entries } = await engine.audit.read();

@@ -391,3 +391,83 @@ describe("newer zone data", () => {
     await closed;
   });
 });
+
+describe("the stream of events", () => {
+  const ON = { events: "durable" } as const;
+  const kept = async (stage: Stage) => (await stage.engine.journal.read({ limit: 1_000 })).events;
+
+  it("keeps what a cron did, and what its jobs tell, in the commit that fired it", async () => {
+    const stage = await openStage(ON);
+    await stage.engine.crons.put("c", { cron: "@hourly", job: plain, overlap: "cancel-previous" });
+    await stage.advance("121m");
+    const job = await stage.engine.crons.trigger("c");
+    const events = await kept(stage);
+    const [first, second] = await stage.engine.jobs({ type: "test.plain" });
+    expect(events.map(({ name, job: id, subject }) => [name, id ?? subject])).toEqual([
+      ["job.enqueued", first?.id],
+      ["cron.triggered", "c"],
+      ["job.cancelled", first?.id],
+      ["job.enqueued", second?.id],
+      ["cron.triggered", "c"],
+      ["job.enqueued", job.id],
+      ["cron.triggered", "c"],
+    ]);
+    expect(events[1]?.data).toEqual({
+      type: "test.plain",
+      scheduledFor: "2030-01-01T01:00:00.000Z",
+      job: first?.id,
+    });
+    expect(events.at(-1)?.data).toMatchObject({ manual: true });
+  });
+
+  it("keeps what was skipped, and why", async () => {
+    const stage = await openStage(ON);
+    await stage.engine.crons.put("c", { cron: "@hourly", job: plain, overlap: "skip" });
+    await stage.advance("121m");
+    const [skipped] = (await kept(stage)).filter(({ name }) => name === "cron.skipped");
+    expect(skipped).toMatchObject({ subject: "c", data: { reason: "overlap", count: 1 } });
+  });
+
+  it("keeps replacements as what they are: an end, and a job that is scheduled", async () => {
+    const stage = await openStage(ON);
+    for (const period of [{}, { period: "2h" }] as const) {
+      const job = defineJob({
+        type: "test.replaced",
+        unique: { onConflict: "replace-except-schedule", ...period },
+      });
+      const first = await stage.engine.enqueue(job, 1, { delay: "1h" });
+      const second = await stage.engine.enqueue(job, 1);
+      const events = (await kept(stage)).filter(({ job: id }) => id === first.id || id === second.id);
+      expect(events.map(({ name, job: id }) => [name, id])).toEqual([
+        ["job.scheduled", first.id],
+        ["job.cancelled", first.id],
+        ["job.scheduled", second.id],
+      ]);
+      await second.cancel();
+    }
+  });
+});
+
+describe("the audit", () => {
+  it("keeps who changed a cron, in the commit of the change", async () => {
+    const stage = await openStage();
+    const { crons } = stage.engine.as({ actor: "mia", reason: "incident 42" });
+    await crons.put("c", { cron: "@hourly", job: plain });
+    await crons.update("c", { overlap: "skip" });
+    await crons.pause("c");
+    await crons.pause("c");
+    await crons.resume("c");
+    await crons.trigger("c");
+    await crons.delete("c");
+    const { entries } = await stage.engine.audit.read();
+    expect(entries.map(({ actor, action, details }) => [actor, action, details])).toEqual(
+      ["delete", "trigger", "resume", "pause", "update", "put"].map((action) => [
+        "mia",
+        `cron.${action}`,
+        { cron: "c" },
+      ]),
+    );
+    await stage.engine.crons.put("c", { cron: "@hourly", job: plain });
+    expect((await stage.engine.audit.read()).entries).toHaveLength(6);
+  });
+});

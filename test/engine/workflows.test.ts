@@ -3,71 +3,23 @@ import { planKey, resultKey, workflowKey } from "../../src/engine/workflows/work
 import {
   batch,
   chain,
+  constant,
+  Discard,
   defineJob,
   group,
-  type JobRow,
-  type Processor,
   processor,
   type StepNode,
+  snooze,
   step,
   unchecked,
   WorkflowFailedError,
 } from "../../src/index.ts";
-import { errorOf, openStage, type Stage } from "./stage.ts";
-
-const echo = defineJob({ type: "wf.echo", payload: unchecked<string>(), result: unchecked<string>() });
-const fails = defineJob({ type: "wf.fails", payload: unchecked<string>(), retry: { attempts: 1 } });
-const waits = defineJob({ type: "wf.waits", payload: unchecked<string>(), timeouts: { grace: "1s" } });
-
-interface Seen {
-  readonly payload: string;
-  readonly parents: unknown;
-}
-
-interface Opened {
-  readonly stage: Stage;
-  readonly seen: Seen[];
-  /** The payloads of the handlers that were entered, in their order. */
-  ran(): string[];
-  live(): Promise<number>;
-}
-
-async function open(options: { documentLimit?: number } = {}): Promise<Opened> {
-  // An option of engines that their tests seldom need.
-  const stage = await openStage(options as object);
-  const seen: Seen[] = [];
-  const see = (payload: string, parents: unknown) => void seen.push({ payload, parents });
-  const processors: Processor[] = [
-    processor(echo, ({ payload, parentResults }) => {
-      see(payload, parentResults);
-      return `${payload}!`;
-    }),
-    processor(fails, ({ payload, parentResults }) => {
-      see(payload, parentResults);
-      throw new Error("as told");
-    }),
-    processor(waits, ({ payload, parentResults, signal }) => {
-      see(payload, parentResults);
-      return new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-    }),
-  ];
-  stage.work(processors, { queues: { default: { concurrency: 10 } } });
-  return {
-    stage,
-    seen,
-    ran: () => seen.map(({ payload }) => payload),
-    live: async () => {
-      const { available, active, pending, retryable, scheduled } = await stage.engine.depth();
-      return available + active + pending + retryable + scheduled;
-    },
-  };
-}
-
-const states = (rows: readonly (JobRow | null)[]) => rows.map((row) => row?.state);
+import { errorOf } from "./stage.ts";
+import { echo, fails, openWorkflows, states, waits } from "./workflow-stage.ts";
 
 describe("a chain", () => {
   it("runs one after the other and hands results on", async () => {
-    const { stage, seen, live } = await open();
+    const { stage, seen, live } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([step(echo, "a"), step(echo, "b"), step(echo, "c")]),
       { name: "three", meta: { order: 7 } },
@@ -97,7 +49,7 @@ describe("a chain", () => {
   });
 
   it("is halted by a step that ends without success", async () => {
-    const { stage, ran } = await open();
+    const { stage, ran } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([step(echo, "a"), step(fails, "b"), step(echo, "c"), group([step(echo, "d"), step(echo, "e")])]),
     );
@@ -122,7 +74,7 @@ describe("a chain", () => {
   });
 
   it("is halted by a step that times out for good, and by one that an operator cancels", async () => {
-    const { stage, ran } = await open();
+    const { stage, ran } = await openWorkflows();
     const late = await stage.engine.workflows.start(
       chain([step(waits, "a", { timeouts: { total: "5s" } }), step(echo, "b")]),
     );
@@ -137,7 +89,7 @@ describe("a chain", () => {
   });
 
   it("counts delay, wait and total of a step from its turn on", async () => {
-    const { stage, ran } = await open();
+    const { stage, ran } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([
         step(echo, "a", { delay: "1h" }),
@@ -156,9 +108,63 @@ describe("a chain", () => {
   });
 });
 
+describe("however a step ends without success, it halts its chain in the same commit", () => {
+  const broken = defineJob({
+    type: "wf.broken",
+    payload: unchecked<"throw" | "discard" | "snooze" | "hang">(),
+    retry: { attempts: 3, backoff: constant({ first: "2s" }) },
+  });
+  const brokenProcessor = processor(broken, ({ payload, signal }) => {
+    if (payload === "snooze") return snooze({ after: "1h" }) as never;
+    if (payload === "discard") throw new Discard("no use");
+    if (payload === "throw") throw new Error("as told");
+    return new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
+  const cases: [string, StepNode, string][] = [
+    ["its wait is over", step(broken, "throw", { queue: "nobody", timeouts: { wait: "3s" } }), "Expired"],
+    [
+      "its total is over in the queue",
+      step(broken, "throw", { queue: "nobody", timeouts: { total: "3s" } }),
+      "deadline",
+    ],
+    ["no attempt is left", step(broken, "throw", { retry: { attempts: 1 } }), "as told"],
+    [
+      "it is a dead letter",
+      step(broken, "throw", { retry: { attempts: 1, onExhausted: "dead-letter" } }),
+      "as told",
+    ],
+    ["no retry would fit", step(broken, "throw", { timeouts: { attempt: "5s", total: "6s" } }), "deadline"],
+    ["it throws Discard", step(broken, "discard"), "no use"],
+    ["a snooze would end too late", step(broken, "snooze", { timeouts: { total: "1m" } }), "deadline"],
+    [
+      "its attempt timed out in mode discard",
+      step(broken, "hang", { timeouts: { attempt: "2s", mode: "discard" } }),
+      "Timed out after 2s",
+    ],
+  ];
+
+  it.each(cases)("%s", async (_name, first, words) => {
+    const { stage, ran, live } = await openWorkflows();
+    stage.work([brokenProcessor, processor(echo, () => "never")], {
+      queues: { default: { concurrency: 2 } },
+    });
+    const workflow = await stage.engine.workflows.start(
+      chain([batch([first], { onFailure: step(echo, "told") }), step(echo, "never")]),
+    );
+    await stage.advance("20s");
+    expect(await workflow.view()).toMatchObject({
+      state: "failed",
+      failure: { type: "wf.broken", message: expect.stringContaining(words) },
+      progress: { discarded: 1, cancelled: 1 },
+    });
+    expect(ran()).not.toContain("never");
+    expect(await live()).toBe(0);
+  });
+});
+
 describe("groups and batches", () => {
   it("nest in chains and in each other, and results keep their shape", async () => {
-    const { stage, seen } = await open();
+    const { stage, seen } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([
         step(echo, "a"),
@@ -185,7 +191,7 @@ describe("groups and batches", () => {
   });
 
   it("a member that fails is recorded, the others go on, and the group has failed", async () => {
-    const { stage, ran } = await open();
+    const { stage, ran } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       group([step(echo, "a"), step(fails, "b"), chain([step(echo, "c"), step(echo, "d")])]),
     );
@@ -198,7 +204,7 @@ describe("groups and batches", () => {
   });
 
   it("a batch that failed calls onFailure and onComplete with what there is", async () => {
-    const { stage, seen } = await open();
+    const { stage, seen } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       batch([step(echo, "a"), step(fails, "b")], {
         onSuccess: step(echo, "yes"),
@@ -213,7 +219,7 @@ describe("groups and batches", () => {
   });
 
   it("callbacks of a batch that was never reached are not called", async () => {
-    const { stage, ran } = await open();
+    const { stage, ran } = await openWorkflows();
     await stage.engine.workflows.start(
       chain([step(fails, "a"), batch([step(echo, "b")], { onComplete: step(echo, "end") })]),
     );
@@ -222,7 +228,7 @@ describe("groups and batches", () => {
   });
 
   it("a callback that fails changes nothing about its workflow", async () => {
-    const { stage } = await open();
+    const { stage } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       batch([step(echo, "a")], { onSuccess: step(fails, "b") }),
     );
@@ -233,7 +239,7 @@ describe("groups and batches", () => {
 
 describe("the whole workflow", () => {
   it("can be cancelled: what runs is stopped, and what waits never starts", async () => {
-    const { stage, ran, live } = await open();
+    const { stage, ran, live } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([group([step(waits, "a"), step(echo, "b")]), step(echo, "c")]),
     );
@@ -252,7 +258,7 @@ describe("the whole workflow", () => {
   });
 
   it("hands its deadline down: a step that is cut by it says whose it was", async () => {
-    const { stage, ran } = await open();
+    const { stage, ran } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([
         step(echo, "a", { delay: "10s" }),
@@ -274,7 +280,7 @@ describe("the whole workflow", () => {
   });
 
   it("lets nothing start past its deadline, but callbacks do", async () => {
-    const { stage, ran } = await open();
+    const { stage, ran } = await openWorkflows();
     const late = defineJob({ type: "wf.late", timeouts: { grace: "10s" } });
     stage.work([processor(late, () => stage.sleep(63_000))], { queues: { slow: { concurrency: 1 } } });
     const workflow = await stage.engine.workflows.start(
@@ -290,7 +296,7 @@ describe("the whole workflow", () => {
   });
 
   it("keeps what a later step needs even where retention is 0, and lets go of it at the end", async () => {
-    const { stage, seen } = await open();
+    const { stage, seen } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([
         step(echo, "a", { retention: "0s" }),
@@ -310,7 +316,7 @@ describe("the whole workflow", () => {
   });
 
   it("is forgotten when its retention is over", async () => {
-    const { stage } = await open();
+    const { stage } = await openWorkflows();
     const short = await stage.engine.workflows.start(chain([step(echo, "a")]), { retention: "1m" });
     const usual = await stage.engine.workflows.start(chain([step(echo, "b")]));
     await stage.advance("2s");
@@ -324,7 +330,7 @@ describe("the whole workflow", () => {
   });
 
   it("is listed by page", async () => {
-    const { stage } = await open();
+    const { stage } = await openWorkflows();
     const ids: string[] = [];
     for (let nth = 0; nth < 5; nth++)
       ids.push((await stage.engine.workflows.start(chain([step(echo, "a")]))).id);
@@ -335,7 +341,7 @@ describe("the whole workflow", () => {
   });
 
   it("started again under its id gives the old one", async () => {
-    const { stage, ran } = await open();
+    const { stage, ran } = await openWorkflows();
     const id = "01890a5d-ac96-774b-bcce-b302099a8057";
     const first = await stage.engine.workflows.start(chain([step(echo, "a")]), { id });
     const second = await stage.engine.workflows.start(chain([step(echo, "b")]), { id });
@@ -345,7 +351,7 @@ describe("the whole workflow", () => {
   });
 
   it("result() gives the caller up when its time is over, and the workflow goes on", async () => {
-    const { stage } = await open();
+    const { stage } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(chain([step(echo, "a", { delay: "1m" })]));
     const impatient = errorOf(workflow.result({ within: "10s" }));
     const patient = workflow.result({ within: "2m" });
@@ -353,145 +359,5 @@ describe("the whole workflow", () => {
     expect(await impatient).toMatchObject({ code: "result_timeout" });
     await stage.advance("1m");
     expect(await patient).toBe("a!");
-  });
-});
-
-describe("operators and steps", () => {
-  it("a step whose turn has not come is neither cancelled, extended nor activated", async () => {
-    const { stage } = await open();
-    const workflow = await stage.engine.workflows.start(chain([step(waits, "a"), step(echo, "b")]));
-    const [, second] = await workflow.steps();
-    const id = second?.id as string;
-    for (const refused of [
-      stage.engine.cancel(id),
-      stage.engine.extend(id, { total: "1h" }),
-      stage.engine.activate(id),
-    ])
-      expect(await errorOf(refused)).toMatchObject({
-        code: "invalid_state",
-        message: expect.stringContaining(`its turn in workflow ${workflow.id} has not come`),
-      });
-  });
-
-  it("a step is retried by hand only after its workflow has ended, and runs on its own then", async () => {
-    const { stage, ran } = await open();
-    const workflow = await stage.engine.workflows.start(
-      chain([group([step(fails, "a"), step(waits, "b")]), step(echo, "c")]),
-    );
-    await stage.advance("1s");
-    const [first, second] = (await workflow.steps()) as JobRow[];
-    expect(await errorOf(stage.engine.retry(first?.id as string))).toMatchObject({
-      code: "invalid_state",
-      message: expect.stringContaining(`workflow ${workflow.id} counts on it`),
-    });
-    await stage.engine.cancel(second?.id as string);
-    await stage.advance("2s");
-    expect(await workflow.view()).toMatchObject({ state: "failed" });
-    await stage.engine.retry(first?.id as string);
-    await stage.advance("2s");
-    expect(ran()).toEqual(["a", "b", "a"]);
-    expect(await workflow.view()).toMatchObject({ state: "failed", progress: { discarded: 1 } });
-  });
-});
-
-describe("bounds", () => {
-  it("results that are too large to be handed on end the step that needs them, and say so", async () => {
-    const { stage } = await open({ documentLimit: 2_000 });
-    const workflow = await stage.engine.workflows.start(
-      chain([group([step(echo, "x".repeat(1_200)), step(echo, "y".repeat(1_200))]), step(echo, "c")]),
-    );
-    await stage.advance("2s");
-    const rows = await workflow.steps();
-    expect(rows[2]?.errors?.at(-1)).toMatchObject({
-      code: "parent_results_too_large",
-      message: expect.stringContaining("at most 2000 are handed on"),
-    });
-    expect(await workflow.view()).toMatchObject({ state: "failed" });
-  });
-
-  it("a workflow of 10,000 steps is stored in pieces, seen whole, and ends", {
-    timeout: 60_000,
-  }, async () => {
-    const { stage, seen, live } = await open();
-    const members = Array.from({ length: 9_998 }, (_, nth) => step(echo, `${nth}`));
-    const workflow = await stage.engine.workflows.start(
-      chain([step(echo, "first"), group(members as unknown as [StepNode]), step(echo, "last")]),
-    );
-    expect(await workflow.view()).toMatchObject({ state: "running", total: 10_000 });
-    await stage.advance("2m");
-    expect(await workflow.view()).toMatchObject({ state: "completed", progress: { completed: 10_000 } });
-    expect(seen).toHaveLength(10_000);
-    expect(seen.at(-1)).toMatchObject({ payload: "last" });
-    expect(seen.at(-1)?.parents).toHaveLength(9_998);
-    expect(await live()).toBe(0);
-  });
-
-  it("what an interrupted start of a large workflow has left is taken away, and was never seen", async () => {
-    const stage = await openStage();
-    const { store } = stage.engine;
-    const enqueue = store.jobs.enqueue.bind(store.jobs);
-    let calls = 0;
-    (store.jobs as { enqueue: typeof enqueue }).enqueue = (jobs, options) =>
-      ++calls > 2 ? Promise.reject(new Error("cut off")) : enqueue(jobs, options);
-    const members = Array.from({ length: 3_000 }, (_, nth) => step(echo, `${nth}`));
-    const starting = errorOf(stage.engine.workflows.start(group(members as unknown as [StepNode])));
-    await stage.advance("10s");
-    expect(await starting).toMatchObject({ code: "store_failed" });
-    expect(await stage.engine.workflows.list()).toEqual([]);
-    expect((await stage.engine.depth()).pending).toBe(2_000);
-    await stage.advance("11m");
-    expect((await stage.engine.depth()).pending).toBe(0);
-    await stage.advance("11m");
-    expect(await store.records.list("workflow", null, 10)).toEqual([]);
-    expect(await store.records.list("workflow.plan", null, 10)).toEqual([]);
-  });
-});
-
-describe("bad input is refused at the call", () => {
-  it("by the builders", () => {
-    const wrong = (make: () => unknown) => {
-      try {
-        make();
-      } catch (error) {
-        return (error as Error).message;
-      }
-      throw new Error("it was accepted");
-    };
-    expect(wrong(() => chain([] as never))).toContain("chain: [] is not a workflow");
-    expect(wrong(() => group([{ kind: "step" }] as never))).toContain("group[0]");
-    expect(wrong(() => chain("a" as never))).toContain("pass a list");
-    expect(wrong(() => batch([step(echo, "a")], { onSuccess: {} as never }))).toContain("batch.onSuccess");
-    expect(wrong(() => batch([step(echo, "a")], { onDone: step(echo, "b") } as never))).toContain("onDone");
-    expect(wrong(() => step({} as never, "a"))).toContain("defineJob");
-    expect(wrong(() => step(echo, "a", { id: "b" } as never))).toContain("step.options.id");
-    const deep = () => {
-      let node: unknown = step(echo, "a");
-      for (let level = 0; level < 21; level++) node = chain([node as never]);
-    };
-    expect(wrong(deep)).toContain("nest at most 20 levels");
-  });
-
-  it("by start, before anything is stored", async () => {
-    const { stage, live } = await open();
-    const { workflows } = stage.engine;
-    const good = chain([step(echo, "a")]);
-    const late = chain([step(echo, "a", { delay: "2m" })]);
-    const checks: [Promise<unknown>, string][] = [
-      [workflows.start({} as never), "make it with step, chain, group or batch"],
-      [workflows.start(good, { timeout: "0s" as never }), "options.timeout"],
-      [workflows.start(good, { id: "no" }), "options.id"],
-      [workflows.start(good, { name: "" }), "options.name"],
-      [workflows.start(good, { meta: [] as never }), "options.meta"],
-      [workflows.start(good, { tx: {} }), "options.tx"],
-      [workflows.start(good, { retries: 3 } as never), "options.retries"],
-      [workflows.start(late, { timeout: "1m" }), "options.timeout"],
-      [workflows.start(chain([step(echo, "a"), step(echo, 1n as never)])), "payload"],
-      [workflows.list({ limit: 0 }), "page.limit"],
-      [workflows.get("unknown").cancel(), "there is no workflow"],
-    ];
-    for (const [refused, words] of checks) expect((await errorOf(refused)).message).toContain(words);
-    const many = Array.from({ length: 10_001 }, () => step(echo, "a")) as unknown as [StepNode];
-    expect((await errorOf(workflows.start(group(many)))).message).toContain("use at most 10000");
-    expect(await live()).toBe(0);
   });
 });

@@ -64,7 +64,7 @@ export function finalsOf(node: PlanNode): JobId[] {
 }
 
 /** The steps that begin when a node does. */
-export function startersOf(node: PlanNode): JobId[] {
+function startersOf(node: PlanNode): JobId[] {
   if ("step" in node) return [node.step];
   if ("chain" in node) return startersOf(node.chain[0] as PlanNode);
   return childrenOf(node).flatMap(startersOf);
@@ -87,7 +87,7 @@ export function stepsOf(node: PlanNode): JobId[] {
   return "step" in node ? [node.step] : childrenOf(node).flatMap(stepsOf);
 }
 
-export function callbacksOf(callbacks: PlanCallbacks): JobId[] {
+function callbacksOf(callbacks: PlanCallbacks): JobId[] {
   return CALLBACKS.flatMap((name) => callbacks[name] ?? []);
 }
 

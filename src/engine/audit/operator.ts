@@ -1,7 +1,9 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { RungOptions } from "../../core/job/policy.ts";
+import type { Crons } from "../crons/crons.ts";
 import type { ExtendOptions, RetryByHandOptions } from "../operations.ts";
+import type { WorkflowSummary } from "../workflows/workflow-view.ts";
 
 /** The commands of an engine that take the name of whoever gives them. */
 interface Commands {
@@ -12,6 +14,8 @@ interface Commands {
   configureQueue(queue: string, options: RungOptions, by: By): Promise<void>;
   pause(queue: string, by: By): Promise<void>;
   resume(queue: string, by: By): Promise<void>;
+  readonly crons: Crons;
+  readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
 }
 
 /** What an operator does, with their name on it: each action leaves an entry in `engine.audit`, in the same commit. */
@@ -22,6 +26,11 @@ export class Operator {
   constructor(engine: Commands, by: By) {
     this.#engine = engine;
     this.by = by;
+  }
+
+  /** Crons, with the same name on each change. */
+  get crons(): Crons {
+    return this.#engine.crons.as(this.by);
   }
 
   /** Ends a waiting or running job at once (SEMANTICS 5.1). */
@@ -56,5 +65,10 @@ export class Operator {
 
   resume(queue: string): Promise<void> {
     return this.#engine.resume(queue, this.by);
+  }
+
+  /** Ends what is left of a workflow. */
+  cancelWorkflow(id: string): Promise<WorkflowSummary> {
+    return this.#engine.workflows.cancel(id, this.by);
   }
 }

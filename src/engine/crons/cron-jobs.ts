@@ -1,6 +1,5 @@
 import type { CronBody, CronRun } from "../../core/cron/cron.ts";
 import type { NewEvent } from "../../core/event/new-event.ts";
-import { instantText } from "../../core/event/wire-fields.ts";
 import { defineJob } from "../../core/job/definition.ts";
 import { type EnqueueContext, type NewJob, prepareStencil, stamp } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
@@ -34,7 +33,7 @@ export function cronJob(base: EnqueueContext, name: string, body: CronBody, inst
   return stamp(stencil, payload, base.nextId);
 }
 
-/** What happens to a cron, as effects of the unit that commits it: none while events are off. */
+/** What the stream of events keeps of runs, as effects of the commit that brings them about. */
 export function cronEvents(
   { recorder }: Parts,
   name: string,
@@ -42,19 +41,13 @@ export function cronEvents(
   runs: readonly CronRun[],
 ): readonly NewEvent[] {
   if (!recorder.isOn) return [];
-  return runs.flatMap(({ at, for: scheduledFor, job, skipped, count = 1, manual }) =>
-    recorder.effects(skipped ? "cron.skipped" : "cron.triggered", {
-      at,
-      subject: name,
-      data: {
-        cron: name,
-        job_type: definition.type,
-        scheduled_for: instantText(scheduledFor),
-        ...(skipped ? { reason: skipped, count } : { job_id: job as JobId }),
-        ...(manual && { manual }),
-      },
-    }),
-  );
+  return runs.flatMap(({ at, for: instant, job, skipped, count = 1, manual }) => {
+    const scheduledFor = new Date(instant).toISOString();
+    const data = skipped
+      ? { type: definition.type, scheduledFor, reason: skipped, count }
+      : { type: definition.type, scheduledFor, job: job as JobId, ...(manual && { manual }) };
+    return recorder.effects(skipped ? "cron.skipped" : "cron.triggered", { at, subject: name, data });
+  });
 }
 
 /** What happened is told after its commit. */

@@ -4,7 +4,7 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
+import type { RecordRow, Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
@@ -108,16 +108,18 @@ export class CronJudge {
       lastJob: jobs.at(-1)?.id ?? before.lastJob,
       runs: withRuns(before, runs),
     };
-    const told = cronEvents(this.#parts, key[1], body, runs);
-    const effects = [...told, ...jobs.map((job) => ({ enqueue: job })), putCron(key[1], body)];
+    const effects = [
+      ...jobs.map((job) => ({ enqueue: job })),
+      putCron(key[1], body),
+      ...cronEvents(this.#parts, key[1], body, runs),
+    ];
     const when = [{ record: key, version }];
     const cancelled = row && cancel?.ok ? { row, decision: cancel } : null;
-    const unit = cancelled ? { ...this.#cancelUnit(cancelled, effects, now), when } : { when, effects };
+    const told = cancelled ? this.#parts.recorder.told(cancelled.row, cancelled.decision, now) : undefined;
+    const unit = cancelled
+      ? { ...outsidersUnit(cancelled.row, cancelled.decision, { effects }, told), when }
+      : { when, effects };
     return { name: key[1], body, jobs, runs, cancelled, unit };
-  }
-
-  #cancelUnit({ row, decision }: NonNullable<Judged["cancelled"]>, effects: Effect[], now: Instant): Unit {
-    return outsidersUnit(row, decision, { effects }, this.#parts.recorder.told(row, decision, now));
   }
 
   /** What cannot be made from what is stored is skipped and said, or it would be tried for ever. */

@@ -100,6 +100,8 @@ const PUT_KEYS = [...CRON_KEYS, "job", "payload", "options", "ifExists"];
 const JOB_KEYS = ["queue", "priority", "meta", "timeouts", "retry", "retention", "unique"];
 const MOST_PREVIEWED = 1_000;
 
+type CronsHost = CronHost & { readonly assertOpen: () => void };
+
 /** Jobs that are enqueued again and again, at instants that a cron expression names. */
 export class Crons {
   readonly #parts: Parts;
@@ -107,15 +109,25 @@ export class Crons {
   readonly #notice: (jobs: readonly NewJob[]) => void;
   readonly #assertOpen: () => void;
 
-  constructor(parts: Parts, host: CronHost & { readonly assertOpen: () => void }) {
+  readonly #host: CronsHost;
+  readonly #by: By | undefined;
+
+  constructor(parts: Parts, host: CronsHost, by?: By) {
     this.#parts = parts;
+    this.#host = host;
+    this.#by = by;
     this.#context = host.context;
     this.#notice = host.notice;
     this.#assertOpen = host.assertOpen;
   }
 
+  /** The same with a name on it: each change leaves an entry in the audit, in the same commit. */
+  as(by: By): Crons {
+    return new Crons(this.#parts, this.#host, parseBy(by));
+  }
+
   /** Adds a cron, or changes the one of this name. Everything is checked here, its payload too. */
-  async put<Input>(name: string, input: CronInput<Input>, by?: By): Promise<CronView> {
+  async put<Input>(name: string, input: CronInput<Input>): Promise<CronView> {
     refuseUnknownKeys(input, "", PUT_KEYS);
     const {
       job: definition,
@@ -128,7 +140,7 @@ export class Crons {
     refuseUnknownKeys(options, "options", JOB_KEYS);
     refuseUnique(definition, options);
     const text = await preparePayload(definition, payload as Input, this.#parts.documentLimit);
-    return this.putRemote(name, said, { definition, options, payload: text }, ifExists, by);
+    return this.putRemote(name, said, { definition, options, payload: text }, ifExists);
   }
 
   /** The same for somebody who has no definition but only the name of a type, as a server has. */
@@ -137,7 +149,6 @@ export class Crons {
     options: CronOptions,
     job: RemoteCronJob,
     ifExists: IfExists = "update",
-    by?: By,
   ): Promise<CronView> {
     this.#assertOpen();
     refuseUnknownKeys(options, "", CRON_KEYS);
@@ -145,7 +156,7 @@ export class Crons {
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
     const rule = parseCron(options, this.#parts.clock.now(), "");
     const kept = this.#jobOf(job);
-    return this.#change(checkCronName(name), "put", by, (body, now) => {
+    return this.#change("put", checkCronName(name), (body, now) => {
       if (!body) return newCron(rule, kept, now);
       if (ifExists === "refuse")
         throw new CurfewError("known_cron", `put: there is a cron named ${JSON.stringify(name)} already`, {
@@ -156,9 +167,9 @@ export class Crons {
   }
 
   /** Changes when and how a cron fires, and leaves its job alone. */
-  async update(name: string, changes: Partial<CronOptions>, by?: By): Promise<CronView> {
+  async update(name: string, changes: Partial<CronOptions>): Promise<CronView> {
     refuseUnknownKeys(changes, "", CRON_KEYS);
-    return this.#change(checkCronName(name), "update", by, (body, now) => {
+    return this.#change("update", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("update", name);
       const { cron, zone, overlap, missed, clockChange } = viewOf(name, body);
       // The defaults of a clock change follow from the expression, so another one asks for them anew.
@@ -169,37 +180,39 @@ export class Crons {
   }
 
   /** Stops a cron in all processes, from the moment this resolves. */
-  pause(name: string, by?: By): Promise<CronView> {
-    return this.#change(checkCronName(name), "pause", by, (body, now) => {
+  pause(name: string): Promise<CronView> {
+    return this.#change("pause", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("pause", name);
       return body.pausedAt === null ? { ...body, pausedAt: now, nextAt: null } : null;
     });
   }
 
   /** Lets a paused cron go on, from now: the instants of the pause are not made up for. */
-  resume(name: string, by?: By): Promise<CronView> {
-    return this.#change(checkCronName(name), "resume", by, (body, now) => {
+  resume(name: string): Promise<CronView> {
+    return this.#change("resume", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("resume", name);
       return body.pausedAt === null ? null : resumedCron(body, now);
     });
   }
 
   /** Enqueues the job of a cron at once, paused or not; `overlap` is not asked, but sees this job from then on. */
-  async trigger(name: string, by?: By): Promise<JobHandle<unknown>> {
+  async trigger(name: string): Promise<JobHandle<unknown>> {
     const made: NewJob[] = [];
     let run: CronRun | undefined;
-    let told: readonly Effect[] = [];
     const changed = await this.#store(
+      "trigger",
       checkCronName(name),
       (body, now) => {
         if (!body) throw unknownCron("trigger", name);
         const job = cronJob({ ...this.#context(), now }, name, body, now);
         made.splice(0, 1, job);
         run = { for: now, at: now, job: job.id, manual: true };
-        told = cronEvents(this.#parts, name, body, [run]);
         return { ...body, lastJob: job.id, runs: withRuns(body, [run]) };
       },
-      () => [...told, ...made.map((job) => ({ enqueue: job })), ...this.#entry(name, "trigger", by)],
+      (body) => [
+        ...made.map((job) => ({ enqueue: job })),
+        ...cronEvents(this.#parts, name, body, run ? [run] : []),
+      ],
     );
     this.#notice(made);
     if (run) tell(this.#parts, name, changed, [run]);
@@ -207,18 +220,17 @@ export class Crons {
   }
 
   /** Ends a cron; its jobs go on. False if there is none of this name. */
-  async delete(name: string, by?: By): Promise<boolean> {
+  async delete(name: string): Promise<boolean> {
     this.#assertOpen();
     const { store, clock } = this.#parts;
     const key = cronKey(checkCronName(name));
     for (let tries = 0; tries < TRIES; tries++) {
       const [record] = await store.records.load([key]);
       if (!record) return false;
-      const unit = {
-        when: [{ record: key, version: record.version }],
-        effects: [{ delete: key }, ...this.#entry(name, "delete", by)],
-      };
-      const [outcome] = await store.commit([unit], { now: clock.now() });
+      const now = clock.now();
+      const effects = [{ delete: key }, ...this.#audit("delete", name, now)];
+      const unit = { when: [{ record: key, version: record.version }], effects };
+      const [outcome] = await store.commit([unit], { now });
       if (outcome?.ok) return true;
     }
     throw tooManyChanges("delete", name);
@@ -284,26 +296,24 @@ export class Crons {
     };
   }
 
-  /** What the audit keeps, where somebody was named. */
-  #entry(name: string, action: string, by: By | undefined): readonly Effect[] {
-    const about = { details: { cron: name } };
-    return auditEffects(this.#parts, by && parseBy(by), `cron.${action}`, about, this.#parts.clock.now());
+  #audit(action: string, cron: string, now: Instant): readonly Effect[] {
+    return auditEffects(this.#parts, this.#by, `cron.${action}`, { details: { cron } }, now);
   }
 
   async #change(
-    name: string,
     action: string,
-    by: By | undefined,
+    name: string,
     change: (body: CronBody | null, now: Instant) => CronBody | null,
   ): Promise<CronView> {
-    return viewOf(name, await this.#store(name, change, () => this.#entry(name, action, by)));
+    return viewOf(name, await this.#store(action, name, change, () => []));
   }
 
   /** Commits what a change makes of the cron, under the version that it was read at; null changes nothing. */
   async #store(
+    action: string,
     name: string,
     change: (body: CronBody | null, now: Instant) => CronBody | null,
-    more: () => readonly Effect[],
+    more: (body: CronBody) => readonly Effect[],
   ): Promise<CronBody> {
     this.#assertOpen();
     const { store, clock, wakeSweepAt } = this.#parts;
@@ -314,12 +324,17 @@ export class Crons {
       const body = change(before, now);
       if (!body) return before as CronBody;
       const when = [{ record: cronKey(name), version: record?.version ?? 0 }];
-      const [outcome] = await store.commit([{ when, effects: [...more(), putCron(name, body)] }], { now });
+      const [outcome] = await store.commit(
+        [{ when, effects: [...more(body), putCron(name, body), ...this.#audit(action, name, now)] }],
+        {
+          now,
+        },
+      );
       if (!outcome?.ok) continue;
       if (body.nextAt !== null) wakeSweepAt(body.nextAt);
       return body;
     }
-    throw tooManyChanges("put", name);
+    throw tooManyChanges(action, name);
   }
 }
 

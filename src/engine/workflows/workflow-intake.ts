@@ -16,6 +16,7 @@ import {
   type StoredWorkflow,
   workflowKey,
 } from "./workflow-store.ts";
+import { summaryOf } from "./workflow-view.ts";
 
 const TRIES = 4;
 const FIRST_BACKOFF = 25;
@@ -84,13 +85,14 @@ export class WorkflowIntake {
     const told = workflowEvents(recorder, stored.id, record, record.startedAt);
     const effects: Effect[] = [...told, putOf(stored.id, record, null), { countdown: plan.start as string }];
     const unit: Unit = { when: [guardOf(stored)], effects };
-    await this.#repeat(stored.id, async () => {
+    const isValid = await this.#repeat(stored.id, async () => {
       const [outcome] = await store.commit([unit], { now: clock.now() });
-      if (outcome?.ok) return;
+      if (outcome?.ok) return true;
       // A lost reply looks like a conflict with oneself.
       const now = await loadWorkflow(store, stored.id);
-      if (now?.record.phase !== "running") throw notStored(stored.id);
+      return now !== null && summaryOf(now) !== null;
     });
+    if (!isValid) throw notStored(stored.id);
   }
 
   #create(id: string, plan: Plan, effects: readonly Effect[], tx: unknown): Promise<boolean> {
@@ -100,7 +102,9 @@ export class WorkflowIntake {
       const [outcome] = await store.commit([unit], { now: clock.now(), ...(tx !== undefined && { tx }) });
       if (outcome?.ok) return true;
       const found = tx === undefined ? await loadWorkflow(store, id) : null;
-      return found?.record.end === plan.end;
+      if (found?.record.end === plan.end) return true;
+      if (found && !summaryOf(found)) throw inPieces(id);
+      return false;
     };
     return tx === undefined ? this.#repeat(id, commit) : commit();
   }
@@ -111,7 +115,7 @@ export class WorkflowIntake {
       try {
         return await ask();
       } catch (error) {
-        if (error instanceof CurfewError && error.code !== "closed") throw error;
+        if (error instanceof CurfewError && error.code !== "store_failed") throw error;
         storeFailed(error, "workflow");
         if (tries === TRIES) throw notStored(id, error);
         await new Promise<void>((resolve) =>
@@ -126,10 +130,18 @@ function putPlan(id: string, plan: Plan): Effect {
   return { put: planKey(id), body: encodePlan(plan), wakeAt: null };
 }
 
+/** Another start of the same id is under way, or was interrupted; what that has left is taken away after a while. */
+function inPieces(id: string): CurfewError {
+  return new CurfewError(
+    "invalid_state",
+    `workflow ${id} is being stored, or its start was interrupted and nothing of it will run; use another id`,
+  );
+}
+
 function notStored(id: string, cause?: unknown): CurfewError {
   return new CurfewError(
     "store_failed",
-    `the store did not confirm workflow ${id}; start it again with the same id`,
+    `the store did not confirm workflow ${id}; look whether it is there, and start it again if not`,
     cause === undefined ? {} : { cause },
   );
 }

@@ -1,3 +1,4 @@
+import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
 import type { Instant } from "../../core/time.ts";
@@ -126,9 +127,9 @@ export class Workflows {
   }
 
   /** Ends what is left of a workflow: what runs is cancelled, and what waits never starts. */
-  cancel(id: string): Promise<WorkflowSummary> {
+  async cancel(id: string, by?: By): Promise<WorkflowSummary> {
     if (typeof id !== "string") throw new CurfewError("not_found", `cancel: there is no workflow ${id}`);
-    return this.get(id).cancel();
+    return this.get(id).cancel(by);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CronOptions } from "../../core/cron/cron.ts";
 import type { CronView } from "../../engine/crons/crons.ts";
 import { notFound } from "../failures.ts";
-import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import {
   cronChangeSchema,
   cronFields,
@@ -38,13 +38,13 @@ const put = route({
   reply: cronReplySchema,
   body: cronSchema,
   replies: { 200: "It was there and is changed", 201: "It is there" },
-  async run({ body }, context) {
-    const { engine, service } = context;
+  async run({ body, identity }, { engine, service }) {
+    const crons = service.crons.as(byKey(identity));
     const options = readSchedule(body) as CronOptions;
     const isNew = (await engine.crons.get(body.name)) === null;
-    const view = await service.crons.putRemote(body.name, options, readTemplate(body, engine.now()));
-    if (body.enabled === false) return cronReply(isNew ? 201 : 200, await engine.crons.pause(body.name));
-    if (body.enabled && view.isPaused) return cronReply(200, await engine.crons.resume(body.name));
+    const view = await crons.putRemote(body.name, options, readTemplate(body, engine.now()));
+    if (body.enabled === false) return cronReply(isNew ? 201 : 200, await crons.pause(body.name));
+    if (body.enabled && view.isPaused) return cronReply(200, await crons.resume(body.name));
     return cronReply(isNew ? 201 : 200, view);
   },
 });
@@ -91,9 +91,9 @@ const changeBy = (path: string) =>
     reply: cronReplySchema,
     body: cronChangeSchema,
     replies: { 200: "It is changed", 404: "There is no cron of this name" },
-    async run({ params, body }, context) {
+    async run({ params, body, identity }, context) {
       const { name, isPaused } = await load(params.name, context);
-      const { crons } = context.engine;
+      const crons = context.engine.crons.as(byKey(identity));
       const changes = readSchedule(body);
       if (Object.keys(changes).length > 0) await crons.update(name, changes);
       if (body.enabled === false && !isPaused) await crons.pause(name);
@@ -111,9 +111,9 @@ const removeBy = (path: string) =>
     summary: "End a cron; its jobs go on",
     reply: cronReplySchema,
     replies: { 200: "It is gone", 404: "There is no cron of this name" },
-    async run({ params }, context) {
+    async run({ params, identity }, context) {
       const view = await load(params.name, context);
-      await context.engine.crons.delete(view.name);
+      await context.engine.crons.as(byKey(identity)).delete(view.name);
       const cron = cronFields(view);
       return json(200, { deleted: true, name: view.name, cron, cron_job: cron });
     },
@@ -129,9 +129,9 @@ const pause = (action: "pause" | "resume") =>
     reply: cronReplySchema,
     body: emptySchema,
     replies: { 200: "Done", 404: "There is no cron of this name" },
-    async run({ params }, context) {
+    async run({ params, identity }, context) {
       const { name } = await load(params.name, context);
-      return cronReply(200, await context.engine.crons[action](name));
+      return cronReply(200, await context.engine.crons.as(byKey(identity))[action](name));
     },
   });
 
@@ -144,9 +144,9 @@ const trigger = route({
   reply: jobReplySchema,
   body: emptySchema,
   replies: { 201: "The job", 404: "There is no cron of this name" },
-  async run({ params }, context) {
+  async run({ params, identity }, context) {
     const { name } = await load(params.name, context);
-    const { id } = await context.engine.crons.trigger(name);
+    const { id } = await context.engine.crons.as(byKey(identity)).trigger(name);
     const row = await context.engine.load(id);
     if (!row) throw notFound("job", id);
     return jobReply(201, row);

@@ -19,6 +19,7 @@ let talk: (() => void) | undefined;
 const ACTS: { readonly [name: string]: (context: Context, argument: never) => unknown } = {
   noop: () => undefined,
   echo: (_, argument) => argument,
+  parentResults: ({ parentResults }) => parentResults,
   pid: () => process.pid,
   environment: () => ({ ...process.env }),
   loop: () => spin(),

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type AttemptContext, openEngine, sandboxed } from "../../../src/index.ts";
-import { follow, greet } from "./jobs.ts";
+import { type AttemptContext, chain, group, openEngine, sandboxed, step } from "../../../src/index.ts";
+import { act, follow, greet } from "./jobs.ts";
 import { openStage, reapersOf } from "./stage.ts";
 
 const KINDS = ["process", "thread"] as const;
@@ -47,6 +47,19 @@ describe("3.2 cleanup hooks", () => {
       { message: "exported hook of shut down", fields: { kind: "shutdown" } },
       { message: "registered hook" },
     ]);
+  });
+});
+
+describe("a step of a workflow", () => {
+  it.each(KINDS)("gets the results of those before it inside a %s", async (kind) => {
+    const stage = await openStage({ concurrency: 2, kind });
+    const workflow = await stage.engine.workflows.start(
+      chain([
+        group([step(act, { name: "echo", argument: [1] }), step(act, { name: "echo", argument: "two" })]),
+        step(act, { name: "parentResults" }),
+      ]),
+    );
+    expect(await workflow.result({ within: "20s" })).toEqual([[1], "two"]);
   });
 });
 

@@ -58,25 +58,23 @@ export class CronChecker {
       ...store,
       commit: async (units, options) => {
         const outcomes = await store.commit(units, options);
-        for (const [index, unit] of units.entries())
-          if (outcomes[index]?.ok) await this.#committed(unit, options.now);
+        for (const [index, unit] of units.entries()) if (outcomes[index]?.ok) await this.#committed(unit);
         return outcomes;
       },
       jobs: {
         ...store.jobs,
         enqueue: async (jobs, options) => {
           const answers = await store.jobs.enqueue(jobs, options);
-          for (const [index, job] of jobs.entries())
-            if (answers[index] === "created") await this.#added(job, options.now);
+          for (const [index, job] of jobs.entries()) if (answers[index] === "created") await this.#added(job);
           return answers;
         },
       },
     };
   }
 
-  async #committed({ effects = [] }: Unit, now: number): Promise<void> {
+  async #committed({ effects = [] }: Unit): Promise<void> {
     for (const effect of effects) this.#put(effect);
-    for (const effect of effects) if ("enqueue" in effect) await this.#added(effect.enqueue, now);
+    for (const effect of effects) if ("enqueue" in effect) await this.#added(effect.enqueue);
   }
 
   #put(effect: Effect): void {
@@ -87,14 +85,14 @@ export class CronChecker {
     if (ledger) ledger.knownAt ??= Math.floor(this.#now());
   }
 
-  async #added(job: NewJob, now: number): Promise<void> {
+  async #added(job: NewJob): Promise<void> {
     const [row] = await this.#memory.jobs.load([job.id]);
     if (!row) return;
     const name = job.options?.meta?.cron;
     const cron = typeof name === "string" ? this.crons.get(name) : undefined;
     if (cron) await this.#firedBy(cron, job);
     const unique = this.uniques.get(job.type);
-    if (unique) await this.#addedUnder(unique, job, now);
+    if (unique) await this.#addedUnder(unique, job);
   }
 
   async #firedBy(cron: CronLedger, job: NewJob): Promise<void> {
@@ -114,11 +112,7 @@ export class CronChecker {
       this.report("runs do not overlap", `${cron.name} fired while ${before.id} is ${before.state}`);
   }
 
-  async #addedUnder(
-    { period, isReplaced, jobs, type }: UniqueLedger,
-    job: NewJob,
-    now: number,
-  ): Promise<void> {
+  async #addedUnder({ period, isReplaced, jobs, type }: UniqueLedger, job: NewJob): Promise<void> {
     this.unique += 1;
     for (const { id, createdAt } of jobs) {
       const row = await this.#load(id);
@@ -126,7 +120,7 @@ export class CronChecker {
         period === null || isReplaced
           ? !isTerminal(row.state)
           : row.state !== "cancelled" && row.state !== "discarded";
-      if (blocks && (period === null || createdAt + period > now))
+      if (blocks && (period === null || createdAt + period > this.#now()))
         this.report("one job per unique key", `${type}: ${job.id} was added while ${id} is ${row.state}`);
     }
     jobs.push({ id: job.id, createdAt: job.createdAt });

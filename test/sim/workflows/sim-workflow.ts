@@ -39,7 +39,7 @@ export type Spec =
   | { readonly kind: "group"; readonly nodes: readonly Spec[] }
   | { readonly kind: "batch"; readonly nodes: readonly Spec[]; readonly callbacks: Callbacks };
 
-export const ATTEMPTS = 3;
+const ATTEMPTS = 3;
 
 export const simStep = defineJob({
   type: "sim.step",
