@@ -1,18 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { ZodType } from "zod";
 import { defineJob, processor } from "../../src/index.ts";
-import { ROUTES } from "../../src/server/routes/all.ts";
-import { type Answered, openStage, type Stage } from "./stage.ts";
+import { fits } from "./fits.ts";
+import { openStage, type Stage } from "./stage.ts";
 
 /** What operators ask and order over HTTP, in the shapes that the suites and the admin UI read. */
-
-/** Holds a reply against what the OpenAPI document says about it. */
-function fits(method: string, path: string, { status, body }: Answered): void {
-  const route = ROUTES.find((one) => one.method === method && one.path === `/ojs/v1${path}`);
-  expect(route, `${method} ${path}`).toBeDefined();
-  expect(Object.keys(route?.replies ?? {})).toContain(String(status));
-  if (route?.reply) expect((route.reply as ZodType).safeParse(body).error).toBeUndefined();
-}
 
 async function deadLetter(stage: Stage, options: object = {}): Promise<string> {
   const queue = "dead";

@@ -31,6 +31,8 @@ const SUITES = [
   "ext-serverless",
   "ext-middleware",
   "ext-durable-execution",
+  "ext-admin-api",
+  "ext-dead-letter",
 ];
 
 /** It expects error types that it never sends, so no honest server passes it. */

@@ -8,6 +8,7 @@ import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
+import { queueRoutes } from "./queues.ts";
 import { systemRoutes } from "./system.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
@@ -26,4 +27,5 @@ export const ROUTES: readonly Route[] = [
   ...adminJobRoutes,
   ...adminDeadLetterRoutes,
   ...adminWorkerRoutes,
+  ...queueRoutes,
 ];

@@ -145,3 +145,37 @@ export const auditReply = listOf(
     })
     .meta({ id: "AuditEntry" }),
 ).meta({ id: "Audit" });
+
+const queueFields = {
+  name: z.string(),
+  status: z.enum(["active", "paused"]),
+  state: z.enum(["active", "paused"]),
+  paused: z.boolean(),
+  paused_at: instant.optional(),
+};
+const queue = z
+  .looseObject({
+    ...queueFields,
+    depth: count,
+    counts,
+    throughput,
+    latency_ms: z.looseObject({ p50: z.number(), p95: z.number(), p99: z.number() }).optional(),
+  })
+  .meta({ id: "Queue", description: "`depth` is how many jobs wait, for whatever." });
+export const queueReply = z.looseObject({ name: z.string(), counts, queue });
+export const queuesReply = z
+  .looseObject({ queues: z.array(queue), items: z.array(queue), pagination })
+  .meta({ id: "Queues" });
+export const pausedReply = z
+  .looseObject({ ...queueFields, queue: z.looseObject(queueFields) })
+  .meta({ id: "PausedQueue" });
+export const queueStatsReply = z
+  .looseObject({
+    name: z.string(),
+    queue: z.looseObject({ name: z.string(), available: count, active: count, completed: count }),
+    stats: z.looseObject({ queue: z.string(), depth: count }),
+    available: count,
+    active: count,
+    completed: count,
+  })
+  .meta({ id: "QueueStats" });
