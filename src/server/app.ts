@@ -6,6 +6,7 @@ import type { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import { type Answer, Door } from "./door.ts";
 import type { ServerEnv } from "./env.ts";
+import { EventHub } from "./event-hub.ts";
 import { createGate, type GateOptions } from "./gate.ts";
 import { LANDING_PAGE } from "./landing.ts";
 import { createMetrics } from "./metrics.ts";
@@ -30,6 +31,8 @@ export interface CurfewServer {
   /** Whether everybody may do everything: no keys were given. */
   readonly isOpen: boolean;
   readonly ready: boolean;
+  /** Ends what would never end by itself: lines on which events are followed. */
+  hangUp(): void;
   /** Hands out no more jobs and finishes what is being written. The engine stays open. */
   close(): Promise<void>;
 }
@@ -51,6 +54,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     version: packageVersion(),
     metrics: () => metrics.text(),
     openapi: openApiText,
+    hub: new EventHub(engine, service.system, logger),
   };
   // From here on events are recorded, so that clients can read them.
   if (!engine.journal.isForbidden)
@@ -67,8 +71,10 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     get ready() {
       return isReady;
     },
+    hangUp: () => context.hub.close(),
     async close() {
       isReady = false;
+      context.hub.close();
       await service.close();
     },
   };
@@ -109,6 +115,6 @@ function askedBy(c: Context<ServerEnv>) {
   };
 }
 
-function respond({ status, text, headers }: Answer): Response {
-  return new Response(text, { status, headers });
+function respond({ status, text, headers, body }: Answer): Response {
+  return new Response(body ?? text, { status, headers });
 }

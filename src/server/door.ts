@@ -22,6 +22,7 @@ export interface Answer {
   readonly status: number;
   readonly text: string | null;
   readonly headers: PlainHeaders;
+  readonly body?: ReadableStream<Uint8Array>;
 }
 
 const CONTENT_TYPE = "application/openjobspec+json";
@@ -58,11 +59,13 @@ export class Door {
         query: route.query && checked(route.query, query()),
         identity,
         requestId: call.requestId,
+        header: (name: string) => request.headers.get(name),
         isGone,
       };
       const reply = await route.run(made as never, this.#context);
       status = reply.status;
-      return ready(reply.status, reply.text, call.headers, reply.headers);
+      const answer = ready(reply.status, reply.text, call.headers, reply.headers);
+      return reply.body ? { ...answer, body: reply.body } : answer;
     } catch (thrown) {
       const error = asHttpError(thrown);
       status = error.status;

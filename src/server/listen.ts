@@ -21,6 +21,8 @@ export interface Listener {
   handle?(incoming: IncomingMessage, outgoing: ServerResponse): boolean;
   /** Whether everybody may do everything. */
   readonly isOpen: boolean;
+  /** Ends replies that would never end by themselves. */
+  hangUp?(): void;
   close(): Promise<void>;
 }
 
@@ -87,7 +89,11 @@ export async function listen(server: Listener, options: ListenOptions = {}): Pro
     url: `http://${shownHost(host)}:${address.port}`,
     host,
     port: address.port,
-    close: () => (closing ??= stop(http, sockets, within, system).then(() => server.close())),
+    close() {
+      if (!closing) server.hangUp?.();
+      closing ??= stop(http, sockets, within, system).then(() => server.close());
+      return closing;
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { Service } from "../engine/service.ts";
 import type { Identity, Right } from "./auth.ts";
 import type { PlainHeaders } from "./errors.ts";
+import type { EventHub } from "./event-hub.ts";
 
 /** What the routes work with. */
 export interface RouteContext {
@@ -16,6 +17,8 @@ export interface RouteContext {
   readonly version: string;
   readonly metrics: () => Promise<string>;
   readonly openapi: () => string;
+  /** Live events for those who read along. */
+  readonly hub: EventHub;
 }
 
 /** A request that has been let in, read and checked. */
@@ -25,6 +28,8 @@ export interface RouteCall<Body = unknown, Query = unknown> {
   readonly query: Query;
   readonly identity: Identity;
   readonly requestId: string;
+  /** A header of the request, by its name in lower case. */
+  readonly header: (name: string) => string | null;
   /** Whether whoever asked has hung up: nobody will read the reply. */
   readonly isGone: () => boolean;
 }
@@ -34,6 +39,8 @@ export interface Reply {
   readonly status: number;
   readonly text: string | null;
   readonly headers?: PlainHeaders;
+  /** In the place of a text: what comes as it happens. */
+  readonly body?: ReadableStream<Uint8Array>;
 }
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";

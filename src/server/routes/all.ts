@@ -5,6 +5,7 @@ import { adminStatsRoutes } from "./admin-stats.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
+import { eventStreamRoutes } from "./event-stream.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
@@ -28,4 +29,5 @@ export const ROUTES: readonly Route[] = [
   ...adminDeadLetterRoutes,
   ...adminWorkerRoutes,
   ...queueRoutes,
+  ...eventStreamRoutes,
 ];

@@ -5,7 +5,7 @@ import { json, type Route, route } from "../route.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
 
-function listOf(text: string | undefined): readonly string[] | undefined {
+export function listOf(text: string | undefined): readonly string[] | undefined {
   const parts = text
     ?.split(",")
     .map((part) => part.trim())

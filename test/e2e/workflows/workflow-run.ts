@@ -37,6 +37,7 @@ export interface RunReport {
 }
 
 const STEPS = 10;
+const STARTED_WITHIN = 10_000;
 const SETTLE_WITHIN = 600_000;
 
 type Shape = "chain" | "fan" | "batch";
@@ -89,7 +90,11 @@ class WorkflowRun {
     let isOver = false;
     const killing = this.#kill(() => isOver);
     const violations: string[] = [];
-    for (let nth = 0; nth < this.#options.workflows; nth++) this.#begun.push(await this.#start(nth));
+    for (let nth = 0; nth < this.#options.workflows; nth++) {
+      this.#begun.push(await this.#start(nth));
+      // A real pause: on a fast machine all would be over before enough processes were killed.
+      await wait(STARTED_WITHIN / this.#options.workflows);
+    }
     const views = await this.#settled(violations);
     isOver = true;
     await killing;

@@ -96,6 +96,10 @@ export class WorkflowChecker {
       this.#positions.set(callback.n, { workflow, before: spec, callback: name });
   }
 
+  isCallback(n: number): boolean {
+    return this.#positions.get(n)?.callback !== undefined;
+  }
+
   /** A handler is entered; answers how often this step was before. */
   enters(by: Machine, job: string, { n }: Script, parentResults: readonly Json[]): number {
     const times = this.#entries.get(n) ?? 0;

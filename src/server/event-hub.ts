@@ -1,0 +1,195 @@
+import { toCloudEvent } from "../core/event/cloud-event.ts";
+import { type EventFilter, fitsFilter, type JournalEvent } from "../core/event/journal-event.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Logger } from "../ports/log.ts";
+import type { System, Timer } from "../ports/system.ts";
+
+/** Whoever reads along. `push` says false once it cannot take more. */
+export interface Reader {
+  push(text: string): boolean;
+  end(): void;
+}
+
+interface Subscription {
+  readonly channel: Channel;
+  readonly reader: Reader;
+  /** Set while it catches up: live events are not for it yet. */
+  isCatchingUp: boolean;
+}
+
+interface Channel {
+  readonly filter: EventFilter;
+  readonly readers: Set<Subscription>;
+  /** What its readers have not been sent yet: put together once, however many there are. */
+  pending: string;
+}
+
+/** However many read along, writing to all of them takes no more than about a twentieth of the time. */
+const SHORTEST_WAIT = 20;
+const WAIT_PER_READER = 0.5;
+const LONGEST_WAIT = 1_000;
+const BEAT_EVERY = 15_000;
+const MOST_READERS = 5_000;
+const PAGE = 500;
+/** Somebody who is so far behind that this many pages do not reach the present reads by cursor instead. */
+const MOST_PAGES = 200;
+/** What is waiting for slow sockets may not grow: beyond this, texts go out at once. */
+const MOST_PENDING = 1_000_000;
+
+/**
+ * Live events for many readers. One look at the journal serves all of them; those who want the same share their texts, and
+ * are written to together, the less often the more there are: a thousand readers must not slow the jobs that they watch.
+ */
+export class EventHub {
+  readonly #engine: Engine;
+  readonly #system: System;
+  readonly #logger: Logger;
+  readonly #channels = new Map<string, Channel>();
+  readonly #everybody = new Set<Subscription>();
+  #following: AbortController | undefined;
+  #flushing: Timer | undefined;
+  #beating: Timer | undefined;
+  #isClosed = false;
+
+  constructor(engine: Engine, system: System, logger: Logger) {
+    this.#engine = engine;
+    this.#system = system;
+    this.#logger = logger;
+  }
+
+  get isFull(): boolean {
+    return this.#isClosed || this.#everybody.size >= MOST_READERS;
+  }
+
+  /** Sends events from now on, or from behind a cursor on. Answers the function that ends it. */
+  subscribe(filter: EventFilter, after: string | null | undefined, reader: Reader): () => void {
+    const channel = this.#channelOf(filter);
+    const subscription: Subscription = { channel, reader, isCatchingUp: after !== undefined };
+    channel.readers.add(subscription);
+    this.#everybody.add(subscription);
+    this.#following ??= this.#follow();
+    this.#beating ??= this.#system.after(BEAT_EVERY, () => this.#beat());
+    if (after !== undefined) void this.#catchUp(subscription, after);
+    return () => this.#leave(subscription);
+  }
+
+  #channelOf(filter: EventFilter): Channel {
+    const key = JSON.stringify([filter.types, filter.queues, filter.job]);
+    const channel = this.#channels.get(key) ?? { filter, readers: new Set(), pending: "" };
+    this.#channels.set(key, channel);
+    return channel;
+  }
+
+  #leave(subscription: Subscription): void {
+    const { channel } = subscription;
+    this.#everybody.delete(subscription);
+    channel.readers.delete(subscription);
+    if (channel.readers.size === 0)
+      for (const [key, each] of this.#channels) if (each === channel) this.#channels.delete(key);
+    if (this.#everybody.size > 0) return;
+    this.#following?.abort();
+    this.#following = undefined;
+    this.#beating?.cancel();
+    this.#beating = undefined;
+  }
+
+  #follow(): AbortController {
+    const controller = new AbortController();
+    void this.#run(controller.signal);
+    return controller;
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    try {
+      for await (const event of this.#engine.journal.follow({ signal })) {
+        this.#tell(event);
+      }
+    } catch (error) {
+      this.#logger.error({ error }, "live events ended; readers are asked to come again");
+      this.#hangUp();
+    }
+  }
+
+  #tell(event: JournalEvent): void {
+    let text: string | undefined;
+    for (const channel of this.#channels.values()) {
+      if (!fitsFilter(event, channel.filter)) continue;
+      text ??= frameOf(event);
+      channel.pending += text;
+      if (channel.pending.length > MOST_PENDING) this.#flushOne(channel);
+    }
+    if (text === undefined) return;
+    const wait = Math.min(LONGEST_WAIT, Math.max(SHORTEST_WAIT, this.#everybody.size * WAIT_PER_READER));
+    this.#flushing ??= this.#system.after(wait, () => this.#flush());
+  }
+
+  #flush(): void {
+    this.#flushing = undefined;
+    for (const channel of this.#channels.values()) this.#flushOne(channel);
+  }
+
+  #flushOne(channel: Channel): void {
+    const text = channel.pending;
+    if (text === "") return;
+    channel.pending = "";
+    for (const subscription of channel.readers)
+      if (!subscription.isCatchingUp) this.#send(subscription, text);
+  }
+
+  /** One that cannot keep up is let go: it comes back with the id of the last event that it has read. */
+  #send(subscription: Subscription, text: string): boolean {
+    if (subscription.reader.push(text)) return true;
+    this.#leave(subscription);
+    subscription.reader.end();
+    return false;
+  }
+
+  /** Reads from the journal until it has what live readers have, and goes on with them. */
+  async #catchUp(subscription: Subscription, from: string | null): Promise<void> {
+    const { filter } = subscription.channel;
+    let after = from;
+    try {
+      for (let pages = 0; pages < MOST_PAGES; pages++) {
+        const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
+        if (!this.#everybody.has(subscription)) return;
+        after = page.cursor ?? after;
+        const text = page.events.map(frameOf).join("");
+        if (text !== "" && !this.#send(subscription, text)) return;
+        if (page.hasMore) continue;
+        // Nothing is awaited from here on, so no event comes between what was read and what is told live. One that
+        // was read and is told as well comes twice, which its id tells.
+        this.#flushOne(subscription.channel);
+        subscription.isCatchingUp = false;
+        return;
+      }
+    } catch (error) {
+      this.#logger.error({ error }, "a reader of live events could not be given what it missed");
+    }
+    this.#leave(subscription);
+    subscription.reader.end();
+  }
+
+  /** Comments keep proxies from cutting a line on which nothing happens. */
+  #beat(): void {
+    this.#beating = this.#system.after(BEAT_EVERY, () => this.#beat());
+    for (const subscription of this.#everybody) this.#send(subscription, ": beat\n\n");
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#hangUp();
+  }
+
+  #hangUp(): void {
+    this.#flushing?.cancel();
+    this.#flushing = undefined;
+    for (const subscription of [...this.#everybody]) {
+      this.#leave(subscription);
+      subscription.reader.end();
+    }
+  }
+}
+
+function frameOf(event: JournalEvent): string {
+  return `id: ${event.cursor}\nevent: ${event.name}\ndata: ${JSON.stringify(toCloudEvent(event))}\n\n`;
+}

@@ -1,0 +1,99 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { openEngine } from "../../src/open.ts";
+import { silentLogger } from "../../src/ports/log.ts";
+import { createServer } from "../../src/server/app.ts";
+import { listen } from "../../src/server/listen.ts";
+
+interface Frame {
+  readonly id: string;
+  readonly event: string;
+  readonly data: { readonly subject: string; readonly data: { readonly queue: string } };
+}
+
+async function openServer() {
+  const engine = await openEngine({ store: "memory:", logger: silentLogger });
+  const listening = await listen(createServer(engine), { port: 0 });
+  onTestFinished(async () => {
+    await listening.close();
+    await engine.close();
+  });
+  const post = async (path: string, body: object) => {
+    const response = await fetch(`${listening.url}/ojs/v1${path}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as { job: { id: string } };
+  };
+  return { engine, listening, post };
+}
+
+/** Reads frames until there are so many, or the line ends. */
+async function frames(url: string, count: number, headers: Record<string, string> = {}): Promise<Frame[]> {
+  const controller = new AbortController();
+  const response = await fetch(url, { headers, signal: controller.signal });
+  expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/event-stream"]);
+  const found: Frame[] = [];
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    text += decoder.decode(chunk, { stream: true });
+    const parts = text.split("\n\n");
+    text = parts.pop() ?? "";
+    for (const part of parts) {
+      const fields = Object.fromEntries(part.split("\n").map((line) => line.split(/: (.*)/s).slice(0, 2)));
+      if (fields.data) found.push({ ...fields, data: JSON.parse(fields.data) } as Frame);
+    }
+    if (found.length >= count) break;
+  }
+  controller.abort();
+  return found;
+}
+
+describe("live events", () => {
+  it("reach those who asked for a job, a queue or all, and nobody else", async () => {
+    const { listening, post } = await openServer();
+    const base = `${listening.url}/ojs/v1`;
+    const { job } = await post("/jobs", { type: "a", args: [], options: { queue: "mine" } });
+    const all = frames(`${base}/events/stream`, 3);
+    const mine = frames(`${base}/queues/mine/events`, 2);
+    const one = frames(`${base}/events/stream?channel=job:${job.id}`, 2);
+    // They are read from when they are connected on, which the server says before it answers.
+    await new Promise<void>((resolve) => setTimeout(resolve, 100));
+    await post("/jobs", { type: "b", args: [], options: { queue: "other" } });
+    await post("/workers/fetch", { queues: ["mine"] });
+    await post("/workers/ack", { job_id: job.id });
+    expect((await all).map(({ event }) => event)).toEqual(["job.enqueued", "job.started", "job.completed"]);
+    for (const read of [await mine, await one])
+      expect(read.map(({ event, data }) => [event, data.subject])).toEqual([
+        ["job.started", job.id],
+        ["job.completed", job.id],
+      ]);
+  });
+
+  it("go on behind the last one that was read", async () => {
+    const { listening, post } = await openServer();
+    const url = `${listening.url}/ojs/v1/events/stream?types=job.enqueued`;
+    const { job: first } = await post("/jobs", { type: "a", args: [] });
+    await post("/jobs", { type: "a", args: [] });
+    const events = (await (await fetch(`${listening.url}/ojs/v1/events`)).json()) as { cursor: string };
+    const { job: third } = await post("/jobs", { type: "a", args: [] });
+    const [next] = await frames(url, 1, { "Last-Event-ID": events.cursor });
+    expect(next?.data.subject).toBe(third.id);
+    expect(next?.id).not.toBe(first.id);
+  });
+
+  it("end when the server closes, at once", async () => {
+    const { listening } = await openServer();
+    const reading = frames(`${listening.url}/ojs/v1/events/stream`, 1);
+    await new Promise<void>((resolve) => setTimeout(resolve, 50));
+    const closing = listening.close();
+    expect(await reading).toEqual([]);
+    await closing;
+  });
+
+  it.each(["channel=nonsense", "after=x'y"])("refuses %s", async (query) => {
+    const { listening } = await openServer();
+    expect((await fetch(`${listening.url}/ojs/v1/events/stream?${query}`)).status).toBe(400);
+  });
+});
