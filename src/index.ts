@@ -25,6 +25,8 @@ export {
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
 export type { OnConflict, PayloadPath, UniqueOptions } from "./core/job/unique.ts";
+export type { GateLimit, LimitOptions, LimitOverride, RateOptions } from "./core/limit/limit.ts";
+export type { DepthOptions, QueueOptions } from "./core/limit/queue-settings.ts";
 export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/definition.ts";
 export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
@@ -64,6 +66,7 @@ export type { Engine } from "./engine/engine.ts";
 export type { EventJournal, FollowOptions, JournalPage, ReadOptions } from "./engine/events/event-journal.ts";
 export { JobFailedError, type JobHandle, type JobProgress, type LogPage } from "./engine/handle.ts";
 export { EnqueueFailedError } from "./engine/intake.ts";
+export type { LimitChange, Limits, LimitView } from "./engine/limits.ts";
 export {
   type AttemptContext,
   type CleanupHook,
@@ -72,6 +75,8 @@ export {
   type Processor,
   processor,
 } from "./engine/processor.ts";
+export { QueueFullError } from "./engine/queue-full.ts";
+export type { PurgeOptions, Queues, QueueView } from "./engine/queues.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
 export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";

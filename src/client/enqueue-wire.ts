@@ -19,6 +19,7 @@ const KEYS = [
   "meta",
   "unique",
   "detach",
+  "limit",
   "timeouts",
   "retry",
   "retention",
@@ -43,6 +44,14 @@ export function enqueueFields<Input>(
       "options.tx",
       typeof said.tx,
       "a transaction of yours cannot span a server: use openEngine on the same database, or leave it out",
+    );
+  const limit = said.limit ?? definition.limit;
+  if (limit !== undefined && limit !== "none")
+    throw refuse(
+      "not_over_http",
+      said.limit === undefined ? "limit of the definition" : "options.limit",
+      limit,
+      'a server takes no limits yet: enqueue through openEngine, or with limit: "none"',
     );
   if (said.detach !== undefined && typeof said.detach !== "boolean")
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");

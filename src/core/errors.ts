@@ -74,6 +74,11 @@ export const ERRORS = {
   handler_error: { kind: "verdict", says: "The handler threw an error without a code of its own" },
   discarded_by_handler: { kind: "verdict", says: "The handler threw Discard" },
   too_many_returns: { kind: "verdict", says: "The job was given back too often without ending" },
+  rate_limited: {
+    kind: "verdict",
+    says: "The limit of the job's key was reached, and its limit says to drop it",
+  },
+  queue_full: { kind: "operating", says: "The queue holds as many waiting jobs as it may" },
   cancelled: { kind: "verdict", says: "The job was cancelled" },
 } as const satisfies Record<string, { kind: "programmer" | "operating" | "verdict"; says: string }>;
 

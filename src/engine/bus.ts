@@ -62,6 +62,22 @@ export interface StoreErrorDetail {
   readonly error: unknown;
 }
 
+/** Something happened to a queue; `waiting` and `most` where it has to do with how many jobs may wait in it. */
+export interface QueueDetail {
+  readonly name: "queue.paused" | "queue.resumed" | "queue.pressure" | "queue.relieved" | "queue.full";
+  readonly at: Instant;
+  readonly queue: string;
+  readonly waiting?: number;
+  readonly most?: number;
+}
+
+/** An operator changed the limit of a key, or left it to its jobs again. */
+export interface LimitDetail {
+  readonly name: "limit.changed";
+  readonly at: Instant;
+  readonly key: string;
+}
+
 /** What only the process that runs a job can tell of it. */
 const WORKER_JOB_EVENTS = [
   "job.stuck",
@@ -83,7 +99,10 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "store.error": StoreErrorDetail;
   readonly "cron.triggered": CronTriggered;
   readonly "cron.skipped": CronSkipped;
-} & { readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name } } & {
+  readonly "limit.changed": LimitDetail;
+} & { readonly [Name in QueueDetail["name"]]: QueueDetail & { readonly name: Name } } & {
+  readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name };
+} & {
   readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
 } & { readonly [Name in WorkflowEventName]: WorkflowEventDetail & { readonly name: Name } };
 
@@ -99,6 +118,12 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "store.error": true,
   "cron.triggered": true,
   "cron.skipped": true,
+  "limit.changed": true,
+  "queue.paused": true,
+  "queue.resumed": true,
+  "queue.pressure": true,
+  "queue.relieved": true,
+  "queue.full": true,
   "saga.started": true,
   "saga.handled": true,
   "saga.completed": true,

@@ -58,8 +58,14 @@ function unitOf(row: JobRow, decision: Decided, luggage: Luggage, namesRev: bool
   if (fence !== undefined) job.nextFence = fence;
   if (luggage.tell) job.tell = true;
   if (drop) job.drop = drop;
-  const { effects } = luggage;
-  const consequences = consequencesOf(row, decision);
-  if (consequences) return { job, effects: effects ? [...effects, ...consequences] : consequences };
+  const effects = allOf(luggage.effects, consequencesOf(row, decision));
   return effects && effects.length > 0 ? { job, effects } : { job };
+}
+
+function allOf(
+  brought: readonly Effect[] | undefined,
+  following: readonly Effect[] | undefined,
+): readonly Effect[] | undefined {
+  if (following === undefined) return brought;
+  return brought === undefined ? following : [...brought, ...following];
 }

@@ -1,17 +1,17 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
-import { CurfewError, refuseUnknownKeys } from "../core/errors.ts";
-import { assertDefinition, checkQueue, type JobDefinition } from "../core/job/definition.ts";
+import { CurfewError } from "../core/errors.ts";
+import { assertDefinition, type JobDefinition } from "../core/job/definition.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
-import { parseRung, type RungOptions } from "../core/job/policy.ts";
+import type { QueueOptions } from "../core/limit/queue-settings.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
-import type { InputOf, Json, Schema } from "../core/schema.ts";
+import type { InputOf, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { type Effect, type Hint, type JobFilter, pauseKey, type Store } from "../ports/store.ts";
-import { AuditLog, auditEffects } from "./audit/audit-log.ts";
+import type { Hint, JobFilter, Store } from "../ports/store.ts";
+import { AuditLog } from "./audit/audit-log.ts";
 import { Operator } from "./audit/operator.ts";
 import { Bulk } from "./bulk/bulk.ts";
 import { DeadLetters } from "./bulk/dead-letters.ts";
@@ -28,14 +28,15 @@ import { EventJournal, type EventsOption } from "./events/event-journal.ts";
 import { recordWorkerEvents } from "./events/worker-events.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
+import { Limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
 import { Dispatcher, LEASE } from "./loops/dispatch.ts";
 import { PruneLoop } from "./loops/prune.ts";
-import { forgettingJudges, type RecordJudges } from "./loops/record-judges.ts";
+import { forgettingJudges, type RecordJudges, startJudges } from "./loops/record-judges.ts";
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
-import { QueueSettings } from "./queue-settings.ts";
+import { Queues } from "./queues.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
@@ -57,11 +58,6 @@ import { Workflows } from "./workflows/workflows.ts";
 const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
 const DRAIN = 25_000;
-const QUEUE_EVENTS = {
-  pause: "queue.paused",
-  resume: "queue.resumed",
-  configure: "queue.configured",
-} as const;
 
 /** Definitions by what `enqueue` returns for them. */
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -70,6 +66,10 @@ type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, i
 export class Engine implements AsyncDisposable {
   /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
+  /** Queues: their settings, pauses and depth. */
+  readonly queues: Queues;
+  /** Limits of keys: what is in use of them, and what operators say about them. */
+  readonly limits: Limits;
   /** The stream of everything that happened to jobs, where `events` is on. */
   readonly journal: EventJournal;
   /** What operators did who named themselves: see `as`. */
@@ -119,27 +119,26 @@ export class Engine implements AsyncDisposable {
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
     const assertOpen = () => this.#assertOpen();
+    const ready = (queue: string) => this.#ready(queue);
     this.crons = new Crons(this.#parts, { context, notice, assertOpen });
     const cronJudge = new CronJudge(this.#parts, { context, notice });
-    this.#turns = new TurnJudge(this.#parts, (queue) => this.#ready(queue));
+    this.#turns = new TurnJudge(this.#parts, ready);
     this.#keeper = new WorkflowKeeper(this.#parts);
     this.workflows = new Workflows(this.#parts, { context, notice, assertOpen, keeper: this.#keeper });
     const judges: RecordJudges = {
       ...forgettingJudges(this.#parts),
+      ...startJudges(this.#parts),
       unique: (records, now) => this.#unique.judge(records, now),
       cron: (records) => cronJudge.judge(records),
       workflow: (records) => this.#keeper.judge(records),
     };
-    this.#sweep = new SweepLoop(
-      this.#parts,
-      (queue) => this.#ready(queue),
-      judges,
-      (rows) => this.#turns.judge(rows),
-    );
+    this.#sweep = new SweepLoop(this.#parts, ready, judges, (rows) => this.#turns.judge(rows));
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
+    this.queues = new Queues(this.#parts, { assertOpen, ready });
+    this.limits = new Limits(this.#parts, assertOpen);
     this.#sagas = new Sagas(this.#parts, notice);
     this.bulk = new Bulk(this.#parts);
     this.deadLetters = new DeadLetters(this.#parts, this.bulk);
@@ -335,44 +334,19 @@ export class Engine implements AsyncDisposable {
     );
   }
 
-  /** Settings of a queue that all processes see: the third rung of SEMANTICS 2. */
-  async configureQueue(queue: string, options: RungOptions, by?: By): Promise<void> {
-    refuseUnknownKeys(options, "queue", ["timeouts", "retry", "retention"]);
-    const body = parseRung(options, "queue") as unknown as { readonly [key: string]: Json };
-    const effect: Effect = { put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null };
-    await this.#put(queue, "configure", effect, by, body);
-    await this.#parts.queues.refresh();
+  /** Settings of a queue that all processes see: the third rung of SEMANTICS 2. The same as `queues.configure`. */
+  configureQueue(queue: string, options: QueueOptions, by?: By): Promise<void> {
+    return this.queues.configure(queue, options, by);
   }
 
-  /** Stops claims from a queue, in all processes, from the moment this resolves. */
-  async pause(queue: string, by?: By): Promise<void> {
-    const body = { at: this.#parts.clock.now() };
-    await this.#put(queue, "pause", { put: pauseKey(checkQueue(queue, "queue")), body, wakeAt: null }, by);
+  /** Stops claims from a queue, in all processes, from the moment this resolves. The same as `queues.pause`. */
+  pause(queue: string, by?: By): Promise<void> {
+    return this.queues.pause(queue, by);
   }
 
-  async resume(queue: string, by?: By): Promise<void> {
-    await this.#put(queue, "resume", { delete: pauseKey(checkQueue(queue, "queue")) }, by);
-    this.#ready(queue);
-  }
-
-  /** What is done to a queue, in one commit with its event and its entry in the audit. */
-  async #put(
-    queue: string,
-    action: keyof typeof QUEUE_EVENTS,
-    effect: Effect,
-    by: By | undefined,
-    details?: { readonly [key: string]: Json },
-  ): Promise<void> {
-    this.#assertOpen();
-    const { store, clock, recorder } = this.#parts;
-    const now = clock.now();
-    const about = { queue, ...(details && { details }) };
-    const effects = [
-      effect,
-      ...recorder.effects(QUEUE_EVENTS[action], { at: now, subject: queue, queue }),
-      ...auditEffects(this.#parts, by && parseBy(by), `queue.${action}`, about, now),
-    ];
-    await store.commit([{ effects }], { now });
+  /** The same as `queues.resume`. */
+  resume(queue: string, by?: By): Promise<void> {
+    return this.queues.resume(queue, by);
   }
 
   /** Calls back for each event of this process; returns the function that stops it. */

@@ -16,6 +16,7 @@ import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import { JobHandle } from "./handle.ts";
 import { foundOr, type Intake } from "./intake.ts";
 import type { Parts } from "./parts.ts";
+import { QueueFullError } from "./queue-full.ts";
 import { traced } from "./traced.ts";
 import { DuplicateJobError, type UniqueJobs } from "./unique-jobs.ts";
 
@@ -58,10 +59,11 @@ export class Enqueuer {
     const stencil = prepareStencil(definition, options, this.context(parent));
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
     if (stencil.unique !== undefined) {
-      const [handle] = await this.#enqueueUnique(stencil, stencil.unique, [text], options?.tx, true);
+      const one = [{ text, given: payload }];
+      const [handle] = await this.#enqueueUnique(stencil, stencil.unique, one, options?.tx, true);
       return handle as JobHandle<unknown>;
     }
-    const job = stamp(stencil, text, this.#parts.nextId);
+    const job = stamp(stencil, text, this.#parts.nextId, payload);
     const [answer] = await this.#store([job], options?.tx);
     return this.#handle(job.id, answer as Enqueued);
   }
@@ -100,9 +102,11 @@ export class Enqueuer {
       const text = preparePayload(definition, payload, documentLimit);
       texts.push(typeof text === "string" ? text : await text);
     }
-    if (stencil.unique !== undefined)
-      return this.#enqueueUnique(stencil, stencil.unique, texts, options?.tx, false);
-    const jobs = texts.map((text) => stamp(stencil, text, nextId));
+    if (stencil.unique !== undefined) {
+      const many = texts.map((text, index) => ({ text, given: payloads[index] }));
+      return this.#enqueueUnique(stencil, stencil.unique, many, options?.tx, false);
+    }
+    const jobs = texts.map((text, index) => stamp(stencil, text, nextId, payloads[index]));
     const answers = await this.#store(jobs, options?.tx);
     return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued));
   }
@@ -111,12 +115,12 @@ export class Enqueuer {
   async #enqueueUnique(
     stencil: Stencil,
     rule: UniqueRule,
-    texts: readonly string[],
+    payloads: readonly { readonly text: string; readonly given: unknown }[],
     tx: unknown,
     mayReject: boolean,
   ): Promise<JobHandle<unknown>[]> {
     const { nextId, random } = this.#parts;
-    const jobs = texts.map((text) => stampAny(stencil, text, nextId));
+    const jobs = payloads.map(({ text, given }) => stampAny(stencil, text, nextId, given));
     let answers: Enqueued[];
     if (tx === undefined) {
       answers = await this.#unique.enqueue(
@@ -136,7 +140,7 @@ export class Enqueuer {
 
   /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
   #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, clock, random } = this.#parts;
+    const { store, random } = this.#parts;
     const jobs = stamped.every(({ fresh }) => fresh)
       ? stamped
       : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
@@ -157,7 +161,19 @@ export class Enqueuer {
         `enqueue at most ${BATCH_LIMIT} jobs in one call with tx`,
       );
     }
-    return store.jobs.enqueue(jobs, { now: clock.now(), tx });
+    return this.#storeWithin(jobs, tx);
+  }
+
+  /** Nobody can be dropped for a job that may yet be rolled back, so a full queue refuses it. */
+  async #storeWithin(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock, queues } = this.#parts;
+    const bounded = this.#intake.bounded(jobs);
+    const answers = await store.jobs.enqueue(jobs, { now: clock.now(), tx, ...bounded });
+    const refused = jobs.filter((_, index) => answers[index] === "full");
+    const first = refused[0];
+    if (!first) return answers;
+    const ids = refused.map(({ id }) => id);
+    throw new QueueFullError(first.queue, queues.depthOf(first.queue)?.most ?? 0, ids);
   }
 
   #handle(id: JobId, answer: Enqueued): JobHandle<unknown> {

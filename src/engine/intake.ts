@@ -1,9 +1,13 @@
 import { CurfewError } from "../core/errors.ts";
+import { waitingWake } from "../core/job/deadlines.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import { fenceSalt, type JobId } from "../core/job/job.ts";
 import type { Random } from "../core/random.ts";
-import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
+import { BATCH_LIMIT, type Effect, type EnqueueCallOptions, type Enqueued } from "../ports/store.ts";
+import { Backpressure } from "./backpressure.ts";
+import { admission } from "./consequences.ts";
 import type { Parts } from "./parts.ts";
+import { QueueFullError } from "./queue-full.ts";
 
 interface Entry {
   readonly jobs: readonly NewJob[];
@@ -52,10 +56,13 @@ export class Intake {
   #bulk: Entry[] = [];
   #isBusy = false;
   #bulkBusy = 0;
+  #settling = 0;
   #onIdle: (() => void)[] = [];
+  readonly #backpressure: Backpressure;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#backpressure = new Backpressure(parts);
   }
 
   async enqueue(jobs: readonly NewJob[]): Promise<Enqueued[]> {
@@ -119,7 +126,7 @@ export class Intake {
   }
 
   get #isIdle(): boolean {
-    return !this.#isBusy && this.#bulkBusy === 0;
+    return !this.#isBusy && this.#bulkBusy === 0 && this.#settling === 0;
   }
 
   #tellIdle(): void {
@@ -129,17 +136,56 @@ export class Intake {
   async #send(entries: readonly Entry[], jobs: readonly NewJob[]): Promise<void> {
     let answers: Enqueued[];
     try {
-      answers = await this.#tryStore(jobs);
+      answers = await this.#tryStore(wokenOnce(jobs));
     } catch (error) {
       for (const entry of entries) entry.reject(new EnqueueFailedError(entry.jobs, error));
       return;
     }
     this.notice(jobs, answers);
+    const passing = this.#letThrough(jobs, answers);
+    if (passing) await passing;
+    const isBounded = this.#parts.queues.bounds !== undefined;
     let from = 0;
     for (const entry of entries) {
-      entry.resolve(answers.slice(from, from + entry.jobs.length));
+      const own = answers.slice(from, from + entry.jobs.length);
+      if (isBounded && own.includes("full")) void this.#settleFull(entry, own);
+      else entry.resolve(own);
       from += entry.jobs.length;
     }
+  }
+
+  /** Beside the others, who do not wait until there is room. */
+  async #settleFull({ jobs, resolve, reject }: Entry, answers: readonly Enqueued[]): Promise<void> {
+    this.#settling += 1;
+    const store = async (again: readonly NewJob[]) => {
+      const given = await this.#tryStore(again);
+      this.notice(again, given);
+      await this.#letThrough(again, given);
+      return given;
+    };
+    await this.#backpressure
+      .settle(jobs, answers, store)
+      .then(resolve, (error: unknown) =>
+        reject(error instanceof QueueFullError ? error : new EnqueueFailedError(jobs, error)),
+      );
+    this.#settling -= 1;
+    this.#tellIdle();
+  }
+
+  /** New jobs with a limit wait at its gate. If this fails, the sweep lets them through: they are due at once. */
+  #letThrough(jobs: readonly NewJob[], answers: readonly Enqueued[]): Promise<unknown> | undefined {
+    let gates: Map<string, Effect> | undefined;
+    for (let index = 0; index < jobs.length; index++) {
+      const { gate, options, image } = jobs[index] as NewJob;
+      if (gate === undefined || image.state !== "pending" || answers[index] !== "created") continue;
+      gates ??= new Map();
+      gates.set(gate, admission({ gate, options }));
+    }
+    if (!gates) return undefined;
+    const { store, clock, storeFailed } = this.#parts;
+    return store
+      .commit([{ effects: [...gates.values()] }], { now: clock.now() })
+      .catch((error: unknown) => storeFailed(error, "admit"));
   }
 
   /** A lost reply is asked for again under the same ids, so a retry can find the job but never double it. */
@@ -148,7 +194,7 @@ export class Intake {
     for (let tries = 1; ; tries++) {
       try {
         const attempt = tries === 1 ? jobs : jobs.map((job) => foundOr(job, random));
-        const answers = await store.jobs.enqueue(attempt, { now: clock.now() });
+        const answers = await store.jobs.enqueue(attempt, { now: clock.now(), ...this.bounded(jobs) });
         if (tries === 1) return answers;
         return answers.map((answer, index) =>
           answer === "exists" && (jobs[index] as NewJob).fresh ? "created" : answer,
@@ -161,6 +207,12 @@ export class Intake {
         );
       }
     }
+  }
+
+  /** What the store has to know about queues that are bounded; nothing, where none of them is. */
+  bounded(jobs: readonly NewJob[]): Pick<EnqueueCallOptions, "bounds" | "onDepth"> | undefined {
+    const bounds = this.#backpressure.boundsOf(jobs);
+    return bounds && { bounds, onDepth: (queue, waiting) => this.#backpressure.tally(queue, waiting) };
   }
 
   /** Counts and tells of jobs that are durable now; a commit that says nothing of each has created them all. */
@@ -183,4 +235,22 @@ export class Intake {
     const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
     this.#parts.bus.emit({ name, id, type, queue, attempt: 0, at });
   }
+}
+
+/**
+ * Of the jobs that come to one gate together, the sweep need look at one: with it, it lets the others through. Were it to
+ * look at each, a flood of them would keep deadlines waiting.
+ */
+function wokenOnce(jobs: readonly NewJob[]): readonly NewJob[] {
+  if (jobs.every(({ gate }) => gate === undefined)) return jobs;
+  const woken = new Set<string>();
+  return jobs.map((job) => {
+    const { gate, image, options } = job;
+    if (gate === undefined || image.state !== "pending" || options?.limit?.onLimit) return job;
+    if (!woken.has(gate)) {
+      woken.add(gate);
+      return job;
+    }
+    return { ...job, image: { ...image, ...waitingWake(image, options?.limit) } };
+  });
 }

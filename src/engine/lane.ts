@@ -106,7 +106,14 @@ export class Lane {
   /** How many jobs to hold ahead of free slots: none while it is not known how long handlers run. */
   get #ahead(): number {
     if (this.#averageRun === undefined || this.#averageRun > AHEAD) return 0;
+    // What is held ahead takes a place of the queue that another worker could use.
+    if (this.#most !== undefined) return 0;
     return Math.min(MOST_AHEAD, Math.floor((this.concurrency * AHEAD) / Math.max(this.#averageRun, 0.01)));
+  }
+
+  /** How many jobs of the queue may be active, over all workers. */
+  get #most(): number | undefined {
+    return this.#host.parts.queues.concurrencyOf(this.queue);
   }
 
   get #wanted(): number {
@@ -124,6 +131,7 @@ export class Lane {
     if (limit <= 0) return this.#isDry ? this.#pollDelay() : null;
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
+    const most = this.#most;
     this.#isClaiming = true;
     const claimed = parts.store.jobs.claim({
       queue: this.queue,
@@ -133,6 +141,7 @@ export class Lane {
       salt: fenceSalt(parts.random),
       worker: id,
       from: 0,
+      ...(most !== undefined && { most }),
     });
     const rows = await claimed.finally(() => {
       this.#isClaiming = false;

@@ -54,7 +54,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By)
     const luggage = {
       // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
       tell: row.state === "active" && fence === undefined,
-      effects: [...linesOf(row, event, now), ...entryOf(parts, row, event, by, now)],
+      effects: [...effectsOf(row, event, now), ...entryOf(parts, row, event, by, now)],
     };
     const unit = outsidersUnit(row, decision, luggage, recorder.told(row, decision, now));
     const [outcome] = await store.commit([unit], { now });
@@ -67,8 +67,11 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By)
   );
 }
 
-function linesOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[] {
-  return event.type === "extend" ? [{ log: extensionLine(row, event, now), job: row.id }] : [];
+/** A job with a limit that was kept from its gate needs nothing more once it is activated. */
+function effectsOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[] {
+  if (event.type === "extend") return [{ log: extensionLine(row, event, now), job: row.id }];
+  if (event.type === "activate" && row.options?.limit && row.needs > 0) return [{ countdown: row.id }];
+  return [];
 }
 
 /** What the audit keeps of an action on a job: the command and what it said. */

@@ -1,13 +1,20 @@
 import type { Rung } from "../core/job/job.ts";
+import type { QueueDepth, StoredQueue } from "../core/limit/queue-settings.ts";
 import type { RecordKey, RecordRow, Store } from "../ports/store.ts";
 
 const KIND = "queue";
 const PAGE = 500;
 
+interface Known {
+  readonly settings: StoredQueue;
+  readonly version: number;
+}
+
 /** Queue settings are records in the store, so that all processes resolve the same (SEMANTICS 2). */
 export class QueueSettings {
   readonly #store: Store;
-  #rungs = new Map<string, { rung: Rung; version: number }>();
+  #known: ReadonlyMap<string, Known> = new Map();
+  #bounds: ReadonlyMap<string, number> | undefined;
   /** Grows whenever a setting changed: policies that were resolved under an older one are resolved anew. */
   #epoch = 0;
 
@@ -20,24 +27,49 @@ export class QueueSettings {
   }
 
   rungOf(queue: string): Rung | undefined {
-    return this.#rungs.get(queue)?.rung;
+    return this.#known.get(queue)?.settings;
+  }
+
+  settingsOf(queue: string): StoredQueue | undefined {
+    return this.#known.get(queue)?.settings;
+  }
+
+  concurrencyOf(queue: string): number | undefined {
+    return this.#known.get(queue)?.settings.concurrency;
+  }
+
+  depthOf(queue: string): QueueDepth | undefined {
+    return this.#known.get(queue)?.settings.depth;
+  }
+
+  /** How many jobs may wait, of the queues that are bounded; undefined where none is. */
+  get bounds(): ReadonlyMap<string, number> | undefined {
+    return this.#bounds;
   }
 
   async refresh(): Promise<void> {
-    const rungs = new Map<string, { rung: Rung; version: number }>();
+    const known = new Map<string, Known>();
     let after: string | null = null;
     for (;;) {
       const page: RecordRow[] = await this.#store.records.list(KIND, after, PAGE);
-      for (const record of page)
-        rungs.set(record.key[1], { rung: record.body as unknown as Rung, version: record.version });
+      for (const { key, body, version } of page) {
+        const old = this.#known.get(key[1]);
+        // The same object again, so that whoever compares by identity sees that nothing changed.
+        known.set(key[1], old?.version === version ? old : { settings: body as StoredQueue, version });
+      }
       if (page.length < PAGE) break;
       after = (page[page.length - 1] as RecordRow).key[1];
     }
     const isSame =
-      rungs.size === this.#rungs.size &&
-      [...rungs].every(([queue, { version }]) => this.#rungs.get(queue)?.version === version);
-    if (!isSame) this.#epoch += 1;
-    this.#rungs = rungs;
+      known.size === this.#known.size &&
+      [...known].every(([queue, { version }]) => this.#known.get(queue)?.version === version);
+    if (isSame) return;
+    this.#epoch += 1;
+    this.#known = known;
+    const bounds = [...known].flatMap(([queue, { settings }]) =>
+      settings.depth ? [[queue, settings.depth.most] as const] : [],
+    );
+    this.#bounds = bounds.length > 0 ? new Map(bounds) : undefined;
   }
 
   static key(queue: string): RecordKey {

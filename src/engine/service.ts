@@ -20,6 +20,7 @@ import type { Instant } from "../core/time.ts";
 import type { Enqueued } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import { auditEffects } from "./audit/audit-log.ts";
+import { startOverAt } from "./consequences.ts";
 import type { Crons } from "./crons/crons.ts";
 import type { Decided } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
@@ -281,6 +282,8 @@ export class Service {
     if ((softAt !== null && upper >= softAt) || (stallAt !== null && upper >= stallAt))
       return this.#giveBack(started);
     this.#held.set(started);
+    const overAt = startOverAt(started);
+    if (overAt !== null) this.#parts.wakeSweepAt(overAt);
     return started;
   }
 

@@ -2,6 +2,7 @@ import type { JobRow } from "../core/job/job.ts";
 import { imageOf, type LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Refused } from "../ports/store.ts";
+import { gateEffects, startOverAt } from "./consequences.ts";
 import { withEvents } from "./decision-unit.ts";
 import type { Parts } from "./parts.ts";
 import type { Writer } from "./writer.ts";
@@ -58,7 +59,9 @@ export class StartMark {
         this.#state = "sent";
         const { row, parts } = this.#attempt;
         const { id, fence, rev, policy } = row;
-        const unit = { job: { id, fence, rev, image: imageOf(row), documents: { policy } } };
+        const job = { id, fence, rev, image: imageOf(row), documents: { policy } };
+        const effects = row.gate === null ? undefined : gateEffects({ ...row, startedAt: null }, row);
+        const unit = effects ? { job, effects } : { job };
         if (this.#isTold) return unit;
         return withEvents(unit, parts.recorder.told(row, { events: STARTED }, row.startedAt as Instant));
       },
@@ -86,9 +89,11 @@ export class StartMark {
 
   /** The start is committed: from here on a crash spends the attempt. */
   written(): void {
-    const { row } = this.#attempt;
+    const { row, parts } = this.#attempt;
     this.#state = "written";
     this.#attempt.row = { ...row, rev: row.rev + 1 };
+    const overAt = startOverAt(row);
+    if (overAt !== null) parts.wakeSweepAt(overAt);
     this.#tell();
   }
 

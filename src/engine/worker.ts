@@ -188,7 +188,8 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
       this.#free(lane);
-    } else if (row.strikes > 0) this.#enterMarked(lane, processor, row, decision);
+    } else if (row.strikes > 0 || (row.gate !== null && row.options?.limit?.rate))
+      this.#enterMarked(lane, processor, row, decision);
     else this.#run(lane, new Attempt(this, processor, row, decision), row.waitAt);
   }
 
@@ -236,7 +237,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#free(lane);
   }
 
-  /** A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3). */
+  /**
+   * A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3), and so is
+   * one whose start counts against a rate: a crash must not make it forgotten.
+   */
   #enterMarked(lane: Lane, processor: Processor, row: JobRow, decision: Decided): void {
     let sentAt = 0;
     this.writer.push({

@@ -2,6 +2,7 @@ import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { JobFilter, WalkFilter } from "../core/job/filter.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
+import type { GateLimit, GateUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
@@ -82,7 +83,7 @@ export interface JobStore {
    * Adds jobs, each by itself and in their order: a call that throws may have added some of them. All that were created
    * are durable when it answers.
    */
-  enqueue(jobs: readonly NewJob[], options: CommitOptions): Promise<Enqueued[]>;
+  enqueue(jobs: readonly NewJob[], options: EnqueueCallOptions): Promise<Enqueued[]>;
   /**
    * Takes the best available jobs of a queue exclusively, in the order (rank, id), and writes of each what `decide`
    * makes of a claim; a paused queue gives none. It gives fewer than `limit` only if there are no more that others do not
@@ -109,11 +110,21 @@ export interface JobStore {
   }): Promise<number>;
 }
 
+export interface EnqueueCallOptions extends CommitOptions {
+  /**
+   * How many jobs may wait in these queues, available and pending ones together. A job for which there is no room is
+   * answered `full`; the count holds over all processes. Queues that are not named are not counted.
+   */
+  readonly bounds?: ReadonlyMap<string, number>;
+  /** Is told how many jobs wait in each bounded queue once these are stored; in a bounded queue only up to its bound. */
+  readonly onDepth?: (queue: string, waiting: number) => void;
+}
+
 /**
  * `exists`: the id is known, of a live job or a finished one, and nothing was changed. `duplicate`: a live job holds the
- * unique key. A job gives its unique key up when it ends, and takes it back when it is revived and nobody else has it.
+ * unique key. `full`: its queue is bounded and holds as many waiting jobs as it may. A job gives its unique key up when it ends, and takes it back when it is revived and nobody else has it.
  */
-export type Enqueued = "created" | "exists" | { readonly duplicate: JobId };
+export type Enqueued = "created" | "exists" | "full" | { readonly duplicate: JobId };
 
 export interface ClaimRequest {
   readonly queue: string;
@@ -126,6 +137,12 @@ export interface ClaimRequest {
   readonly worker: string;
   /** Jobs of a lower rank are passed over: a hint that saves a store from walking its own dead entries. 0 for all. */
   readonly from: Rank;
+  /**
+   * How many jobs of the queue may be active, over all processes: it gives only as many as that leaves room for. What is
+   * claimed so, and has no gate, is marked with `queueMark` as its gate, and only gated jobs are counted: a job that was
+   * claimed before the queue had a limit is not. Left out: no limit.
+   */
+  readonly most?: number;
 }
 
 export interface BeatRequest {
@@ -187,6 +204,30 @@ export function pauseKey(queue: string): RecordKey {
   return ["pause", queue];
 }
 
+/** The record that overrules what the jobs of a gate say (a `LimitOverride`): `admit` and `spend` look at it. */
+export function limitKey(gate: string): RecordKey {
+  return ["limit", gate];
+}
+
+/** The kind of the records that remember starts behind gates; each is due when its start no longer counts. */
+export const START_KIND = "start";
+
+/** The record of one start behind a gate. */
+export function startKey(gate: string, by: string): RecordKey {
+  return [START_KIND, `${startsOf(gate).from}${by}`];
+}
+
+/** Where the keys of a gate's starts lie: its length goes first, so that no name of a gate is the beginning of another. */
+export function startsOf(gate: string): { readonly from: string; readonly to: string } {
+  const name = `${gate.length} ${gate}`;
+  return { from: `${name} `, to: `${name}!` };
+}
+
+/** The gate of a job that has none of its own, once it was claimed under the limit of its whole queue. */
+export function queueMark(queue: string): string {
+  return `queue ${queue}`;
+}
+
 export interface Unit {
   /** The job this unit writes: the fence is the guard, and so is `rev` where it is named. */
   readonly job?: JobWrite;
@@ -225,14 +266,28 @@ export type Guard =
 export type Effect =
   /** Adds a job; one whose id or unique key is taken is left out. */
   | { readonly enqueue: NewJob }
-  /** Counts down what a pending job still needs; at zero the job is woken to be judged, and that is a revision. */
+  /**
+   * Counts down what a pending or scheduled job still needs; at zero the job is woken to be judged, and that is a
+   * revision. One with a gate is woken at one as well: then it needs only the word that its gate may let it through.
+   */
   | { readonly countdown: JobId }
   /** Writes another job's image if it is still live, whatever its fence; its attempt, if any, is voided. */
   | { readonly stop: JobId; readonly image: JobImage; readonly nextFence: Fence }
   | { readonly put: RecordKey; readonly body: Json; readonly wakeAt: Instant | null }
   | { readonly delete: RecordKey }
-  /** Moves the best `count` jobs that wait behind a gate to available. */
-  | { readonly admit: string; readonly count: number }
+  /**
+   * Moves the best `count` jobs that wait behind a gate to available; under a limit, no more than it has room for.
+   * Whoever asks at the same time waits, so that no limit is ever exceeded. Within one call a store may put it off until
+   * it has written the jobs of the units behind it.
+   */
+  | { readonly admit: string; readonly count: number; readonly limit?: GateLimit }
+  /**
+   * Remembers that a job behind the gate started, until the rate of its limit no longer counts it; under the same `by` it
+   * is remembered once. Without a rate, and when that time is over already, it does nothing.
+   */
+  | { readonly spend: string; readonly by: string; readonly at: Instant; readonly limit: GateLimit }
+  /** Tells those who listen that a queue may have something to claim. */
+  | { readonly ready: string }
   /** Inserts a timeout; a known id does nothing, a known key replaces what has it. */
   | { readonly request: NewTimeout }
   /** Removes timeouts, held or not; the outcome says how many. */
@@ -270,6 +325,15 @@ export type Hint =
   | { readonly lost: JobId }
   /** Timeouts were added of which the first is due then. */
   | { readonly timeouts: Instant };
+
+/** What is behind a gate and in use of it. */
+export interface GateRow extends GateUse {
+  readonly gate: string;
+  /** Jobs that wait for the gate and for nothing else. */
+  readonly waiting: number;
+  /** When the first remembered start no longer counts. */
+  readonly nextAt: Instant | null;
+}
 
 /**
  * A way through the jobs that match, in bounded steps: each looks at no more than so many rows, whether they match or
@@ -334,6 +398,12 @@ export interface Inspector {
   count(walk: Walk): Promise<WalkedCount>;
   /** Counts all jobs, finished ones included: its cost follows all that is kept. */
   depth(queue?: string): Promise<Record<JobState, number>>;
+  /** The depth of every queue that has a job, finished ones included, in the order of their names. */
+  depths(): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
+  /** Gates with live jobs, in the order of their names, after a cursor. */
+  gates(after: string | null, limit: number): Promise<GateRow[]>;
+  /** One gate, whether anything is behind it or not. */
+  gate(gate: string): Promise<GateRow>;
   /** Jobs that have not ended, by queue, type and state, none with a count of 0; history costs nothing here. */
   live(): Promise<LiveCount[]>;
   /**

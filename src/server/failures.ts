@@ -42,6 +42,7 @@ const STATUS: Partial<Record<ErrorCode, readonly [status: number, code: string]>
   known_cron: [409, "duplicate"],
   not_json: [400, "invalid_payload"],
   too_large: [413, "payload_too_large"],
+  queue_full: [429, "QUEUE_FULL"],
   closed: [503, "backend_error"],
   store_failed: [503, "backend_error"],
 };
@@ -69,7 +70,7 @@ export function asHttpError(thrown: unknown): HttpError {
         thrown.code === "store_failed" ? "The store does not answer; try again later" : thrown.message;
       const message = WIRE_NAMES.reduce((text, [from, to]) => text.replace(from, to), said);
       return new HttpError(status, code, message, {
-        retryable: status === 503,
+        retryable: status === 503 || status === 429,
         ...(status === 422 && { type: "validation_error" }),
         ...(status === 503 && { headers: { "Retry-After": "1" } }),
       });

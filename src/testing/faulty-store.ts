@@ -22,6 +22,9 @@ export type StoreCall =
   | "inspect.count"
   | "inspect.live"
   | "inspect.depth"
+  | "inspect.depths"
+  | "inspect.gates"
+  | "inspect.gate"
   | "inspect.events"
   | "inspect.latestEvents"
   | "inspect.logs"
@@ -90,6 +93,9 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       count: (walk) => through("inspect.count", () => inspect.count(walk)),
       live: () => through("inspect.live", () => inspect.live()),
       depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
+      depths: () => through("inspect.depths", () => inspect.depths()),
+      gates: (after, limit) => through("inspect.gates", () => inspect.gates(after, limit)),
+      gate: (gate) => through("inspect.gate", () => inspect.gate(gate)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logs: (id) => through("inspect.logs", () => inspect.logs(id)),

@@ -12,6 +12,7 @@ import {
 } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
+import type { GateLimit } from "../core/limit/limit.ts";
 import { type Random, randomInt, seededRandom } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect, Guard, Outcome, RecordKey, RecordRow, Store, Unit } from "../ports/store.ts";
@@ -83,11 +84,17 @@ function pick<Item>(random: Random, items: readonly Item[]): Item {
 const MONTH = 30 * 86_400_000;
 const QUEUES = ["a", "b"];
 const GATES = ["gate a", "gate b"];
+const LIMITS: readonly GateLimit[] = [
+  { concurrency: 1, strict: true },
+  { concurrency: 2 },
+  { rate: { limit: 2, per: 3_000 } },
+];
 const ENQUEUED = { name: "enqueued" };
 const KEYS: readonly RecordKey[] = [
   ["kit", "a"],
   ["kit", "b"],
   ["pause", "b"],
+  ["limit", "gate b"],
 ];
 const POLICIES = [
   resolvePolicy({}),
@@ -107,6 +114,7 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
       salt: fenceSalt(random),
       worker: `worker ${randomInt(random, 3)}`,
       from: randomInt(random, 5) === 0 ? rankOf(0, 0) : 0,
+      ...(random() < 0.2 && { most: 1 + randomInt(random, 4) }),
     };
     return (store) => store.jobs.claim(request);
   },
@@ -199,7 +207,8 @@ function prepareEnqueue(random: Random, world: World): Request {
     return known === undefined ? told : { ...told, id: known, fresh: false };
   });
   for (const { id } of jobs) if (!world.ids.includes(id)) world.ids.push(id);
-  return (store) => store.jobs.enqueue(jobs, { now });
+  const bounds = random() < 0.2 ? new Map([["a", 1 + randomInt(random, 8)]]) : undefined;
+  return (store) => store.jobs.enqueue(jobs, { now, ...(bounds && { bounds }) });
 }
 
 /** A sweep, and mostly a verdict on what it handed out. */
@@ -297,7 +306,14 @@ function drawEffect(random: Random, world: World): Effect {
   return pick<() => Effect>(random, [
     () => ({ countdown: id }),
     () => ({ admit: pick(random, GATES), count: 1 + randomInt(random, 2) }),
-    () => ({ put: pick(random, KEYS), body: { n: randomInt(random, 9) }, wakeAt }),
+    () => ({ admit: pick(random, GATES), count: 5, limit: pick(random, LIMITS) }),
+    () => ({
+      spend: pick(random, GATES),
+      by: `${randomInt(random, 9)}`,
+      at: world.now,
+      limit: pick(random, LIMITS),
+    }),
+    () => ({ put: pick(random, KEYS), body: { n: randomInt(random, 9), concurrency: 3 }, wakeAt }),
     () => ({ delete: pick(random, KEYS) }),
     () => ({ event: { id } }),
     () => ({ event: ENQUEUED, of: { id } }),

@@ -24,14 +24,14 @@ type Rule = (seen: Seen) => string | undefined;
 const START_SLACK = 60;
 
 const MOVES: Readonly<Record<string, readonly string[]>> = {
-  scheduled: ["scheduled", "available", "cancelled", "discarded"],
-  retryable: ["retryable", "available", "cancelled", "discarded"],
+  scheduled: ["scheduled", "available", "pending", "cancelled", "discarded"],
+  retryable: ["retryable", "available", "pending", "cancelled", "discarded"],
   available: ["available", "active", "cancelled", "discarded"],
-  active: ["active", "available", "scheduled", "retryable", "completed", "cancelled", "discarded"],
-  discarded: ["available"],
+  active: ["active", "available", "pending", "scheduled", "retryable", "completed", "cancelled", "discarded"],
+  discarded: ["available", "pending"],
   completed: [],
   cancelled: [],
-  pending: [],
+  pending: ["pending", "available", "scheduled", "cancelled", "discarded"],
 };
 
 function isPruned({ change }: Seen): boolean {
@@ -45,7 +45,7 @@ export function settles({ before, after }: Change): boolean {
 
 /** Given back: neither spent nor ended. */
 export function isReturn(change: Change): boolean {
-  return settles(change) && (change.after.state === "available" || change.after.state === "scheduled");
+  return settles(change) && ["available", "scheduled", "pending"].includes(change.after.state);
 }
 
 /** The attempt that this change judged, or null where it judged none. */

@@ -5,9 +5,11 @@ import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./cha
 import { EventRules } from "./event-rules.ts";
 import { entryProblem, lateSignal, signalProblem, untoldVerdict } from "./handler-rules.ts";
 import { type Claim, hasEnded, isOrphan, type JobLedger, newJobLedger, type Run } from "./ledger.ts";
+import { LimitRules } from "./limit-rules.ts";
 import type { Machine } from "./machine.ts";
 import type { ReplyObserver, Times } from "./network.ts";
 import type { Expected } from "./oracle.ts";
+import type { Plan } from "./plan.ts";
 import { short, type Trace } from "./trace.ts";
 import type { Change, StoreObserver } from "./watched-store.ts";
 
@@ -20,6 +22,7 @@ export interface Violation {
 interface CheckerOptions {
   /** True time: what an observer outside of the world would read. */
   readonly now: () => number;
+  readonly plan: Plan;
   readonly trace: Trace;
   /** When a call of this process to the store last had trouble. */
   readonly troubledAt: (machine: Machine) => number;
@@ -39,6 +42,8 @@ export class Checker implements StoreObserver, ReplyObserver {
   /** How often a job came to each end. */
   readonly endCounts = new Map<string, number>();
   readonly #options: CheckerOptions;
+  readonly #limits: LimitRules;
+  readonly #changes: Change[] = [];
   readonly #held = new Map<Machine, Map<JobId, Claim>>();
   readonly #workerSeenAt = new Map<string, number>();
   /** Every end that a job of this id has come to; ids of the user's own can be used again. */
@@ -46,6 +51,7 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   constructor(options: CheckerOptions) {
     this.#options = options;
+    this.#limits = new LimitRules(options.plan, this.jobs);
   }
 
   report(rule: string, says: string): void {
@@ -80,6 +86,15 @@ export class Checker implements StoreObserver, ReplyObserver {
     job.row = after;
     job.isGone = isGone;
     job.highestFence = Math.max(job.highestFence, after.fence);
+    this.#changes.push(change);
+  }
+
+  /** Limits are looked at once all that a call did is seen: one job leaves its place to another in one commit. */
+  looked(): void {
+    for (const change of this.#changes.splice(0)) {
+      const problem = this.#limits.changed(change);
+      if (problem) this.report("limits are kept", problem);
+    }
   }
 
   #jobOf({ before, after }: Change): JobLedger | undefined {
@@ -114,7 +129,7 @@ export class Checker implements StoreObserver, ReplyObserver {
     const judged = judgedAttempt(change);
     if (judged !== null) job.judged.add(judged);
     if (after.state === "cancelled" && before?.state !== "cancelled") job.cancelledAt = this.#options.now();
-    if (before && hasEnded(before.state) && after.state === "available") {
+    if (before && hasEnded(before.state) && !hasEnded(after.state)) {
       job.lives += 1;
       job.returns = 0;
       job.judged.clear();
@@ -260,6 +275,8 @@ export class Checker implements StoreObserver, ReplyObserver {
       hasReturned: false,
     };
     job.entries.set(run.attempt, (job.entries.get(run.attempt) ?? 0) + 1);
+    const dense = this.#limits.entered(run, by.clockDoubt);
+    if (dense) this.report("limits are kept", dense);
     const problem = entryProblem(run);
     if (problem) this.report(problem.rule, `job ${short(job.id)} in ${by.name}: ${problem.says}`);
     claim.run = run;

@@ -1,6 +1,6 @@
 import type { NewJob } from "../../src/core/job/envelope.ts";
 import type { JobRow } from "../../src/core/job/job.ts";
-import type { Store, Unit } from "../../src/ports/store.ts";
+import type { Effect, Store, Unit } from "../../src/ports/store.ts";
 import type { Dice } from "./dice.ts";
 import type { Mutation } from "./simulate.ts";
 
@@ -96,6 +96,42 @@ function soothingBeats(store: Store): Store {
   });
 }
 
+/** Commits units with other effects. */
+function withEffects(store: Store, change: (effect: Effect) => Effect): Store {
+  const changed = (unit: Unit): Unit =>
+    unit.effects ? { ...unit, effects: unit.effects.map(change) } : unit;
+  return { ...store, commit: (units, options) => store.commit(units.map(changed), options) };
+}
+
+/** Lets everybody through. */
+function withoutLimits(store: Store): Store {
+  return withEffects(store, (effect) =>
+    "admit" in effect ? { admit: effect.admit, count: effect.count } : effect,
+  );
+}
+
+/** Lets nobody through. */
+function closingGates(store: Store): Store {
+  return withEffects(store, (effect) => ("admit" in effect ? { ready: "alpha" } : effect));
+}
+
+/** Forgets starts. */
+function forgettingStarts(store: Store): Store {
+  return withEffects(store, (effect) => ("spend" in effect ? { ready: "alpha" } : effect));
+}
+
+/** Claims as if no queue had a limit. */
+function claimingBeyond(store: Store): Store {
+  return withJobs(store, { claim: ({ most: _most, ...request }) => store.jobs.claim(request) });
+}
+
+/** Takes in whatever comes. */
+function unbounded(store: Store): Store {
+  return withJobs(store, {
+    enqueue: (jobs, { bounds: _bounds, ...options }) => store.jobs.enqueue(jobs, options),
+  });
+}
+
 /** Commits what it is given, but now and then without the events. */
 function forgettingEvents(store: Store, dice: Dice): Store {
   const forgetful = ({ effects, ...unit }: Unit): Unit =>
@@ -139,6 +175,15 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: /verdict|gap|lost|cancel/,
     mutation: { store: soothingBeats },
   },
+  { name: "a store whose gates know no limits", caughtBy: /limits/, mutation: { store: withoutLimits } },
+  { name: "a store whose gates stay closed", caughtBy: /settles/, mutation: { store: closingGates } },
+  { name: "a store that forgets starts", caughtBy: /limits/, mutation: { store: forgettingStarts } },
+  {
+    name: "a store that claims beyond a queue's limit",
+    caughtBy: /limits/,
+    mutation: { store: claimingBeyond },
+  },
+  { name: "a store without bounds", caughtBy: /limits/, mutation: { store: unbounded } },
   {
     name: "a store that forgets events",
     caughtBy: /told once/,

@@ -2,6 +2,8 @@ import { type AnyDefinition, defineJob, type JobDefinition } from "../../src/cor
 import type { Backoff } from "../../src/core/job/job.ts";
 import type { RetentionOptions, RungOptions, TimeoutOptions } from "../../src/core/job/policy.ts";
 import { constant, delays, exponential, linear, type RetryOptions } from "../../src/core/job/retry.ts";
+import type { LimitOptions } from "../../src/core/limit/limit.ts";
+import type { QueueOptions } from "../../src/core/limit/queue-settings.ts";
 import type { Json } from "../../src/core/schema.ts";
 import type { Duration } from "../../src/core/time.ts";
 import { Dice, subSeed } from "./dice.ts";
@@ -38,6 +40,10 @@ export interface Plan {
   readonly queues: readonly string[];
   readonly types: readonly SimJobType[];
   readonly processes: readonly ProcessPlan[];
+  /** Limits by key that enqueues may name, durations in whole milliseconds. */
+  readonly limits: readonly LimitOptions[];
+  /** Settings of queues, from the beginning on. */
+  readonly settings: { readonly [queue: string]: QueueOptions };
   readonly operations: number;
   /** When faults and new work stop, in milliseconds from the start. */
   readonly calmAt: number;
@@ -65,12 +71,15 @@ export function planOf(seed: number): Plan {
   const trouble = dice.chance(0.2) ? 0 : dice.pick([0.3, 1, 3]);
   // A wall clock that is set back by as long as the machine slept hides the sleep from everybody: not both in one world.
   const sleeps = dice.chance(0.3);
+  const { limits, settings } = limitsOf(new Dice(subSeed(seed, "limits")), queues);
   const times = (most: number) => (trouble === 0 ? 0 : dice.int(most + 1));
   return {
     seed,
     queues,
     types,
     processes,
+    limits,
+    settings,
     operations: 20 + dice.int(50),
     calmAt: dice.between(5_000, 40_000),
     rates: {
@@ -88,6 +97,34 @@ export function planOf(seed: number): Plan {
     // Not thrown for: what a seed means otherwise stays what it was.
     records: seed % 4 !== 0,
   };
+}
+
+/** Half of the worlds have limits; their dice are their own, so that the others are what they were before there were any. */
+function limitsOf(dice: Dice, queues: readonly string[]): Pick<Plan, "limits" | "settings"> {
+  if (dice.chance(0.5)) return { limits: [], settings: {} };
+  const onLimit = () =>
+    dice.pick([
+      {},
+      {},
+      { onLimit: "drop" as const },
+      { onLimit: { reschedule: ms(dice.between(50, 5_000)) } },
+    ]);
+  const limits: readonly LimitOptions[] = [
+    { key: "places", concurrency: 1 + dice.int(4), ...onLimit() },
+    { key: "order", concurrency: 1, strict: true },
+    { key: "pace", rate: { limit: 1 + dice.int(3), per: ms(dice.between(2_000, 8_000)) }, ...onLimit() },
+    { key: "both", concurrency: 1 + dice.int(3), rate: { limit: 2, per: ms(dice.between(2_000, 5_000)) } },
+  ];
+  const settings: Record<string, QueueOptions> = {};
+  for (const queue of queues) {
+    settings[queue] = {
+      ...(dice.chance(0.4) && { concurrency: 1 + dice.int(4) }),
+      ...(dice.chance(0.3) && {
+        depth: { most: 3 + dice.int(10), onFull: dice.pick(["reject", "drop-oldest"] as const), warnAt: 2 },
+      }),
+    };
+  }
+  return { limits, settings };
 }
 
 function processPlan(

@@ -48,6 +48,9 @@ describe("the whole engine under virtual time and faults", () => {
       "gone",
       "hears shutdown",
       "kills its process",
+      "pending -> available",
+      "rate_limited",
+      "queue_full",
     ];
     for (let seed = 1; seed <= 60; seed++) {
       const { trace } = await simulate({ seed, isTraced: true });

@@ -1,4 +1,6 @@
 import { journalEvent } from "../../src/core/event/journal-event.ts";
+import { parseQueue } from "../../src/core/limit/queue-settings.ts";
+import type { Json } from "../../src/core/schema.ts";
 import { GRAINS } from "../../src/core/stats/grains.ts";
 import { seriesOf } from "../../src/engine/statistics/roll-up.ts";
 import type { Store } from "../../src/ports/store.ts";
@@ -70,11 +72,11 @@ class World {
   readonly #plan: Plan;
   readonly #scheduler = new Scheduler();
   readonly #trace: Trace;
+  readonly #store: Store;
   readonly #network: Network;
   readonly #workload: Workload;
   readonly #processes: readonly Process[];
   readonly #dice: Dice;
-  readonly #store: Store;
   #figures = { ended: 0, counted: 0 };
 
   constructor({ seed, mutation = {}, isTraced = false, onLine }: SimOptions) {
@@ -89,6 +91,7 @@ class World {
     });
     this.checker = new Checker({
       now,
+      plan: this.#plan,
       trace: this.#trace,
       troubledAt: (machine) => this.#network.troubledAt.get(machine) ?? 0,
     });
@@ -119,6 +122,7 @@ class World {
 
   async run(): Promise<void> {
     const { calmAt } = this.#plan;
+    await this.#configure();
     this.#scheduleChaos();
     await this.#until(() => false, EPOCH + calmAt);
     this.#trace.add("world", "faults stop");
@@ -156,6 +160,16 @@ class World {
       ended: sumOf((end) => this.checker.endCounts.get(end) ?? 0),
       counted: sumOf((end) => sums[end]),
     };
+  }
+
+  /** Before any process is up, so that all of them go by the settings from the beginning. */
+  async #configure(): Promise<void> {
+    const effects = Object.entries(this.#plan.settings).map(([queue, options]) => ({
+      put: ["queue", queue] as const,
+      body: parseQueue(options, "queue") as unknown as Json,
+      wakeAt: null,
+    }));
+    if (effects.length > 0) await this.#store.commit([{ effects }], { now: EPOCH });
   }
 
   /** A violation ends the run: whatever follows from it would only hide the cause. */

@@ -18,6 +18,8 @@ export interface Change {
 /** Who is told of everything that happens in the store, at the moment at which it happens. */
 export interface StoreObserver {
   changed(change: Change): void;
+  /** All that a call has changed was told. */
+  looked(): void;
   claimed(by: Machine, worker: string, rows: readonly JobRow[]): void;
   beaten(by: Machine, request: BeatRequest, answers: readonly BeatAnswer[]): void;
   committed(by: Machine, units: readonly Unit[], outcomes: readonly Outcome[]): void;
@@ -119,6 +121,7 @@ export class StoreWatch {
         write,
       });
     }
+    this.#observer.looked();
   }
 }
 

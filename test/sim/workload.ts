@@ -24,6 +24,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "job_failed",
   "result_gone",
   "result_timeout",
+  "queue_full",
 ]);
 
 type Operation = (engine: Engine, machine: Machine) => Promise<void>;
@@ -34,6 +35,7 @@ export class Workload {
   readonly #checker: Checker;
   readonly #trace: Trace;
   readonly #dice: Dice;
+  readonly #limitDice: Dice;
   readonly #ids: string[] = [];
   readonly #known: string[] = [];
   readonly #queues = { areConfigured: false };
@@ -44,6 +46,7 @@ export class Workload {
     this.#checker = checker;
     this.#trace = trace;
     this.#dice = new Dice(subSeed(plan.seed, "workload"));
+    this.#limitDice = new Dice(subSeed(plan.seed, "limited"));
   }
 
   /** Does one random thing; never rejects. */
@@ -138,8 +141,14 @@ export class Workload {
       ...(dice.chance(0.1) && { queue: dice.pick(this.#plan.queues) }),
       ...(dice.chance(0.1) && { expiresAt: new Date(at + dice.between(10, 20_000)) }),
       ...(dice.chance(0.2) && { id: this.#givenId() }),
+      ...this.#limit(),
       ...this.#start(at),
     };
+  }
+
+  #limit(): Pick<EnqueueOptions, "limit"> {
+    const { limits } = this.#plan;
+    return limits.length > 0 && this.#limitDice.chance(0.5) ? { limit: this.#limitDice.pick(limits) } : {};
   }
 
   #start(at: number): Pick<EnqueueOptions, "delay" | "at"> {
@@ -232,6 +241,7 @@ export class Workload {
     this.#queues.areConfigured = true;
     this.#trace.add(machine.name, `queue ${queue} is configured`);
     await engine.configureQueue(queue, {
+      ...this.#plan.settings[queue],
       timeouts: { attempt: `${dice.between(100, 30_000)}ms`, grace: `${dice.between(1, 3_000)}ms` },
     });
   }

@@ -81,7 +81,60 @@ function countFromOne(store: Store): Changes {
   };
 }
 
+/** Commits units with other effects in the place of some, or without them. */
+function withEffects(store: Store, change: (effect: Effect) => readonly Effect[]): Changes {
+  return {
+    commit: (units, options) =>
+      store.commit(
+        units.map((unit) => ({ ...unit, effects: effectsOf(unit).flatMap(change) })),
+        options,
+      ),
+  };
+}
+
 export const BROKEN_STORES = {
+  "admits without looking at the limit": {
+    change: (store) =>
+      withEffects(store, (effect) =>
+        "admit" in effect ? [{ admit: effect.admit, count: effect.count }] : [effect],
+      ),
+    foundBy: [
+      ["limits", "as many as it has room for"],
+      ["limits", "in the very unit"],
+      ["limits", "200 jobs of one gate"],
+      ["limits", "strict limit only"],
+      ["limits", "an override goes before"],
+      ["limits", "4 handles run 600 jobs"],
+    ],
+  },
+  "admits nobody under a limit": {
+    change: (store) => withEffects(store, (effect) => ("admit" in effect && effect.limit ? [] : [effect])),
+    foundBy: [["limits", "not passed over for good"]],
+  },
+  "forgets starts": {
+    change: (store) => withEffects(store, (effect) => ("spend" in effect ? [] : [effect])),
+    foundBy: [
+      ["limits", "starts count from the admission"],
+      ["limits", "a start is remembered once"],
+      ["limits", "can be looked at"],
+    ],
+  },
+  "claims beyond the limit of a queue": {
+    change: (store) => ({ jobs: { claim: ({ most: _most, ...request }) => store.jobs.claim(request) } }),
+    foundBy: [
+      ["limits", "a claim under the limit of a queue"],
+      ["limits", "8 handles claim"],
+    ],
+  },
+  "knows no bounds": {
+    change: (store) => ({
+      jobs: { enqueue: (jobs, { bounds: _bounds, ...options }) => store.jobs.enqueue(jobs, options) },
+    }),
+    foundBy: [
+      ["limits", "a bounded queue takes in"],
+      ["limits", "8 producers"],
+    ],
+  },
   "ignores fences": {
     change: (store) => ({
       commit: (units, options) => insist(store, units, options, ["lost", "stale"]),

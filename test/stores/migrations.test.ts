@@ -138,6 +138,7 @@ describe("the texts of released steps", () => {
         "9b37616b6a0a2d5ea4af52539d759843b78943280ea96a11dd279f6563c35d05",
         "5798313dc964a1ad3c5918bb752d6b570cb6a3b8ea2cad565340f398797c048c",
         "e154fda02eea905d3f04ae5b4f3988e1026f562c1457e7c828d351f1b5d131f6",
+        "988f09769be084ba66bd4b783aa246c8273f9ada1f8e4591c198687d2ed305a3",
       ]
     `);
     expect(POSTGRES.map(checksumOf)).toMatchInlineSnapshot(`
@@ -146,6 +147,7 @@ describe("the texts of released steps", () => {
         "d130919b949ff4806125996a4b03d88b295e3e1ec5b739fc12f0f184d9be5152",
         "31ec5976bb0e8717e6c2914144a51795e54bad7e95c9baa9d844d14c6858854a",
         "e13d7c23f7eaa574f56c662fcc87c95cf8d6f30336fb602c4a7659b1e00fe5e4",
+        "d4e554381f5f334a5bf86f6127daa73cea8bcfa358349abdf7bea8c7ef529bc6",
       ]
     `);
   });

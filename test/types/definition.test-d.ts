@@ -127,3 +127,34 @@ describe("misuse of a definition is a compile error", () => {
     exponential({ factor: "2" });
   });
 });
+
+describe("a limit", () => {
+  it("takes its key from the payload as it is enqueued", () => {
+    defineJob({
+      type: "a",
+      payload: z.object({ nth: z.string().transform(Number) }),
+      limit: {
+        key: (payload) => {
+          expectTypeOf(payload).toEqualTypeOf<{ nth: string }>();
+          return payload.nth;
+        },
+        concurrency: 1,
+      },
+    });
+    defineJob({
+      type: "a",
+      limit: { key: "k", rate: { limit: 5, per: "1m" }, onLimit: { reschedule: "5s" } },
+    });
+  });
+
+  it("does not compile with a bare number of milliseconds, another word, or a key that is no text", () => {
+    // @ts-expect-error: a duration has a unit.
+    expectTypeOf(() => defineJob({ type: "a", limit: { key: "k", rate: { limit: 5, per: 1_000 } } }));
+    // @ts-expect-error: it waits, is dropped or comes again.
+    expectTypeOf(() => defineJob({ type: "a", limit: { key: "k", concurrency: 1, onLimit: "later" } }));
+    // @ts-expect-error: a key is a text.
+    expectTypeOf(() => defineJob({ type: "a", limit: { key: () => 7, concurrency: 1 } }));
+    // @ts-expect-error: without a key nobody shares it.
+    expectTypeOf(() => defineJob({ type: "a", limit: { concurrency: 1 } }));
+  });
+});

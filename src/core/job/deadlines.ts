@@ -1,3 +1,4 @@
+import type { JobLimit } from "../limit/limit.ts";
 import { earlier, type Instant } from "../time.ts";
 import type { JobImage, JobRow, Policy, TimeoutKind } from "./job.ts";
 import { dueAtOf } from "./job.ts";
@@ -115,11 +116,19 @@ export function restarted(job: JobRow, startedAt: Instant): JobRow | null {
 
 type WaitingWake = Pick<JobImage, "wake" | "wakeAt">;
 
-/** When the sweep must look at a waiting job, and whether it can simply promote it. */
-export function waitingWake(job: Pick<JobImage, "state" | "rank" | "waitAt" | "totalAt">): WaitingWake {
+/**
+ * When the sweep must look at a waiting job, and whether it can simply promote it. One with a limit goes to its gate
+ * first, unless it has kept its place.
+ */
+export function waitingWake(
+  job: Pick<JobImage, "state" | "rank" | "waitAt" | "totalAt">,
+  limit?: JobLimit,
+): WaitingWake {
   const endsAt = earlier(job.waitAt, job.totalAt);
   if (job.state !== "scheduled" && job.state !== "retryable") return { wake: "judge", wakeAt: endsAt };
   const dueAt = dueAtOf(job.rank);
+  if (limit !== undefined && !(limit.strict && job.state === "retryable"))
+    return { wake: "judge", wakeAt: earlier(dueAt, endsAt) };
   return endsAt !== null && endsAt < dueAt
     ? { wake: "judge", wakeAt: endsAt }
     : { wake: "ready", wakeAt: dueAt };

@@ -1,4 +1,5 @@
 import { CurfewError } from "../errors.ts";
+import type { JobLimit } from "../limit/limit.ts";
 import type { Random } from "../random.ts";
 import { earlier, formatDuration, type Instant } from "../time.ts";
 import {
@@ -35,6 +36,7 @@ import {
   imageOf,
   type LifecycleEvent,
   settleFailure,
+  stateBack,
   timeoutError,
   totalError,
   waitingImage,
@@ -71,11 +73,10 @@ export function decide(job: JobRow, event: JobEvent, now: Instant, random: Rando
 }
 
 const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
-  activate: (job, _event, now) => {
-    if (job.options?.step?.turn) return { ok: false, because: "not_reached" };
-    const state = dueAtOf(job.rank) > now ? "scheduled" : "available";
-    return { ok: true, image: waitingImage(job, state), events: [] };
-  },
+  activate: (job, _event, now) =>
+    job.options?.step?.turn
+      ? { ok: false, because: "not_reached" }
+      : { ok: true, image: waitingImage(job, activated(job, now)), events: [] },
   wake: (job, event, now, random) =>
     job.state === "active" ? wakeActive(job, event.seenAt ?? null, now, random) : wakeWaiting(job, now),
   claim: (job, event, now) => claim(job, event, now),
@@ -96,6 +97,10 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   },
   extend: (job, event, now) =>
     job.options?.step?.turn ? { ok: false, because: "not_reached" } : extend(job, event, now),
+  drop: (job, event, now) =>
+    job.options?.step?.turn
+      ? { ok: false, because: "not_reached" }
+      : drop(job, "queue_full", event.message, now),
   retry: (job, event, now, random) =>
     job.options?.step
       ? { ok: false, because: "in_workflow" }
@@ -103,6 +108,12 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   prioritise: (job, event) => prioritise(job, event.priority),
   reach: (job, event, now) => reach(job, event, now),
 };
+
+/** A job with a limit goes to its gate; whoever commits this counts down what kept it from there. */
+function activated(job: JobRow, now: Instant): "scheduled" | "pending" | "available" {
+  if (dueAtOf(job.rank) > now) return "scheduled";
+  return job.options?.limit ? "pending" : "available";
+}
 
 /** A job that ended before it could be entered: `total` is looked at before `wait` (SEMANTICS 3.1). */
 function endOfWaiting(job: JobRow, now: Instant): Decision | null {
@@ -140,10 +151,37 @@ function wakeWaiting(job: JobRow, now: Instant): Decision {
   const ended = endOfWaiting(job, now);
   if (ended) return ended;
   const state = job.state as "pending" | "scheduled" | "retryable" | "available";
-  const isHeld = state === "pending" && (job.needs > 0 || job.gate !== null);
+  const limit = job.options?.limit;
+  // A gate that belongs to no limit is opened by whoever made it.
+  const isHeld = state === "pending" && (job.needs > 0 || (job.gate !== null && limit === undefined));
   if (isHeld || state === "available") return { ok: true, image: waitingImage(job, state), events: [] };
-  if (dueAtOf(job.rank) <= now) return { ok: true, image: waitingImage(job, "available"), events: [] };
+  if (dueAtOf(job.rank) <= now) return wakeDue(job, limit, now);
   return { ok: true, image: waitingImage(job, state === "pending" ? "scheduled" : state), events: [] };
+}
+
+/** A waiting job that could run now goes to the gate of its limit, if it has one and does not hold a place in it. */
+function wakeDue(job: JobRow, limit: JobLimit | undefined, now: Instant): Decision {
+  if (limit === undefined || (limit.strict && job.state === "retryable"))
+    return { ok: true, image: waitingImage(job, "available"), events: [] };
+  const { onLimit } = limit;
+  if (onLimit === undefined) return { ok: true, image: waitingImage(job, "pending"), events: [] };
+  // Whoever judges a job at its gate has first let through whom it may.
+  if (job.state !== "pending")
+    return { ok: true, image: { ...waitingImage(job, "pending"), wakeAt: now }, events: [] };
+  if (onLimit !== "drop") {
+    const dueAt = now + onLimit.after;
+    const image = waitingImage(job, "scheduled", { dueAt });
+    return { ok: true, image, events: [{ name: "job.snoozed", dueAt }] };
+  }
+  // A job that has run before is not new work to be turned away: it waits.
+  if (job.attempt > 0) return { ok: true, image: waitingImage(job, "pending"), events: [] };
+  return drop(job, "rate_limited", `Dropped: the limit "${job.gate}" was reached`, now);
+}
+
+/** Ends a waiting job that there is no room for. */
+function drop(job: JobRow, code: "rate_limited" | "queue_full", message: string, now: Instant): Decision {
+  const error: ErrorRecord = { type: code, code, message, attempt: job.attempt, at: now };
+  return discard(job, withError(job, error), now, [], false);
 }
 
 /** A claim is a lease, not a start: it spends nothing and runs no attempt clock (SEMANTICS 3.1). */
@@ -310,7 +348,7 @@ function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): De
   }
   return {
     ok: true,
-    image: waitingImage(job, "available", { dueAt: now }),
+    image: waitingImage(job, stateBack(job), { dueAt: now }),
     documents: { errors: withError(job, record), policy, progress: null },
     fence: nextFence(job.fence, fenceSalt(random)),
     events: [{ name: "job.visibility_timeout", error: record }],
@@ -395,7 +433,7 @@ function release(job: JobRow, event: EventOf<"release">, now: Instant, random: R
   if (hasStarted && job.hardAt !== null && now >= job.hardAt)
     return expire(job, { type: "expire" }, now, random);
   if (hasStarted && job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
-  const state = event.delay === undefined ? "available" : "scheduled";
+  const state = event.delay === undefined ? stateBack(job) : "scheduled";
   const record = event.error && { ...event.error, attempt: job.attempt, at: now };
   return {
     ok: true,

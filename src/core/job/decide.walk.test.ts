@@ -9,6 +9,7 @@ import { applied, decide, MOST_RETURNS } from "./decide.ts";
 import type { JobEvent } from "./events.ts";
 import { dueAtOf, type JobRow } from "./job.ts";
 import { isTerminal, JOB_EVENTS, type JobEventName, LIFECYCLE, targetsOf } from "./lifecycle.ts";
+import { isAtGate } from "./verdict.ts";
 
 /** Settings that differ in every field which changes a decision. */
 const SETTINGS: readonly Said[] = [
@@ -39,6 +40,13 @@ const SETTINGS: readonly Said[] = [
   { enqueue: { priority: 100 }, context: { parent: { id: "p", totalAt: T0 + 60_000 } } },
   { worker: { hears: false, remote: true, visibility: 20_000 }, rung: { retry: { attempts: 5 } } },
   { worker: { hears: false, remote: true }, rung: { timeouts: { attempt: "30s", heartbeat: "30s" } } },
+  {
+    enqueue: { delay: "1m", limit: { key: "a", rate: { limit: 1, per: "1s" }, onLimit: "drop" } },
+    worker: { hears: false, remote: true, visibility: 20_000 },
+    rung: { retry: { attempts: 5 } },
+  },
+  { enqueue: { limit: { key: "a", concurrency: 2, onLimit: { reschedule: "30s" } } } },
+  { enqueue: { limit: { key: "a", concurrency: 1, strict: true } }, rung: { timeouts: { total: "2h" } } },
 ];
 
 interface Choice {
@@ -96,6 +104,8 @@ function eventOf(row: JobRow, said: Said, now: Instant, { nth, isLikely, flag, a
       return flag ? { type: name, delay: amount } : { type: name };
     case "extend":
       return { type: name, ...[{ attempt: limit }, { total: limit }, { heartbeat: limit }][nth % 3] };
+    case "drop":
+      return { type: name, message: "Dropped" };
     case "retry":
       return { type: name, keepDeadline: flag };
     case "reach":
@@ -139,7 +149,9 @@ function checkRow(row: JobRow, seenAt: Instant | null): void {
   check(isTerminal(row.state) === (row.finishedAt !== null), "an end has its time");
   check(!row.deadLetter || (row.state === "discarded" && row.pruneAt === null), "a dead letter is discarded");
   const nextAt = nextInstant(row, seenAt);
-  const isWoken = nextAt === null ? row.wakeAt === null : row.wakeAt !== null && row.wakeAt <= nextAt;
+  // A job at its gate may be looked at again at any time.
+  const isWoken =
+    nextAt === null ? row.wakeAt === null || isAtGate(row) : row.wakeAt !== null && row.wakeAt <= nextAt;
   check(isWoken, `wakeAt ${row.wakeAt} is later than ${nextAt}`);
 }
 
@@ -162,8 +174,13 @@ function checkStep(before: JobRow, event: JobEvent, after: JobRow, now: Instant)
   if (event.type !== "wake" || after.state === before.state) return;
   const seenAt = event.seenAt ?? null;
   const nextAt = nextInstant(before, seenAt);
-  const isReleased = before.state === "pending" && !isTerminal(after.state);
+  const isReleased = before.state === "pending" && (!isTerminal(after.state) || isAtGate(before));
   check(isReleased || (nextAt !== null && now >= nextAt), `woken early: ${before.state} to ${after.state}`);
+}
+
+/** What a store makes of a job that its gate lets through. */
+function admitted(row: JobRow): JobRow {
+  return { ...row, state: "available", wake: "judge", wakeAt: earlier(row.waitAt, row.totalAt) };
 }
 
 /** Walks from a fresh job and gives the transitions it went through. */
@@ -174,6 +191,7 @@ function walk(said: Said, choices: readonly Choice[], seed: number): string[] {
   const seen: string[] = [];
   for (const each of choices) {
     now += each.pause;
+    if (isAtGate(row) && each.nth % 3 > 0) row = admitted(row);
     const event = eventOf(row, said, now, each);
     const decision = decide(row, event, now, random);
     if (!decision.ok) continue;

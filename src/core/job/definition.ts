@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { Rung } from "./job.ts";
 import { parseRung, type RungOptions } from "./policy.ts";
@@ -12,6 +13,8 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   readonly payload: Schema<Input, Payload> | undefined;
   readonly result: Schema<unknown, Result> | undefined;
   readonly rung: Rung;
+  /** The limit that its jobs run under. */
+  readonly limit: KeyedLimit | undefined;
   readonly unique: UniqueRule | undefined;
   readonly [DEFINITION]: true;
 }
@@ -35,6 +38,8 @@ export interface DefinitionOptions<P extends Schema | undefined, R extends Schem
   readonly queue?: string;
   /** -100 (last) to 100 (first); 0 is the default. */
   readonly priority?: number;
+  /** How many of its jobs may run at once or start in a span of time, by a key: a text, or a function of the payload. */
+  readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
   /** Keeps a second job from being added while the first one counts; see `UniqueOptions`. */
   readonly unique?: UniqueOptions;
 }
@@ -52,6 +57,7 @@ const KEYS = [
   "queue",
   "priority",
   "unique",
+  "limit",
   "timeouts",
   "retry",
   "retention",
@@ -81,6 +87,7 @@ export function defineJob<P extends Schema | undefined = undefined, R extends Sc
     payload: options.payload as Schema<InputBy<P>, PayloadBy<P>> | undefined,
     result: options.result as Schema<unknown, ResultBy<R>> | undefined,
     rung: parseRung(options, ""),
+    limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
     [DEFINITION]: true as const,
   });

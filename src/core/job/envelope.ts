@@ -1,6 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
+import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import {
   type Duration,
@@ -53,6 +54,8 @@ export interface EnqueueOptions extends RungOptions {
   /** The `wait` limit as an instant; the earlier of the two wins. */
   readonly expiresAt?: InstantInput;
   readonly meta?: { readonly [key: string]: Json };
+  /** The limit that this job runs under, instead of its definition's; `"none"` for none. */
+  readonly limit?: LimitOptions | "none";
   /** Which jobs are the same one, in the place of what the definition says; false for none. */
   readonly unique?: UniqueOptions | false;
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
@@ -123,6 +126,7 @@ export const ENQUEUE_KEYS = [
   "meta",
   "unique",
   "detach",
+  "limit",
   "timeouts",
   "retry",
   "retention",
@@ -138,6 +142,9 @@ export interface Stencil {
   readonly createdAt: Instant;
   readonly image: JobImage;
   readonly options: JobOptions | null;
+  /** The key of its limit, or what gives it. */
+  readonly key?: KeyedLimit["key"];
+  readonly needs?: number;
   /** What its jobs share in what they tell; undefined while events are off. */
   readonly head: Json | undefined;
   readonly unique: UniqueRule | undefined;
@@ -203,8 +210,8 @@ function newStencil<Input>(
   };
   const dueAt = startOf(said, now);
   const budgets = fixBudgets(said, rungs, now, dueAt, context.parent);
-  const isScheduled = dueAt > now;
-  const state = context.isPending ? "pending" : isScheduled ? "scheduled" : "available";
+  const keyed = limitOf(definition.limit, said);
+  const state = context.isPending ? "pending" : dueAt > now ? "scheduled" : keyed ? "pending" : "available";
   const rank = rankOf(priority, dueAt);
   const heartbeat = saysAnything(rungs, "timeouts")
     ? resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value
@@ -218,7 +225,9 @@ function newStencil<Input>(
     createdAt: now,
     image: {
       state,
-      ...waitingWake({ state, rank, waitAt, totalAt }),
+      ...waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit),
+      // A job at its gate is looked at at once, in case that whoever enqueues it does not come to let it through.
+      ...(keyed && state === "pending" && !context.isPending && { wakeAt: now }),
       rank,
       attempt: 0,
       returns: 0,
@@ -234,10 +243,22 @@ function newStencil<Input>(
       pruneAt: null,
       deadLetter: false,
     },
-    options: keptOptions(said, enqueueRung, rungs, budgets.kept, context),
+    options: withLimit(keptOptions(said, enqueueRung, rungs, budgets.kept, context), keyed),
     head: context.headOf?.(state === "scheduled" ? "job.scheduled" : "job.enqueued", definition.type, queue),
     unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
+    ...(keyed && { key: keyed.key }),
+    // What waits to be activated is not let through by its gate meanwhile.
+    ...(keyed && context.isPending && { needs: 1 }),
   };
+}
+
+function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): KeyedLimit | undefined {
+  if (limit === undefined) return defined;
+  return limit === "none" ? undefined : parseLimit(limit, "options.limit");
+}
+
+function withLimit(options: JobOptions | null, keyed: KeyedLimit | undefined): JobOptions | null {
+  return keyed ? { ...options, limit: keyed.limit } : options;
 }
 
 /** Jobs whose rules are kept in different ways do not see each other, so one definition must not mix them. */
@@ -433,14 +454,30 @@ export function newRow(job: NewJob): JobRow {
   };
 }
 
-/** One job off a stencil. A unique one holds its key while it lives; where more is asked for, it is refused. */
-export function stamp(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+/**
+ * One job off a stencil. A unique one holds its key while it lives; where more is asked for, it is refused. The key of a
+ * limit may be a function of the payload as it was given, or as it is kept.
+ */
+export function stamp(stencil: Stencil, payload: string, nextId: () => JobId, given?: unknown): NewJob {
   if (stencil.unique !== undefined) refuseDemanding(stencil.unique);
-  return stampAny(stencil, payload, nextId);
+  return stampAny(stencil, payload, nextId, given);
 }
 
 /** One job off a stencil, for those who keep its rule about uniqueness themselves. */
-export function stampAny(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+export function stampAny(stencil: Stencil, payload: string, nextId: () => JobId, given?: unknown): NewJob {
+  const job = toldJob(stencil, payload, nextId);
+  const { key, needs } = stencil;
+  if (key === undefined) return job;
+  const gate =
+    typeof key === "string" ? key : keyFrom(key, given === undefined ? JSON.parse(payload) : given);
+  return needs === undefined ? { ...job, gate } : { ...job, gate, needs };
+}
+
+function keyFrom(key: (payload: never) => string, payload: unknown): string {
+  return checkLimitKey(key(payload as never), "limit.key(payload)");
+}
+
+function toldJob(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
   const job: NewJob = {
     id: stencil.id ?? nextId(),
     fresh: stencil.id === undefined,

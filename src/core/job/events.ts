@@ -40,6 +40,8 @@ export type JobEvent =
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
   /** `halted`: by the workflow that it belongs to, which may also end what no operator can. */
   | { readonly type: "cancel"; readonly halted?: true }
+  /** There is no room for a waiting job. */
+  | { readonly type: "drop"; readonly message: string }
   | ({ readonly type: "extend" } & Extension)
   | { readonly type: "retry"; readonly keepDeadline?: boolean }
   /** Its turn in a workflow has come; `results` is the list of what the steps before it gave, `limit` how long it may be. */

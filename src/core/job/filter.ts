@@ -8,10 +8,12 @@ export interface JobFilter {
   readonly type?: string;
   readonly state?: JobState;
   readonly deadLetter?: boolean;
+  /** The key of a limit; finished jobs are left out. */
+  readonly gate?: string;
 }
 
 /** What a walk looks for, beyond what a listing does. Instants: from this one on, and before that one. */
-export interface WalkFilter extends JobFilter {
+export interface WalkFilter extends Omit<JobFilter, "gate"> {
   /** Only jobs that have not ended, or only those that have. */
   readonly isLive?: boolean;
   readonly createdFrom?: Instant;
@@ -20,13 +22,14 @@ export interface WalkFilter extends JobFilter {
   readonly finishedBefore?: Instant;
 }
 
-/** Whether a job is what a walk looks for. */
-export function isWanted(row: JobRow, filter: WalkFilter): boolean {
-  const { queue, type, state, deadLetter, isLive } = filter;
+/** Whether a job is what a walk or a listing looks for. */
+export function isWanted(row: JobRow, filter: WalkFilter & JobFilter): boolean {
+  const { queue, type, state, deadLetter, isLive, gate } = filter;
   if (queue !== undefined && row.queue !== queue) return false;
   if (type !== undefined && row.type !== type) return false;
   if (state !== undefined && row.state !== state) return false;
   if (deadLetter !== undefined && row.deadLetter !== deadLetter) return false;
+  if (gate !== undefined && (row.gate !== gate || isTerminal(row.state))) return false;
   if (isLive !== undefined && isLive === isTerminal(row.state)) return false;
   return (
     isWithin(row.createdAt, filter.createdFrom, filter.createdBefore) &&

@@ -1,3 +1,4 @@
+import type { JobLimit } from "../limit/limit.ts";
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 
@@ -169,6 +170,8 @@ export interface JobOptions {
   readonly retention?: Retention;
   /** The visibility timeout that the enqueuer named (SEMANTICS 4.3). */
   readonly visibility?: number;
+  /** The limit under which the job runs; its key is the gate of the row. */
+  readonly limit?: JobLimit;
   /** Somebody waits for the result, so it is kept for a minute even where retention is 0. */
   readonly awaited?: true;
   readonly meta?: { readonly [key: string]: Json };
@@ -252,6 +255,7 @@ export interface JobRow extends JobImage {
   readonly worker: string | null;
   readonly needs: number;
   readonly workflow: string | null;
+  /** The key of its limit; of a job without one, the mark that a claim under the limit of a whole queue left. */
   readonly gate: string | null;
   readonly payload: JsonText;
   readonly options: JobOptions | null;

@@ -33,6 +33,7 @@ const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
   snooze: { type: "snooze", dueAt: at("30m") },
   release: { type: "release" },
   cancel: { type: "cancel" },
+  drop: { type: "drop", message: "Dropped: the queue is full" },
   extend: { type: "extend", attempt: 5_000 },
   retry: { type: "retry" },
   reach: { type: "reach", results: "[]" },
@@ -59,6 +60,11 @@ const ROWS: { readonly [State in JobState]: () => JobRow } = {
   discarded: () => discarded(FULL),
 };
 
+/** The same job under a limit with a rate. */
+function limited(row: JobRow): JobRow {
+  return { ...row, gate: "key", options: { ...row.options, limit: { rate: { limit: 1, per: 1_000 } } } };
+}
+
 /** One case per target of the table: the row, what happens to it, and when. */
 type Case = readonly [from: JobState, event: JobEvent, to: JobState, row: JobRow, now: Instant];
 
@@ -72,14 +78,17 @@ function wakes(): Case[] {
     ["pending", wake, "discarded", pending(FULL), at("10m")],
     ["scheduled", wake, "available", enqueued(later), at("1m")],
     ["scheduled", wake, "scheduled", enqueued(later), at("1s")],
+    ["scheduled", wake, "pending", limited(enqueued(later)), at("1m")],
     ["scheduled", wake, "discarded", enqueued(later), at("10m")],
     ["retryable", wake, "available", retryable(FULL), at("3s")],
     ["retryable", wake, "retryable", retryable(FULL), at("1s")],
+    ["retryable", wake, "pending", limited(retryable(FULL)), at("3s")],
     ["retryable", wake, "discarded", retryable(FULL), at("1h")],
     ["available", wake, "available", enqueued(FULL), at("1s")],
     ["available", wake, "discarded", enqueued(FULL), at("10m")],
     ["active", wake, "active", running(FULL), at("1s")],
     ["active", wake, "available", claimed(FULL), at("10s")],
+    ["active", wake, "pending", limited(running(VISIBLE)), at("20s")],
     ["active", wake, "retryable", running(FULL), at("31s")],
     ["active", wake, "discarded", running(LAST), at("31s")],
   ];
@@ -101,10 +110,12 @@ function verdicts(): Case[] {
     ["active", stall, "retryable", running(FULL), at("30s")],
     ["active", stall, "discarded", running(LAST), at("30s")],
     ["active", stall, "available", running(VISIBLE), at("20s")],
+    ["active", stall, "pending", limited(running(VISIBLE)), at("20s")],
     ["active", snooze, "scheduled", running(FULL), at("1s")],
     ["active", snooze, "retryable", running(FULL), at("6m")],
     ["active", { ...snooze, dueAt: at("2h") }, "discarded", running(FULL), at("1s")],
     ["active", release, "available", running(FULL), at("1s")],
+    ["active", release, "pending", limited(running(FULL)), at("1s")],
     ["active", { ...release, delay: 5 }, "scheduled", running(FULL), at("1s")],
     ["active", release, "retryable", running(FULL), at("6m")],
     ["active", release, "discarded", worn, at("1s")],
@@ -116,8 +127,13 @@ function outsiders(): Case[] {
   return [
     ["pending", EVENTS.activate, "available", pending(FULL), at("1s")],
     ["pending", EVENTS.activate, "scheduled", pending({ ...FULL, enqueue: { delay: "1m" } }), at("1s")],
+    ["pending", EVENTS.activate, "pending", limited(pending(FULL)), at("1s")],
     ["available", EVENTS.claim, "active", enqueued(FULL), at("1s")],
     ["discarded", EVENTS.retry, "available", ROWS.discarded(), at("1h")],
+    ["discarded", EVENTS.retry, "pending", limited(ROWS.discarded()), at("1h")],
+    ...live
+      .filter((state) => state !== "active")
+      .map((state): Case => [state, EVENTS.drop, "discarded", ROWS[state](), at("1s")]),
     ...live.map((state): Case => [state, EVENTS.cancel, "cancelled", ROWS[state](), at("1s")]),
     ...live.map((state): Case => [state, EVENTS.extend, state, ROWS[state](), T0 + 1]),
     ...live
@@ -148,9 +164,9 @@ const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders(), ...tu
 describe("every state and event", () => {
   const pairs = JOB_STATES.flatMap((state) => JOB_EVENTS.map((event) => [state, event] as const));
 
-  it("is 8 states times 15 events", () => {
+  it("is 8 states times 16 events", () => {
     expect(new Set(JOB_STATES).size).toBe(8);
-    expect(pairs).toHaveLength(8 * 15);
+    expect(pairs).toHaveLength(8 * 16);
   });
 
   it.each(pairs)("%s + %s lands in the table or is rejected", (state, name) => {

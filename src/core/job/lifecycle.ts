@@ -14,6 +14,7 @@ export const JOB_EVENTS = [
   "snooze",
   "release",
   "cancel",
+  "drop",
   "extend",
   "retry",
   "reach",
@@ -38,32 +39,32 @@ export const LIFECYCLE: readonly Transition[] = [
   {
     from: "pending",
     event: "activate",
-    to: ["available", "scheduled"],
-    why: "released by its owner; not due yet",
+    to: ["available", "scheduled", "pending"],
+    why: "released by its owner; not due yet; to the gate of its limit",
   },
   {
     from: "pending",
     event: "wake",
     to: ["available", "scheduled", "pending", "discarded"],
-    why: "needs met; wait or total over",
+    why: "needs met; its limit is reached; wait or total over",
   },
   {
     from: "scheduled",
     event: "wake",
-    to: ["available", "scheduled", "discarded"],
-    why: "due; wait or total over",
+    to: ["available", "scheduled", "pending", "discarded"],
+    why: "due; to the gate of its limit; wait or total over",
   },
   {
     from: "retryable",
     event: "wake",
-    to: ["available", "retryable", "discarded"],
-    why: "backoff over; total over",
+    to: ["available", "retryable", "pending", "discarded"],
+    why: "backoff over; to the gate of its limit; total over",
   },
   { from: "available", event: "wake", to: ["available", "discarded"], why: "wait or total over" },
   {
     from: "active",
     event: "wake",
-    to: ["active", "available", "retryable", "discarded"],
+    to: ["active", "available", "retryable", "pending", "discarded"],
     why: "claim ran out unstarted; hard deadline, stall or visibility timeout passed",
   },
   { from: "available", event: "claim", to: ["active"], why: "taken exclusively by a worker" },
@@ -84,7 +85,7 @@ export const LIFECYCLE: readonly Transition[] = [
   {
     from: "active",
     event: "stall",
-    to: ["retryable", "available", "discarded"],
+    to: ["retryable", "available", "pending", "discarded"],
     why: "no beat within the heartbeat or visibility timeout",
   },
   {
@@ -96,17 +97,23 @@ export const LIFECYCLE: readonly Transition[] = [
   {
     from: "active",
     event: "release",
-    to: ["available", "scheduled", "retryable", "discarded"],
-    why: "given back; too many returns",
+    to: ["available", "scheduled", "retryable", "pending", "discarded"],
+    why: "given back; its next start needs room under a rate; too many returns",
   },
   ...(["scheduled", "available", "pending", "active", "retryable"] as const).flatMap((from): Transition[] => [
     { from, event: "cancel", to: ["cancelled"], why: "cancelled" },
     { from, event: "extend", to: [from], why: "limits changed" },
   ]),
-  ...(["scheduled", "available", "pending", "retryable"] as const).map(
-    (from): Transition => ({ from, event: "prioritise", to: [from], why: "another place in its queue" }),
-  ),
-  { from: "discarded", event: "retry", to: ["available"], why: "manual retry" },
+  ...(["scheduled", "available", "pending", "retryable"] as const).flatMap((from): Transition[] => [
+    { from, event: "prioritise", to: [from], why: "another place in its queue" },
+    { from, event: "drop", to: ["discarded"], why: "its queue is full" },
+  ]),
+  {
+    from: "discarded",
+    event: "retry",
+    to: ["available", "pending"],
+    why: "manual retry; to the gate of its limit",
+  },
   {
     from: "pending",
     event: "reach",

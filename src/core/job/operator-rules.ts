@@ -141,7 +141,7 @@ export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, ra
   };
   const totalAt = keepDeadline ? job.totalAt : options.total === undefined ? null : now + options.total;
   const waitAt = earlier(options.wait === undefined ? null : now + options.wait, expiresAt);
-  const image = waitingImage(job, "available", {
+  const image = waitingImage(job, job.options?.limit ? "pending" : "available", {
     dueAt: now,
     attempt: 0,
     returns: 0,

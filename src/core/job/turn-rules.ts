@@ -22,7 +22,7 @@ export function reach(job: JobRow, event: EventOf<"reach">, now: Instant): Decis
   const dueAt = Math.max(now, delay === undefined ? dueAtOf(job.rank) : now + delay);
   const ownTotalAt = options.total === undefined ? null : now + options.total;
   const isCut = endsAt !== undefined && (ownTotalAt === null || endsAt < ownTotalAt);
-  const state = job.gate !== null ? "pending" : dueAt > now ? "scheduled" : "available";
+  const state = dueAt > now ? "scheduled" : job.gate !== null ? "pending" : "available";
   const kept: JobOptions = {
     ...options,
     ...(options.total !== undefined && { anchoredAt: now }),

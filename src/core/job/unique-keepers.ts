@@ -129,7 +129,10 @@ export function inPlaceOf(
 ): NewJob | CurfewError {
   if (onConflict !== "replace-except-schedule") return job;
   const dueAt = old.state === "scheduled" ? Math.max(dueAtOf(old.rank), now) : now;
-  const image = waitingImage(newRow(job), dueAt > now ? "scheduled" : "available", { dueAt });
+  const state = dueAt > now ? "scheduled" : job.options?.limit ? "pending" : "available";
+  const waiting = waitingImage(newRow(job), state, { dueAt });
+  // Whoever keeps the gate of its limit looks at it at once.
+  const image = state === "pending" ? { ...waiting, wakeAt: now } : waiting;
   const endsAt = Math.min(
     image.waitAt ?? Number.POSITIVE_INFINITY,
     image.totalAt ?? Number.POSITIVE_INFINITY,

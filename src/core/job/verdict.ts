@@ -95,6 +95,24 @@ export function withError(job: JobRow, record: ErrorRecord): readonly ErrorRecor
   return [...(job.errors ?? []), record].slice(-HISTORY_LIMIT);
 }
 
+/** Whether all that a job of a workflow waits for has ended. One with a gate then needs only the word of its judge. */
+export function isTurn({ gate, needs, options }: Pick<JobRow, "gate" | "needs" | "options">): boolean {
+  return options?.step?.turn !== undefined && needs === (gate === null ? 0 : 1);
+}
+
+/** Whether a job waits for its limit, and for nothing else. */
+export function isAtGate(job: Pick<JobRow, "state" | "needs" | "options">): boolean {
+  return job.state === "pending" && job.needs === 0 && job.options?.limit !== undefined;
+}
+
+/**
+ * Where a job goes that comes back from active to be claimed again. It keeps its place, but a start that counts against
+ * a rate is spent: for another one it goes back to its gate, where it is among the first.
+ */
+export function stateBack(job: JobRow): "available" | "pending" {
+  return job.startedAt !== null && job.options?.limit?.rate ? "pending" : "available";
+}
+
 /** The image of a job that waits again: nothing of the attempt that is over remains on it. */
 export function waitingImage(
   job: JobRow,
@@ -113,7 +131,7 @@ export function waitingImage(
   const totalAt = changes.totalAt === undefined ? job.totalAt : changes.totalAt;
   return {
     state,
-    ...waitingWake({ state, rank, waitAt, totalAt }),
+    ...waitingWake({ state, rank, waitAt, totalAt }, job.options?.limit),
     rank,
     attempt: changes.attempt ?? job.attempt,
     returns: changes.returns ?? job.returns,
@@ -354,8 +372,13 @@ export function rereadImage(job: JobRow): JobImage {
   const image = imageOf(job);
   if (job.finishedAt !== null) return image;
   // What woke it for its turn is gone: only its wakeAt still says so.
-  if (job.options?.step?.turn && job.needs === 0) return image;
-  if (job.state !== "active") return { ...image, ...waitingWake(job) };
+  if (isTurn(job)) return image;
+  // A job at its gate is looked at once more: it may have been passed over while somebody else wrote it.
+  if (isAtGate(job)) {
+    const wakeAt = earlier(dueAtOf(job.rank), earlier(job.waitAt, job.totalAt));
+    return { ...image, wake: "judge", wakeAt };
+  }
+  if (job.state !== "active") return { ...image, ...waitingWake(job, job.options?.limit) };
   const wakeAt =
     job.startedAt === null
       ? earlier(job.stallAt, earlier(job.waitAt, job.totalAt))

@@ -206,7 +206,7 @@ export class StepDraft {
     }
     const stencil = prepareStencil(definition, options, { ...enqueue, now, nextId });
     const id = stencil.id ?? nextId();
-    const stamped = (text: string): SagaEffect => ({ enqueue: stamp(stencil, text, () => id) });
+    const stamped = (text: string): SagaEffect => ({ enqueue: stamp(stencil, text, () => id, payload) });
     const text = preparePayload(definition, payload as never, enqueue.documentLimit);
     this.#others.push(typeof text === "string" ? stamped(text) : text.then(stamped));
     return id;

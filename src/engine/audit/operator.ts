@@ -1,6 +1,6 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { RungOptions } from "../../core/job/policy.ts";
+import type { QueueOptions } from "../../core/limit/queue-settings.ts";
 import type { Crons } from "../crons/crons.ts";
 import type { ExtendOptions, RetryByHandOptions } from "../operations.ts";
 import type { WorkflowSummary } from "../workflows/workflow-view.ts";
@@ -11,7 +11,7 @@ interface Commands {
   extend(id: JobId, options: ExtendOptions, by: By): Promise<JobRow>;
   retry(id: JobId, options: RetryByHandOptions, by: By): Promise<JobRow>;
   activate(id: JobId, by: By): Promise<JobRow>;
-  configureQueue(queue: string, options: RungOptions, by: By): Promise<void>;
+  configureQueue(queue: string, options: QueueOptions, by: By): Promise<void>;
   pause(queue: string, by: By): Promise<void>;
   resume(queue: string, by: By): Promise<void>;
   readonly crons: Crons;
@@ -54,7 +54,7 @@ export class Operator {
   }
 
   /** Changes the settings of a queue. */
-  configureQueue(queue: string, options: RungOptions): Promise<void> {
+  configureQueue(queue: string, options: QueueOptions): Promise<void> {
     return this.#engine.configureQueue(queue, options, this.by);
   }
 

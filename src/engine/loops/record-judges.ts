@@ -1,6 +1,8 @@
+import type { GateLimit } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
-import type { RecordRow, Unit } from "../../ports/store.ts";
+import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/store.ts";
 import { AUDIT } from "../audit/audit-log.ts";
+import { ADMITTED_AT_ONCE } from "../consequences.ts";
 import type { Parts } from "../parts.ts";
 import { DIRECTIVE } from "../remote/remote-workers.ts";
 
@@ -37,5 +39,25 @@ export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges 
     reply: forget,
     [AUDIT]: forget,
     [DIRECTIVE]: forget,
+  };
+}
+
+/**
+ * Starts that no longer count against their rate: others may follow them. They are deleted without a guard: nobody else
+ * writes them but the attempt that they belong to, and all of a gate make one unit.
+ */
+export function startJudges({ store }: Pick<Parts, "store">): RecordJudges {
+  return {
+    async [START_KIND](records, now) {
+      const byGate = Map.groupBy(records, ({ body }) => (body as { readonly gate: string }).gate);
+      const units = Array.from(byGate, ([gate, starts]): Unit => {
+        const [{ body }] = starts as [RecordRow, ...RecordRow[]];
+        const { limit } = body as unknown as { readonly limit: GateLimit };
+        const deletes = starts.map(({ key }): Effect => ({ delete: key }));
+        return { effects: [...deletes, { admit: gate, count: ADMITTED_AT_ONCE, limit }] };
+      });
+      await store.commit(units, { now });
+      return null;
+    },
   };
 }

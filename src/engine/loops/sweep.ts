@@ -1,9 +1,10 @@
 import { deadlineBehind } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { isAtGate } from "../../core/job/verdict.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import type { RecordRow, Unit } from "../../ports/store.ts";
-import { wakesOthers } from "../consequences.ts";
+import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
+import { admission, wakesOthers } from "../consequences.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
@@ -108,6 +109,7 @@ export class SweepLoop {
     const { clock, store, random, recorder } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
+    await this.#letThrough(rows, now);
     const judged: Judged[] = [];
     const units: Unit[] = [];
     for (const row of rows) {
@@ -121,7 +123,8 @@ export class SweepLoop {
     const outcomes = await store.commit(units, { now });
     let wakeAt: Instant | null = null;
     for (const [index, outcome] of outcomes.entries()) {
-      // Whoever was faster has decided on a newer row; its wakeAt brings the job back here if need be.
+      // Whoever was faster has decided on a newer row, which may be due as well: a gate lets through what was judged here.
+      if (!outcome.ok && outcome.because === "stale") wakeAt = earlier(wakeAt, now);
       if (!outcome.ok) continue;
       const one = judged[index] as Judged;
       this.#announce(one, now);
@@ -164,5 +167,13 @@ export class SweepLoop {
       if (judge) wakeAt = earlier(wakeAt, await judge(ofKind, now));
     }
     return wakeAt;
+  }
+
+  /** Whoever is turned away by a limit was first let through if there was room. */
+  async #letThrough(rows: readonly JobRow[], now: Instant): Promise<void> {
+    const gates = new Map<string, Effect>();
+    for (const row of rows)
+      if (isAtGate(row) && row.options?.limit?.onLimit) gates.set(row.gate as string, admission(row));
+    if (gates.size > 0) await this.#parts.store.commit([{ effects: [...gates.values()] }], { now });
   }
 }

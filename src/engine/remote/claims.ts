@@ -51,7 +51,8 @@ export class Claims {
   }
 
   async #serve(queue: string, wants: readonly Want[], limit: number): Promise<void> {
-    const { store, clock, random } = this.#parts;
+    const { store, clock, random, queues } = this.#parts;
+    const most = queues.concurrencyOf(queue);
     try {
       const rows = await store.jobs.claim({
         queue,
@@ -61,6 +62,7 @@ export class Claims {
         salt: fenceSalt(random),
         worker: this.#id,
         from: 0,
+        ...(most !== undefined && { most }),
       });
       let from = 0;
       for (const { count, resolve } of wants) {

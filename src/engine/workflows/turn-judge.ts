@@ -1,5 +1,6 @@
 import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow, JsonText } from "../../core/job/job.ts";
+import { isTurn } from "../../core/job/verdict.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, type PlanNode, placeOf } from "../../core/workflow/plan.ts";
@@ -40,7 +41,7 @@ export class TurnJudge {
 
   /** Answers when the first of them wants to be looked at again. */
   async judge(rows: readonly JobRow[]): Promise<Instant | null> {
-    const woken = rows.filter((row) => row.needs === 0 && !this.#underWay.has(row.id));
+    const woken = rows.filter((row) => isTurn(row) && !this.#underWay.has(row.id));
     const { ready, slow } = await this.#sort(woken);
     const wakeAt = await this.#commit(ready);
     const judged = await inTurns(slow, AT_ONCE, (row) => this.#judgeSlow(row));
@@ -85,6 +86,8 @@ export class TurnJudge {
     const isReleased = role === "callback" && decision.image.finishedAt === null;
     const woken = isReleased ? (row.options?.step?.wakes ?? []) : [];
     const effects = woken.map((countdown) => ({ countdown }));
+    // From now on its gate may let it through.
+    if (row.gate !== null && decision.image.finishedAt === null) effects.push({ countdown: row.id });
     const unit = outsidersUnit(row, decision, { effects });
     const told = this.#parts.recorder.told(row, decision, this.#parts.clock.now());
     return { row, decision, wakes: unit.effects !== undefined, unit: withEvents(unit, told) };

@@ -60,7 +60,7 @@ export function workflowJob(
   });
   refuseTooLate(stencil, context);
   // Uniqueness does not hold for steps: one that is left out would never end.
-  const { uniqueKey: _uniqueKey, ...job } = stamp(stencil, texts.get(node) as string, () => id);
+  const { uniqueKey: _uniqueKey, ...job } = stamp(stencil, texts.get(node) as string, () => id, node.payload);
   if (isStarter)
     return { ...job, workflow: context.id, options: { ...job.options, step: { wakes: planned.wakes } } };
   const options: JobOptions = {
@@ -69,7 +69,14 @@ export function workflowJob(
   };
   // It is told of as enqueued when its turn has come.
   const { tells: _tells, ...waiting } = job;
-  return { ...waiting, workflow: context.id, needs, image: pendingImage(job.image), options };
+  return {
+    ...waiting,
+    workflow: context.id,
+    // Its gate must not let it through before its turn is judged: whoever judges it takes the last one away.
+    needs: job.gate === undefined ? needs : needs + 1,
+    image: pendingImage(job.image),
+    options,
+  };
 }
 
 /** A first step that would start when all is over could never run. */

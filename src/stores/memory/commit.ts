@@ -1,9 +1,23 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
+import { effectiveLimit, type GateUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
+import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Enqueued, Guard, JobWrite, Outcome, Unit } from "../../ports/store.ts";
+import {
+  type Effect,
+  type Enqueued,
+  type Guard,
+  type JobWrite,
+  limitKey,
+  type Outcome,
+  START_KIND,
+  startKey,
+  startsOf,
+  type Unit,
+} from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
+import { gatesLast } from "../gates.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HintBatch } from "./hints.ts";
 import type { JobEntry, JobTable } from "./job-table.ts";
@@ -30,7 +44,7 @@ export function commitUnit(tables: Tables, unit: Unit, now: Instant, hints: Hint
   }
   if (unit.job && entry) writeJob(tables.jobs, entry, unit.job, hints);
   const revoked: Revoked[] = [];
-  for (const effect of unit.effects ?? []) {
+  for (const effect of unit.effects ? gatesLast(unit.effects) : []) {
     if ("revoke" in effect) revoked.push(tables.timeouts.cancel(effect.revoke, now));
     else applyEffect(tables, effect, now, hints);
   }
@@ -108,18 +122,51 @@ function applyEffect(
   else if ("remove" in effect) timeouts.remove({ id: effect.remove }, now);
   else if ("request" in effect) {
     if (timeouts.insert(effect.request) === "created") hints.timeout(effect.request.dueAt, now);
-  } else if ("admit" in effect) {
-    for (const { row } of jobs.admit(effect.admit, effect.count)) hints.ready(row.queue);
-  } else if ("event" in effect) events.add(effect, now);
+  } else if ("admit" in effect) admit(tables, effect, hints);
+  else if ("spend" in effect) spend(records, effect, now);
+  else if ("ready" in effect) hints.ready(effect.ready);
+  else if ("event" in effect) events.add(effect, now);
   else {
     const entry = jobs.get(effect.job);
     if (entry) jobs.log(entry, effect.log);
   }
 }
 
+/** As many as wait, as are asked for, and as the limit has room for. */
+function admit(
+  { jobs, records }: Tables,
+  { admit: gate, count, limit }: Extract<Effect, { admit: string }>,
+  hints: HintBatch,
+): void {
+  const room = limit
+    ? roomOf(effectiveLimit(limit, overrideOf(records, gate)), gateUse(jobs, records, gate))
+    : count;
+  for (const { row } of jobs.admit(gate, Math.min(count, room))) hints.ready(row.queue);
+}
+
+function spend(records: RecordTable, effect: Extract<Effect, { spend: string }>, now: Instant): void {
+  const { spend: gate, by, at, limit } = effect;
+  const { rate } = effectiveLimit(limit, overrideOf(records, gate));
+  if (rate === undefined || at + rate.per <= now) return;
+  records.put(startKey(gate, by), { gate, limit } as unknown as Json, at + rate.per);
+}
+
+function overrideOf(records: RecordTable, gate: string): LimitOverride | undefined {
+  return records.get(limitKey(gate))?.body as LimitOverride | undefined;
+}
+
+export function startsBehind(records: RecordTable, gate: string): ReturnType<RecordTable["count"]> {
+  return records.count(START_KIND, startsOf(gate).from);
+}
+
+export function gateUse(jobs: JobTable, records: RecordTable, gate: string): GateUse {
+  return { ...jobs.gates.count(gate), starts: startsBehind(records, gate).count };
+}
+
 function countDown(jobs: JobTable, id: string, now: Instant): void {
   const entry = jobs.get(id);
-  if (entry?.row.state !== "pending" || entry.row.needs === 0) return;
+  const { state, needs } = entry?.row ?? {};
+  if (!entry || (state !== "pending" && state !== "scheduled") || needs === 0) return;
   jobs.write(entry, countedDownRow(entry.row, now));
 }
 

@@ -11,10 +11,12 @@ import {
   type LiveCount,
   LOG_LIMIT,
   type NumberedLine,
+  queueMark,
   WALK_STRETCH,
 } from "../../ports/store.ts";
 import { cursorOf, type Path, type Place, placeOf } from "../walk.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
+import { GateTable } from "./gate-table.ts";
 import { availableRow, claimedRow } from "./row.ts";
 import { SortedList } from "./sorted-list.ts";
 
@@ -58,8 +60,7 @@ export class JobTable {
   readonly #byId = new SortedList<JobEntry>((a, b) => compareText(a.row.id, b.row.id));
   readonly #deadLetters = new SortedList<JobEntry>(compareEnd);
   readonly #queues = new Map<string, QueueIndex>();
-  /** Jobs that wait behind a gate and for nothing else. */
-  readonly #gates = new Map<string, SortedList<JobEntry>>();
+  readonly gates = new GateTable<JobEntry>(compareRank);
   readonly #uniqueKeys = new Map<string, JobEntry>();
   readonly #promotable = new DueHeap<JobEntry>();
   readonly #judgeable = new DueHeap<JobEntry>();
@@ -74,11 +75,17 @@ export class JobTable {
     return earlier(this.#promotable.nextAt, this.#judgeable.nextAt);
   }
 
-  insert(job: NewJob): Enqueued {
+  /** What keeps a job from being inserted, if anything does. */
+  known(job: NewJob): Exclude<Enqueued, "created" | "full"> | undefined {
     if (this.#jobs.has(job.id)) return "exists";
+    const holder = job.uniqueKey === undefined ? undefined : this.#uniqueKeys.get(job.uniqueKey);
+    return holder && { duplicate: holder.row.id };
+  }
+
+  insert(job: NewJob): Enqueued {
+    const known = this.known(job);
+    if (known) return known;
     const uniqueKey = job.uniqueKey ?? null;
-    const holder = uniqueKey === null ? undefined : this.#uniqueKeys.get(uniqueKey);
-    if (holder) return { duplicate: holder.row.id };
     const queue = this.#queueOf(job.queue);
     const entry: JobEntry = {
       row: newRow(job),
@@ -98,13 +105,18 @@ export class JobTable {
 
   /** Takes the best available jobs of a queue. */
   claim(request: ClaimRequest): JobRow[] {
-    const ready = this.#queues.get(request.queue)?.ready;
+    const { queue, limit, most } = request;
+    const ready = this.#queues.get(queue)?.ready;
     if (!ready) return [];
+    const room = most === undefined ? limit : Math.min(limit, most - this.gates.activeIn(queue));
+    if (room <= 0) return [];
+    const mark = most === undefined ? null : queueMark(queue);
     return ready
-      .take(request.limit, (entry) => entry.row.rank < request.from)
+      .take(room, (entry) => entry.row.rank < request.from)
       .map((entry) => {
         this.#leaveHeap(entry);
-        entry.row = claimedRow(entry.row, request);
+        const row = claimedRow(entry.row, request);
+        entry.row = mark !== null && row.gate === null ? { ...row, gate: mark } : row;
         this.#enter(entry);
         return entry.row;
       });
@@ -112,11 +124,7 @@ export class JobTable {
 
   /** Makes the best jobs behind a gate available. */
   admit(gate: string, count: number): JobEntry[] {
-    const admitted: JobEntry[] = [];
-    for (const entry of this.#gates.get(gate)?.from(() => false) ?? []) {
-      if (admitted.length === count) break;
-      admitted.push(entry);
-    }
+    const admitted = this.gates.best(gate, count);
     for (const entry of admitted) this.write(entry, availableRow(entry.row));
     return admitted;
   }
@@ -216,6 +224,20 @@ export class JobTable {
     return total;
   }
 
+  /** The depth of every queue, in the order of their names. */
+  depths(): ReadonlyMap<string, Readonly<Record<JobState, number>>> {
+    const names = [...this.#queues.keys()].sort(compareText);
+    return new Map(names.map((name) => [name, this.depth(name)]));
+  }
+
+  /** How many jobs of a queue wait to be run now. */
+  waitingIn(queue: string): number {
+    let waiting = 0;
+    for (const { states } of this.#queues.get(queue)?.types.values() ?? [])
+      waiting += states.available + states.pending;
+    return waiting;
+  }
+
   live(limit: number): LiveCount[] {
     const counts: LiveCount[] = [];
     for (const { name, types } of this.#queues.values()) {
@@ -235,7 +257,7 @@ export class JobTable {
     depth.states[row.state] += 1;
     if (row.deadLetter) this.#deadLetters.add(entry);
     if (row.state === "available") queue.ready.add(entry);
-    else if (isGated(row)) this.#gateOf(row.gate).add(entry);
+    if (row.gate !== null) this.gates.enter(entry, row.gate);
     const dueAt = isTerminal(row.state) ? row.pruneAt : row.wakeAt;
     if (dueAt !== null) this.#heapOf(row).add(entry, dueAt);
     if (uniqueKey !== null) this.#holdKey(entry, uniqueKey);
@@ -244,14 +266,15 @@ export class JobTable {
   #leave(entry: JobEntry): void {
     const { row, queue } = entry;
     if (row.state === "available") queue.ready.remove(entry);
-    else if (isGated(row)) this.#leaveGate(entry, row.gate);
     if (row.deadLetter) this.#deadLetters.remove(entry);
     this.#leaveHeap(entry);
   }
 
   /** Leaves what a job that was just taken from its queue is still in. */
   #leaveHeap(entry: JobEntry): void {
-    entry.depth.states[entry.row.state] -= 1;
+    const { row } = entry;
+    entry.depth.states[row.state] -= 1;
+    if (row.gate !== null) this.gates.leave(entry, row.gate);
     if (entry.slot >= 0) this.#heapOf(entry.row).remove(entry);
   }
 
@@ -267,12 +290,6 @@ export class JobTable {
     if (this.#uniqueKeys.get(key) === entry) this.#uniqueKeys.delete(key);
   }
 
-  #leaveGate(entry: JobEntry, gate: string): void {
-    const waiting = this.#gateOf(gate);
-    waiting.remove(entry);
-    if (waiting.isEmpty) this.#gates.delete(gate);
-  }
-
   #heapOf(row: JobRow): DueHeap<JobEntry> {
     if (isTerminal(row.state)) return this.#prunable;
     return row.wake === "ready" ? this.#promotable : this.#judgeable;
@@ -286,15 +303,6 @@ export class JobTable {
     }
     return index;
   }
-
-  #gateOf(gate: string): SortedList<JobEntry> {
-    let waiting = this.#gates.get(gate);
-    if (!waiting) {
-      waiting = new SortedList(compareRank);
-      this.#gates.set(gate, waiting);
-    }
-    return waiting;
-  }
 }
 
 function depthOf(queue: QueueIndex, type: string): TypeDepth {
@@ -304,10 +312,6 @@ function depthOf(queue: QueueIndex, type: string): TypeDepth {
     queue.types.set(type, depth);
   }
   return depth;
-}
-
-function isGated(row: JobRow): row is JobRow & { readonly gate: string } {
-  return row.state === "pending" && row.gate !== null && row.needs === 0;
 }
 
 /** The promised order of claims. */

@@ -5,6 +5,7 @@ import {
   BATCH_LIMIT,
   type BeatAnswer,
   type BeatRequest,
+  type GateRow,
   type Inspector,
   type JobStore,
   LIVE_LIMIT,
@@ -15,9 +16,10 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
+import { boundedQueues, isWaitingNow } from "../gates.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
 import { pathOf } from "../walk.ts";
-import { commitUnit, enqueueJob, type Tables } from "./commit.ts";
+import { commitUnit, enqueueJob, gateUse, startsBehind, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
 import { JobTable } from "./job-table.ts";
@@ -73,11 +75,17 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
 function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): JobStore {
   const { jobs, records, events } = tables;
   return {
-    async enqueue(newJobs, { now }) {
+    async enqueue(newJobs, { now, bounds, onDepth }) {
       assertOpen();
       checkJobs(newJobs);
       const hints = new HintBatch();
-      const answers = newJobs.map((job) => enqueueJob(tables, job, now, hints));
+      const answers = newJobs.map((job) => {
+        const bound = bounds?.get(job.queue);
+        const isFull = bound !== undefined && isWaitingNow(job) && jobs.waitingIn(job.queue) >= bound;
+        return isFull ? (jobs.known(job) ?? "full") : enqueueJob(tables, job, now, hints);
+      });
+      if (bounds && onDepth)
+        for (const queue of boundedQueues(newJobs, bounds)) onDepth(queue, jobs.waitingIn(queue));
       listeners.tell(hints);
       return answers;
     },
@@ -126,7 +134,7 @@ function createRecordStore(records: RecordTable, assertOpen: () => void): Record
   };
 }
 
-function createInspector({ jobs, events }: Tables, assertOpen: () => void): Inspector {
+function createInspector({ jobs, records, events }: Tables, assertOpen: () => void): Inspector {
   return {
     async jobs(filter, after, limit) {
       assertOpen();
@@ -136,6 +144,19 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
     async depth(queue) {
       assertOpen();
       return jobs.depth(queue);
+    },
+    async depths() {
+      assertOpen();
+      return jobs.depths();
+    },
+    async gates(after, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.gates.names(after, limit).map((gate) => gateRow(jobs, records, gate));
+    },
+    async gate(gate) {
+      assertOpen();
+      return gateRow(jobs, records, gate);
     },
     async page(walk, limit) {
       assertOpen();
@@ -177,6 +198,12 @@ function createInspector({ jobs, events }: Tables, assertOpen: () => void): Insp
       return jobs.lines(id, after, limit);
     },
   };
+}
+
+function gateRow(jobs: JobTable, records: RecordTable, gate: string): GateRow {
+  const { nextAt } = startsBehind(records, gate);
+  const { waiting } = jobs.gates.count(gate);
+  return { gate, waiting, ...gateUse(jobs, records, gate), nextAt };
 }
 
 /** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */

@@ -1,5 +1,5 @@
 import type { Json } from "../../core/schema.ts";
-import type { Instant } from "../../core/time.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordKey, RecordRow } from "../../ports/store.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
 import { SortedList } from "./sorted-list.ts";
@@ -68,6 +68,19 @@ export class RecordTable {
       found.push(row);
     }
     return found;
+  }
+
+  /** How many records of a kind have keys that begin so, and when the first of them is due. */
+  count(kind: string, prefix: string): { readonly count: number; readonly nextAt: Instant | null } {
+    let nextAt: Instant | null = null;
+    let count = 0;
+    const sorted = this.#kinds.get(kind)?.sorted;
+    for (const { row } of sorted?.from((entry) => entry.row.key[1] < prefix) ?? []) {
+      if (!row.key[1].startsWith(prefix)) break;
+      nextAt = earlier(nextAt, row.wakeAt);
+      count += 1;
+    }
+    return { count, nextAt };
   }
 
   #write(entry: RecordEntry, row: RecordRow): void {

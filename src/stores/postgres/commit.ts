@@ -10,15 +10,7 @@ import { commitSteps, leadingSteps } from "./commit-steps.ts";
 import { type LaneGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
 import { addEvents, type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
-import {
-  ADMIT,
-  CREATE_RECORD,
-  DELETE_RECORD,
-  HOLD_JOB,
-  HOLD_RECORD,
-  LOCATE,
-  PUT_RECORD,
-} from "./statements.ts";
+import { CREATE_RECORD, DELETE_RECORD, HOLD_JOB, HOLD_RECORD, LOCATE, PUT_RECORD } from "./statements.ts";
 import { areOneShape, OK, placeOf, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
@@ -250,10 +242,7 @@ async function apply(
   else if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
   else if ("request" in effect) await insertTimeouts(session, [effect.request], now, hints);
   else if ("remove" in effect) await removeTimeouts(session, [{ id: effect.remove }], now);
-  else if ("admit" in effect) {
-    for (const [queue] of await session.run(ADMIT, [effect.admit, effect.count]))
-      hints.ready.add(queue as string);
-  } else {
+  else {
     const values = [...effect.put, effect.wakeAt, JSON.stringify(effect.body)];
     const isNew = mustNotExist.has(textOf(effect.put));
     const rows = await session.run(isNew ? CREATE_RECORD : PUT_RECORD, values);

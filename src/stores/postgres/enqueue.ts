@@ -8,6 +8,7 @@ import { eventRow, packEvents } from "../sql/event-pack.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type LaneGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
+import { type Bounded, enqueueBounded } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
 import {
   ADD_EVENTS,
@@ -100,6 +101,22 @@ export async function enqueueWith(
     for (const answer of answered) answers.push(answer);
   }
   return answers;
+}
+
+/** Enqueues within a transaction, where queues may hold no more than so many waiting jobs. */
+export function enqueueWithin(
+  session: Runner,
+  jobs: readonly NewJob[],
+  bounded: Bounded,
+  hints: HintBatch,
+): Promise<Enqueued[]> {
+  return enqueueBounded(
+    session,
+    jobs,
+    bounded,
+    (some) => enqueueTold(session, some, bounded.now, hints),
+    (some) => findRivals(session, some),
+  );
 }
 
 /** How often a job is tried again whose rival was gone before it could be named. */

@@ -3,10 +3,12 @@ import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, LOG_LIMIT } from "../../ports/store.ts";
+import { gatesLast } from "../gates.ts";
 import { eventRow } from "../sql/event-pack.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
+import { admit, spend } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
 import { ADD_EVENTS, ADD_LOGS, COUNT_DOWN } from "./statements.ts";
 
@@ -17,12 +19,21 @@ export interface CommitScope extends Runner {
 }
 
 /** Effects that ask nothing and fail nowhere, so that those of many units can be written together. */
-export type Follower = Note | Extract<Effect, { enqueue: unknown } | { countdown: unknown }>;
+export type Follower =
+  | Note
+  | Extract<Effect, { enqueue: unknown } | { countdown: unknown } | { admit: unknown } | { spend: unknown }>
+  | Extract<Effect, { ready: unknown }>;
 type Note = Extract<Effect, { event: unknown } | { log: unknown }>;
 type LogLine = Extract<Effect, { log: unknown }>;
 
 export function isFollower(effect: Effect): effect is Follower {
-  return "event" in effect || "log" in effect || "enqueue" in effect || "countdown" in effect;
+  const isNote = "event" in effect || "log" in effect;
+  return isNote || "enqueue" in effect || "countdown" in effect || isAtGate(effect);
+}
+
+/** What is done about a gate: it may be put off until other jobs are written. */
+function isAtGate(effect: Effect): boolean {
+  return "admit" in effect || "spend" in effect || "ready" in effect;
 }
 
 /** What follows from a set of writes: one statement for all effects of a kind. What it tells is added to `told`. */
@@ -50,6 +61,24 @@ export async function follow(
     session,
     effects.filter((effect) => "log" in effect),
   );
+  if (effects.some(isAtGate)) await passGates(session, effects, now, hints);
+}
+
+async function passGates(
+  session: Runner,
+  effects: readonly Follower[],
+  now: Instant,
+  hints: HintBatch,
+): Promise<void> {
+  await spend(
+    session,
+    effects.filter((effect) => "spend" in effect),
+    now,
+  );
+  for (const effect of gatesLast(effects)) {
+    if ("ready" in effect) hints.ready.add(effect.ready);
+    else if ("admit" in effect) await admit(session, effect, hints);
+  }
 }
 
 /** Adds what a transaction tells, as one row. */

@@ -8,6 +8,8 @@ import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from ".
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import { pathOf } from "../walk.ts";
 import type { Runner } from "./connection.ts";
+import { DEPTHS, GATES } from "./gate-statements.ts";
+import { gateRow } from "./gates.ts";
 import {
   COUNT_LIVE,
   DEPTH,
@@ -21,7 +23,7 @@ import { countJobs, walkJobs } from "./walking.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {
-    async jobs({ queue, type, state, deadLetter }, after, limit) {
+    async jobs({ queue, type, state, deadLetter, gate }, after, limit) {
       checkLimit(limit);
       const rows = await runner.run(LIST_JOBS, [
         queue ?? null,
@@ -30,9 +32,17 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
         deadLetter === undefined ? null : Number(deadLetter),
         after,
         limit,
+        gate ?? null,
       ]);
       return rows.map(decodeJob);
     },
+    depths: () => depthsOf(runner),
+    async gates(after, limit) {
+      checkLimit(limit);
+      const gates = await runner.run(GATES, [after, limit]);
+      return Promise.all(gates.map(([gate]) => gateRow(runner, gate as string)));
+    },
+    gate: (gate) => gateRow(runner, gate),
     async page(walk, limit) {
       checkLimit(limit, BATCH_LIMIT);
       return walkJobs(runner, pathOf(walk), limit);
@@ -48,7 +58,7 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       }));
     },
     async depth(queue) {
-      const depth = Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
+      const depth = noJobs();
       for (const [code, count] of await runner.run(DEPTH, [queue ?? null]))
         depth[stateOf(code)] += count as number;
       return depth;
@@ -73,6 +83,20 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       return rows.map(([seq, body]) => ({ seq: Number(seq), line: JSON.parse(body as string) as Json }));
     },
   };
+}
+
+async function depthsOf(runner: Runner): Promise<Map<string, Record<JobState, number>>> {
+  const depths = new Map<string, Record<JobState, number>>();
+  for (const [queue, code, count] of await runner.run(DEPTHS)) {
+    const depth = depths.get(queue as string) ?? noJobs();
+    depth[stateOf(code)] += count as number;
+    depths.set(queue as string, depth);
+  }
+  return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function noJobs(): Record<JobState, number> {
+  return Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
 }
 
 /** How often, and how many milliseconds apart, a page is read again while other transactions hold its end back. */

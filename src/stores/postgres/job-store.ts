@@ -1,10 +1,12 @@
 import { UUID } from "../../core/ids.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import {
   BATCH_LIMIT,
   type BeatAnswer,
   type BeatRequest,
   type ClaimRequest,
+  type Enqueued,
   type JobStore,
   type SweepRequest,
   type Swept,
@@ -13,7 +15,8 @@ import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, numberArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";
-import { enqueueOn, enqueueTold } from "./enqueue.ts";
+import { enqueueOn, enqueueTold, enqueueWithin } from "./enqueue.ts";
+import { type Bounded, claimLimited } from "./gates.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import type { Lanes } from "./lanes.ts";
 import {
@@ -33,8 +36,16 @@ import { type Place, placeOf } from "./write-jobs.ts";
 
 export function createJobStore(lanes: Lanes, channel: HintChannel, transactions: Transactions): JobStore {
   return {
-    async enqueue(jobs, { now, tx }) {
+    async enqueue(jobs, { now, tx, bounds, onDepth }) {
       checkJobs(jobs);
+      if (bounds !== undefined) {
+        const bounded = { now, bounds, ...(onDepth && { onDepth }) };
+        return transactions.run(
+          tx,
+          (session, hints) => enqueueWithin(session, jobs, bounded, hints),
+          (hints) => enqueueInTurn(lanes.enqueue, jobs, bounded, hints),
+        );
+      }
       return transactions.run(
         tx,
         (session, hints) => enqueueTold(session, jobs, now, hints),
@@ -73,9 +84,22 @@ export function createJobStore(lanes: Lanes, channel: HintChannel, transactions:
   };
 }
 
+/** A hint of what was undone and is repeated does no harm. */
+async function enqueueInTurn(
+  lanes: LaneGroup,
+  jobs: readonly NewJob[],
+  bounded: Bounded,
+  hints: HintBatch,
+): Promise<Enqueued[]> {
+  return withRepeats(() => lanes.transaction((session) => enqueueWithin(session, jobs, bounded, hints)));
+}
+
 async function claim(lanes: LaneGroup, request: ClaimRequest): Promise<JobRow[]> {
-  const { queue, now, limit, salt, from, worker, lease } = request;
-  const rows = await lanes.run(CLAIM, [queue, now, limit, salt, from, worker, lease]);
+  const { queue, now, limit, salt, from, worker, lease, most } = request;
+  const rows =
+    most === undefined
+      ? await lanes.run(CLAIM, [queue, now, limit, salt, from, worker, lease])
+      : await claimLimited(lanes, request, most);
   return rows.map((row) => decodeClaimed(row, request)).sort(byRank);
 }
 

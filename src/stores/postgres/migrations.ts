@@ -189,4 +189,15 @@ create index timeouts_wall_clock on curfew.timeouts (id) where wall_clock is not
 create index done_dead on curfew.done (finished_at, id) where dead_letter = 1;
 `,
   },
+  {
+    version: 5,
+    name: "limits",
+    sql: `
+-- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate
+-- that is claimed from an unbounded queue is in none of them.
+create index jobs_gated on curfew.jobs (gate, state) where gate is not null and state > 0;
+create index jobs_gated_active on curfew.jobs (queue) where gate is not null and state = 2;
+create index jobs_pending on curfew.jobs (queue) where state = 0;
+`,
+  },
 ];

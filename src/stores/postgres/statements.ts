@@ -15,6 +15,7 @@ export interface Statement {
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
+const SCHEDULED = STATE_CODES.scheduled;
 const ACTIVE = STATE_CODES.active;
 
 export const JOB = JOB_COLUMNS.join(", ");
@@ -87,20 +88,23 @@ export const HOLD_JOB: Statement = {
   text: "select fence from curfew.jobs where id = $1::uuid for update",
 };
 
+/** How often a job is woken while it is counted down: at zero, and at one if it has a gate. */
+const WAKES = "((j.needs <= s.by)::int + (j.gate is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";
+
 /**
- * Counts down what pending jobs still need; at zero a job is due to be judged. $1 ids, $2 by how much, $3 now. Reaching
- * zero is a revision, or an outsider who read the row before would write an older wake_at over it.
+ * Counts down what waiting jobs still need; at zero, and with a gate at one, a job is due to be judged. $1 ids, $2 by how
+ * much, $3 now. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
  */
 export const COUNT_DOWN: Statement = {
   name: "count_down",
   text: `
 update curfew.jobs j
    set needs = greatest(j.needs - s.by, 0),
-       rev = case when j.needs <= s.by then j.rev + 1 else j.rev end,
-       wake = case when j.needs <= s.by then 0 else j.wake end,
-       wake_at = case when j.needs <= s.by then $3::bigint else j.wake_at end
+       rev = j.rev + ${WAKES},
+       wake = case when ${WAKES} > 0 then 0 else j.wake end,
+       wake_at = case when ${WAKES} > 0 then $3::bigint else j.wake_at end
   from unnest($1::uuid[], $2::int[]) as s(id, by)
- where j.id = any($1::uuid[]) and j.id = s.id and j.state = ${PENDING} and j.needs > 0`,
+ where j.id = any($1::uuid[]) and j.id = s.id and j.state in (${PENDING}, ${SCHEDULED}) and j.needs > 0`,
 };
 
 /** Moves the best jobs behind a gate to available. $1 gate, $2 how many. Gives their queues. */

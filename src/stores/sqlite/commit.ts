@@ -11,13 +11,14 @@ import {
   type Unit,
 } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
+import { gatesLast } from "../gates.ts";
 import { BATCH } from "./connection.ts";
 import { enqueueJob } from "./enqueue.ts";
+import { admit, spend } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
 import type { Session } from "./session.ts";
 import {
   ADD_LOG,
-  ADMIT,
   COUNT_DOWN,
   DELETE_RECORD,
   LOAD_RECORD,
@@ -79,7 +80,12 @@ function endOfSet(units: readonly Unit[], start: number): number {
 /** Whether a unit asks about nothing but its job, and writes nothing that another unit could ask about. */
 function isOnItsOwn({ when, effects }: Unit): boolean {
   if (when?.length) return false;
-  return effects?.every((effect) => "event" in effect || "log" in effect) ?? true;
+  return effects?.every(isAside) ?? true;
+}
+
+/** Effects that no guard asks about; what a gate lets through may be put off until other jobs are written. */
+function isAside(effect: Effect): boolean {
+  return "event" in effect || "log" in effect || "admit" in effect || "spend" in effect || "ready" in effect;
 }
 
 /**
@@ -109,7 +115,7 @@ function commitSet(
     return unit.effects?.some((effect) => "revoke" in effect) ? { ok: true, revoked } : OK;
   });
   writeJobs(session, writes, hints);
-  for (const effect of effects) {
+  for (const effect of gatesLast(effects)) {
     if ("revoke" in effect) revoked.push(cancelTimeouts(session, effect.revoke, now));
     else applyEffect(session, effect, now, hints);
   }
@@ -156,9 +162,10 @@ function applyEffect(
   else if ("delete" in effect) deleteRecord(session, effect.delete);
   else if ("request" in effect) insertTimeout(session, effect.request, now, hints);
   else if ("remove" in effect) removeTimeout(session, { id: effect.remove }, now);
-  else if ("admit" in effect) {
-    for (const [queue] of session.all(ADMIT, [effect.admit, effect.count])) hints.ready(queue as string);
-  } else if ("event" in effect) hints.event(effect);
+  else if ("admit" in effect) admit(session, effect, hints);
+  else if ("spend" in effect) spend(session, effect, now);
+  else if ("ready" in effect) hints.ready(effect.ready);
+  else if ("event" in effect) hints.event(effect);
   else addLog(session, effect.job, effect.log);
 }
 

@@ -1,8 +1,10 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobImage } from "../../core/job/job.ts";
-import type { Enqueued } from "../../ports/store.ts";
+import type { EnqueueCallOptions, Enqueued } from "../../ports/store.ts";
+import { isWaitingNow } from "../gates.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { isTaken } from "./errors.ts";
+import { WAITING_IN } from "./gate-statements.ts";
 import type { HintBatch } from "./hints.ts";
 import type { Session } from "./session.ts";
 import { HOLDER, INSERT, INSERT_ALIKE, IS_DONE } from "./statements.ts";
@@ -24,6 +26,40 @@ export function enqueueJobs(session: Session, jobs: readonly NewJob[], hints: Hi
     start = end;
   }
   return answers;
+}
+
+type Bounded = Pick<EnqueueCallOptions, "onDepth"> & { readonly bounds: ReadonlyMap<string, number> };
+
+/** Enqueues jobs of which some go to queues that may not hold more than so many waiting ones. */
+export function enqueueBounded(
+  session: Session,
+  jobs: readonly NewJob[],
+  { bounds, onDepth }: Bounded,
+  hints: HintBatch,
+): Enqueued[] {
+  const rooms = new Map<string, number>();
+  const answers = jobs.map((job) => {
+    const { queue } = job;
+    const bound = isWaitingNow(job) ? bounds.get(queue) : undefined;
+    if (bound === undefined) return enqueueJob(session, job, hints);
+    const room = rooms.get(queue) ?? bound - waitingIn(session, queue, bound);
+    const answer = room > 0 ? enqueueJob(session, job, hints) : (knownAs(session, job) ?? "full");
+    rooms.set(queue, answer === "created" ? room - 1 : room);
+    return answer;
+  });
+  for (const [queue, room] of rooms) onDepth?.(queue, (bounds.get(queue) as number) - room);
+  return answers;
+}
+
+function waitingIn(session: Session, queue: string, most: number): number {
+  return session.get(WAITING_IN, [queue, most, queue, most])?.[0] as number;
+}
+
+/** What would keep a job from being inserted, if anything would. */
+function knownAs(session: Session, job: NewJob): Enqueued | undefined {
+  if (session.get(IS_DONE, [job.id]) || locate(session, [job.id]).size > 0) return "exists";
+  const holder = job.uniqueKey === undefined ? undefined : session.get(HOLDER, [job.uniqueKey]);
+  return holder && { duplicate: holder[0] as string };
 }
 
 /** The end of the jobs from `start` on that can be inserted together. */

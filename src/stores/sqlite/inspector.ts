@@ -2,6 +2,7 @@ import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/j
 import type { Json } from "../../core/schema.ts";
 import {
   BATCH_LIMIT,
+  type GateRow,
   type Inspector,
   type JobFilter,
   LIVE_LIMIT,
@@ -13,6 +14,8 @@ import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from ".
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import { pathOf } from "../walk.ts";
 import type { Connection } from "./connection.ts";
+import { COUNT_QUEUES, COUNT_QUEUES_DONE, NEXT_GATE } from "./gate-statements.ts";
+import { gateRow } from "./gates.ts";
 import type { Session } from "./session.ts";
 import {
   COUNT_DONE,
@@ -20,6 +23,7 @@ import {
   COUNT_LIVE,
   LATEST_EVENTS,
   LIST_DONE,
+  LIST_GATED,
   LIST_JOBS,
   READ_EVENTS,
   READ_LINES,
@@ -58,6 +62,12 @@ export function createInspector(connection: Connection): Inspector {
       return [...counts.values()];
     },
     depth: (queue) => depth(connection, queue),
+    depths: () => depthsOf(connection),
+    gates: (after, limit) => {
+      checkLimit(limit);
+      return connection.read((session) => gatesAfter(session, after ?? "", limit));
+    },
+    gate: (gate) => connection.read((session) => gateRow(session, gate)),
     async events(after, limit) {
       checkLimit(limit);
       const builder = new PageBuilder(after, limit);
@@ -95,7 +105,7 @@ export function createInspector(connection: Connection): Inspector {
 
 /** Not the state of one moment: a job that ends while the tables are walked may be counted in both. */
 async function depth(connection: Connection, queue?: string): Promise<Record<JobState, number>> {
-  const counts = Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
+  const counts = noJobs();
   const tables = [
     [STRETCH_END, COUNT_JOBS],
     [STRETCH_END_DONE, COUNT_DONE],
@@ -109,6 +119,17 @@ async function depth(connection: Connection, queue?: string): Promise<Record<Job
     });
   }
   return counts;
+}
+
+function gatesAfter(session: Session, after: string, limit: number): GateRow[] {
+  const rows: GateRow[] = [];
+  for (let last = after; rows.length < limit; ) {
+    const gate = session.get(NEXT_GATE, [last, last])?.[0] as string | null;
+    if (gate === null) break;
+    rows.push(gateRow(session, gate));
+    last = gate;
+  }
+  return rows;
 }
 
 function eventRowOf([seq, body]: SqlRow): EventRow {
@@ -126,6 +147,30 @@ function addCount(counts: Map<string, LiveCount>, [queue, type, code, count]: Sq
     state: stateOf(code),
     count: (before ?? 0) + (count as number),
   });
+}
+
+/** By queue; not the state of one moment either. */
+async function depthsOf(connection: Connection): Promise<Map<string, Record<JobState, number>>> {
+  const depths = new Map<string, Record<JobState, number>>();
+  const tables = [
+    [STRETCH_END, COUNT_QUEUES],
+    [STRETCH_END_DONE, COUNT_QUEUES_DONE],
+  ] as const;
+  for (const [stretchEnd, count] of tables) {
+    await walk(connection, stretchEnd, "", (session, from, to) => {
+      for (const [queue, code, jobs] of session.all(count, [from, to])) {
+        const depth = depths.get(queue as string) ?? noJobs();
+        depth[stateOf(code)] += jobs as number;
+        depths.set(queue as string, depth);
+      }
+      return true;
+    });
+  }
+  return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function noJobs(): Record<JobState, number> {
+  return Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
 }
 
 /** Walks a table in the order of ids, a stretch at a time, until `look` says that it has seen enough. */
@@ -148,11 +193,16 @@ async function walk(
 
 async function listJobs(
   connection: Connection,
-  { queue, type, state, deadLetter }: JobFilter,
+  { queue, type, state, deadLetter, gate }: JobFilter,
   after: JobId,
   limit: number,
 ): Promise<JobRow[]> {
   const filter = [queue ?? null, type ?? null, state === undefined ? null : STATE_CODES[state]];
+  if (gate !== undefined) {
+    if (deadLetter) return [];
+    const rows = await connection.read((session) => session.all(LIST_GATED, [gate, after, ...filter, limit]));
+    return rows.map(decodeJob);
+  }
   const found = new Map<JobId, JobRow>();
   const collect = (stretchEnd: string, list: string, more: readonly unknown[]) => {
     let left = limit;

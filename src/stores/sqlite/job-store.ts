@@ -6,6 +6,7 @@ import {
   type BeatRequest,
   type ClaimRequest,
   type JobStore,
+  queueMark,
   type RecordRow,
   type SweepRequest,
   type Swept,
@@ -15,7 +16,8 @@ import { noText, textOfJob } from "../sql/batches.ts";
 import { CLAIMED_COLUMNS, decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { putRecord } from "./commit.ts";
 import { BATCH, type Connection } from "./connection.ts";
-import { enqueueJobs } from "./enqueue.ts";
+import { enqueueBounded, enqueueJobs } from "./enqueue.ts";
+import { ACTIVE_IN, MARK } from "./gate-statements.ts";
 import type { HintBatch } from "./hints.ts";
 import { RowRuns } from "./row-runs.ts";
 import type { Session } from "./session.ts";
@@ -48,9 +50,12 @@ const BEAT_ROWS = [BEAT];
  */
 export function createJobStore(connection: Connection, transactions: Transactions): JobStore {
   return {
-    async enqueue(jobs, { now, tx }) {
+    async enqueue(jobs, { now, tx, bounds, onDepth }) {
       checkJobs(jobs);
-      return transactions.run(jobs, textOfJob, { now, tx }, enqueueJobs);
+      if (bounds === undefined) return transactions.run(jobs, textOfJob, { now, tx }, enqueueJobs);
+      return transactions.run(jobs, textOfJob, { now, tx }, (session, batch, hints) =>
+        enqueueBounded(session, batch, { bounds, ...(onDepth && { onDepth }) }, hints),
+      );
     },
     async claim(request) {
       checkLimit(request.limit, BATCH_LIMIT);
@@ -144,7 +149,8 @@ function claimBest(
 ): { readonly rows: JobRow[]; readonly isCut: boolean } {
   const { queue, from, now, salt, worker } = request;
   if (session.get(PAUSED, [queue])) return { rows: [], isCut: false };
-  const most = Math.min(limit, BATCH.items);
+  const most = Math.min(limit, BATCH.items, roomIn(session, request));
+  if (most <= 0) return { rows: [], isCut: false };
   const rows: JobRow[] = [];
   const numbers: number[] = [];
   let text = 0;
@@ -159,7 +165,21 @@ function claimBest(
   for (const [index, { fence, stallAt, wakeAt }] of rows.entries())
     runs.add(CLAIM_ROWS, [fence, now, worker, stallAt, wakeAt], numbers[index] as number);
   runs.flush();
-  return { rows, isCut: rows.length === most || text >= BATCH.text };
+  const isCut = rows.length === most || text >= BATCH.text;
+  return { rows: request.most === undefined ? rows : marked(session, queue, rows, numbers), isCut };
+}
+
+/** How many jobs a claim may take from a queue that has a limit of its own. */
+function roomIn(session: Session, { queue, most }: ClaimRequest): number {
+  if (most === undefined) return Number.POSITIVE_INFINITY;
+  return most - (session.get(ACTIVE_IN, [queue])?.[0] as number);
+}
+
+/** Jobs that were claimed under the limit of their queue are counted by their gate. */
+function marked(session: Session, queue: string, rows: JobRow[], numbers: readonly number[]): JobRow[] {
+  const gate = queueMark(queue);
+  session.run(MARK, [gate, JSON.stringify(numbers)]);
+  return rows.map((row) => (row.gate === null ? { ...row, gate } : row));
 }
 
 /** Reads a transaction's worth at a time, like everything else; how much that is, the rows themselves tell. */

@@ -193,4 +193,15 @@ create index curfew_timeouts_wall_clock on curfew_timeouts (id) where wall_clock
 create index curfew_done_dead on curfew_done (finished_at, id) where dead_letter = 1;
 `,
   },
+  {
+    version: 5,
+    name: "limits",
+    sql: `
+-- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate
+-- that is claimed from an unbounded queue is in none of them.
+create index curfew_jobs_gated on curfew_jobs (gate, state) where gate is not null and state > 0;
+create index curfew_jobs_gated_active on curfew_jobs (queue) where gate is not null and state = 2;
+create index curfew_jobs_pending on curfew_jobs (queue) where state = 0;
+`,
+  },
 ];

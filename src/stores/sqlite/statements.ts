@@ -12,6 +12,7 @@ import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/r
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
+const SCHEDULED = STATE_CODES.scheduled;
 const ACTIVE = STATE_CODES.active;
 
 const JOB = JOB_COLUMNS.join(", ");
@@ -203,15 +204,18 @@ select ${LIVE} from curfew_jobs where id = ? union all select ${DONE} from curfe
 /** Moves the end of leases, which no index holds. Takes stall_at and rows. */
 export const BEAT = `update curfew_jobs set stall_at = ? where ${ROWS}`;
 
+/** Whether the next need is the last one, or the last but one of a job with a gate. */
+const IS_WOKEN = "(needs = 1 or (needs = 2 and gate is not null))";
+
 /**
- * Counts down what a pending job still needs; at zero it is due to be judged. Takes now and the id. Reaching zero is
- * a revision, or an outsider who read the row before would write an older wake_at over it.
+ * Counts down what a waiting job still needs; at zero, and with a gate at one, it is due to be judged. Takes now and the
+ * id. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
  */
 export const COUNT_DOWN = `
 update curfew_jobs
-   set needs = needs - 1, rev = iif(needs = 1, rev + 1, rev), wake = iif(needs = 1, 0, wake),
-       wake_at = iif(needs = 1, ?, wake_at)
- where id = ? and state = ${PENDING} and needs > 0`;
+   set needs = needs - 1, rev = iif(${IS_WOKEN}, rev + 1, rev), wake = iif(${IS_WOKEN}, 0, wake),
+       wake_at = iif(${IS_WOKEN}, ?, wake_at)
+ where id = ? and state in (${PENDING}, ${SCHEDULED}) and needs > 0`;
 
 /** Moves the best jobs behind a gate to available. Takes gate and how many. Gives their queues. */
 export const ADMIT = `
@@ -354,6 +358,12 @@ const MATCHING = `
  * any), limit.
  */
 export const LIST_JOBS = `select ${LIVE} from curfew_jobs ${MATCHING} order by id limit ?`;
+
+/** Live jobs of a gate. Takes the gate, the id they come after, queue, type, state (each null for any), limit. */
+export const LIST_GATED = `
+select ${LIVE} from curfew_jobs
+ where gate = ? and id > ? and queue = coalesce(?, queue) and type = coalesce(?, type) and state = coalesce(?, state)
+ order by id limit ?`;
 
 /** LIST_JOBS for finished jobs; takes dead_letter (null for any) before the limit. */
 export const LIST_DONE = `

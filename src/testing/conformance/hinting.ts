@@ -50,6 +50,7 @@ const cases: ConformanceCase[] = [
       await heard(bed, { ready: "default" }, () => bed.write(held, { type: "release" }));
       await bed.add({ gate: "gate", queue: "gated" });
       await heard(bed, { ready: "gated" }, () => bed.effect({ admit: "gate", count: 1 }));
+      await heard(bed, { ready: "named" }, () => bed.effect({ ready: "named" }));
     },
   },
   {

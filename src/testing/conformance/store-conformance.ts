@@ -9,6 +9,7 @@ import { inspecting } from "./inspecting.ts";
 import { keyedUnits } from "./keyed-units.ts";
 import { type ConformanceSection, type Runner, registerSections } from "./kit.ts";
 import { leases } from "./leases.ts";
+import { limits } from "./limits.ts";
 import { oddData } from "./odd-data.ts";
 import { recording } from "./recording.ts";
 import { sweeping } from "./sweeping.ts";
@@ -31,6 +32,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   telling,
   workflows,
   keyedUnits,
+  limits,
   oddData,
   clock,
   growth,

@@ -1,0 +1,59 @@
+import { refuse, refuseUnknownKeys } from "../errors.ts";
+import type { Rung } from "../job/job.ts";
+import { parseRung, type RungOptions } from "../job/policy.ts";
+import { checkCount } from "./limit.ts";
+
+/** How many jobs may wait in a queue, and what becomes of one too many. */
+export interface DepthOptions {
+  /** Available and pending jobs together; delayed ones and those that wait for a retry are not counted. */
+  readonly most: number;
+  /** `"reject"` refuses the new job (the default), `"drop-oldest"` discards those that have waited longest. */
+  readonly onFull?: "reject" | "drop-oldest";
+  /** From so many waiting jobs on, the event `queue.pressure` warns. */
+  readonly warnAt?: number;
+}
+
+export interface QueueOptions extends RungOptions {
+  /** How many jobs of the queue may run at once, over all workers. */
+  readonly concurrency?: number;
+  readonly depth?: DepthOptions;
+}
+
+export interface QueueDepth {
+  readonly most: number;
+  readonly onFull: "reject" | "drop-oldest";
+  readonly warnAt?: number;
+}
+
+/** Settings of a queue as they are stored: its rung of SEMANTICS 2, and its own limits. */
+export interface StoredQueue extends Rung {
+  readonly concurrency?: number;
+  readonly depth?: QueueDepth;
+}
+
+const QUEUE_KEYS = ["timeouts", "retry", "retention", "concurrency", "depth"] as const;
+
+const MOST_DEPTH = 1_000_000;
+
+export function parseQueue(options: QueueOptions, field: string): StoredQueue {
+  refuseUnknownKeys(options, field, QUEUE_KEYS);
+  const { concurrency, depth } = options;
+  return {
+    ...parseRung(options, field),
+    ...(concurrency !== undefined && { concurrency: checkCount(concurrency, `${field}.concurrency`) }),
+    ...(depth !== undefined && { depth: parseDepth(depth, `${field}.depth`) }),
+  };
+}
+
+function parseDepth(depth: DepthOptions, field: string): QueueDepth {
+  refuseUnknownKeys(depth, field, ["most", "onFull", "warnAt"]);
+  const { onFull = "reject", warnAt } = depth;
+  if (onFull !== "reject" && onFull !== "drop-oldest")
+    throw refuse("invalid_option", `${field}.onFull`, onFull, 'write "reject" or "drop-oldest"');
+  const most = checkCount(depth.most, `${field}.most`, MOST_DEPTH);
+  return {
+    most,
+    onFull,
+    ...(warnAt !== undefined && { warnAt: checkCount(warnAt, `${field}.warnAt`, most) }),
+  };
+}

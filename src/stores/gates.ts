@@ -1,0 +1,31 @@
+import type { NewJob } from "../core/job/envelope.ts";
+import type { Effect } from "../ports/store.ts";
+
+/** Whether a new job takes room in a bounded queue: one that is to run later does not yet. */
+export function isWaitingNow({ image }: NewJob): boolean {
+  return image.state === "available" || image.state === "pending";
+}
+
+/** The bounded queues that waiting jobs of a call go to, in the order of their names. */
+export function boundedQueues(jobs: readonly NewJob[], bounds: ReadonlyMap<string, number>): string[] {
+  const queues = new Set<string>();
+  for (const job of jobs) if (isWaitingNow(job) && bounds.has(job.queue)) queues.add(job.queue);
+  return [...queues].sort();
+}
+
+/**
+ * Effects of many units in the order to apply them. Jobs of one key settle many at a time: what the limit of a gate
+ * leaves room for is looked at once, after everything else, and gates in the order of their names, so that two
+ * transactions do not wait for each other.
+ */
+export function gatesLast(effects: readonly Effect[]): readonly Effect[] {
+  if (!effects.some(isFilling)) return effects;
+  const gates = new Map<string, Effect>();
+  for (const effect of effects) if (isFilling(effect)) gates.set(effect.admit, effect);
+  const sorted = [...gates].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
+  return [...effects.filter((effect) => !isFilling(effect)), ...sorted];
+}
+
+function isFilling(effect: Effect): effect is Extract<Effect, { admit: string }> {
+  return "admit" in effect && effect.limit !== undefined;
+}

@@ -1,0 +1,51 @@
+import { START_KIND } from "../../ports/store.ts";
+import { STATE_CODES } from "../sql/row-codec.ts";
+
+const PENDING = STATE_CODES.pending;
+const AVAILABLE = STATE_CODES.available;
+const ACTIVE = STATE_CODES.active;
+
+/** What is in use of a gate. Takes the gate. Gives state, how many, and how many of them have not started. */
+export const GATE_USE = `
+select state, count(*), sum(started_at is null) from curfew_jobs indexed by curfew_jobs_gated
+ where gate = ? and gate is not null and state > 0 group by state`;
+
+/** How many jobs wait behind a gate and for nothing else. Takes the gate. */
+export const GATE_WAITING = `
+select count(*) from curfew_jobs indexed by curfew_jobs_gate
+ where gate = ? and gate is not null and state = ${PENDING} and needs = 0`;
+
+/** Starts that count behind a gate. Takes where their keys begin and end. Gives how many, and when the first is due. */
+export const GATE_STARTS = `
+select count(*), min(wake_at) from curfew_records where kind = '${START_KIND}' and key >= ? and key < ?`;
+
+/** The next gate with live jobs. Takes the name it comes after, twice. */
+export const NEXT_GATE = `
+select min(gate) from (
+  select min(gate) as gate from curfew_jobs indexed by curfew_jobs_gate
+   where gate > ? and gate is not null and state = ${PENDING}
+  union all
+  select min(gate) from curfew_jobs indexed by curfew_jobs_gated where gate > ? and gate is not null and state > 0)`;
+
+/** How many active jobs of a queue have a gate. Takes the queue. */
+export const ACTIVE_IN = `
+select count(*) from curfew_jobs indexed by curfew_jobs_gated_active
+ where queue = ? and gate is not null and state = ${ACTIVE}`;
+
+/** Gives a gate to rows that have none. Takes the gate and rows. */
+export const MARK =
+  "update curfew_jobs set gate = ? where gate is null and rowid in (select value from json_each(?))";
+
+/** How many jobs wait in a queue, as far as one wants to know. Takes queue and how many at most, for each of two kinds. */
+export const WAITING_IN = `
+select (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_ready
+                               where queue = ? and state = ${AVAILABLE} limit ?))
+     + (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_pending
+                               where queue = ? and state = ${PENDING} limit ?))`;
+
+/** How many live jobs of a stretch are in each queue and state. Takes the id it begins after, and its last id. */
+export const COUNT_QUEUES = `
+select queue, state, count(*) from curfew_jobs where id > ? and id <= ? group by queue, state`;
+/** COUNT_QUEUES for finished jobs. */
+export const COUNT_QUEUES_DONE = `
+select queue, state, count(*) from curfew_done where id > ? and id <= ? group by queue, state`;

@@ -1,0 +1,102 @@
+import type { JobRow } from "../../src/core/job/job.ts";
+import type { LimitOptions } from "../../src/core/limit/limit.ts";
+import { hasEnded, type JobLedger, type Run } from "./ledger.ts";
+import type { Plan } from "./plan.ts";
+import type { Change } from "./watched-store.ts";
+
+/** An entry may follow the start that counts by as much; beyond that it is given back. */
+const MOST_SHIFT = 300;
+const SLACK = 60;
+
+/**
+ * What limits promise, worked out from what the simulator wrote into its calls: never more at once, never more in a
+ * span, never more in a queue. That no place leaks needs no rule of its own: whatever waited for it would not settle.
+ */
+export class LimitRules {
+  readonly #plan: Plan;
+  readonly #jobs: ReadonlyMap<string, JobLedger>;
+  readonly #entries = new Map<string, { at: number; doubt: number }[]>();
+
+  constructor(plan: Plan, jobs: ReadonlyMap<string, JobLedger>) {
+    this.#plan = plan;
+    this.#jobs = jobs;
+  }
+
+  /** What is wrong once this change has happened, if anything is. */
+  changed({ call, after }: Change): string | undefined {
+    const problem = this.#tooManyBehind(after.gate) ?? this.#tooManyIn(after.queue);
+    return problem ?? (call === "enqueue" ? this.#tooDeep(after.queue) : undefined);
+  }
+
+  #live(): JobRow[] {
+    const live: JobRow[] = [];
+    for (const { row, isGone } of this.#jobs.values()) if (!isGone && !hasEnded(row.state)) live.push(row);
+    return live;
+  }
+
+  #tooManyBehind(gate: string | null): string | undefined {
+    const limit = this.#plan.limits.find(({ key }) => key === gate);
+    if (limit?.concurrency === undefined) return undefined;
+    const held = this.#live().filter(
+      (row) => row.gate === gate && (isAdmitted(row) || (limit.strict && row.state === "retryable")),
+    );
+    if (held.length <= limit.concurrency) return undefined;
+    return `${held.length} jobs hold places of "${gate}", which has ${limit.concurrency}`;
+  }
+
+  #tooManyIn(queue: string): string | undefined {
+    const most = this.#plan.settings[queue]?.concurrency;
+    if (most === undefined) return undefined;
+    const active = this.#live().filter((row) => row.queue === queue && row.state === "active").length;
+    return active <= most ? undefined : `${active} jobs of ${queue} are active, and ${most} may be`;
+  }
+
+  #tooDeep(queue: string): string | undefined {
+    const most = this.#plan.settings[queue]?.depth?.most;
+    if (most === undefined) return undefined;
+    const waiting = this.#live().filter(
+      (row) => row.queue === queue && (row.state === "available" || row.state === "pending"),
+    ).length;
+    // Those that became due or were given back meanwhile are not refused.
+    return waiting <= most + this.#returned(queue) ? undefined : `${waiting} jobs wait in ${queue}`;
+  }
+
+  #returned(queue: string): number {
+    return this.#live().filter(
+      (row) => row.queue === queue && (row.attempt > 0 || row.strikes > 0 || isLater(row)),
+    ).length;
+  }
+
+  /** The handler of a job was entered, at this true time, by a process that knows the time as well as that. */
+  entered(run: Run, doubt: number): string | undefined {
+    const { gate } = run.job.row;
+    const limit = this.#plan.limits.find(({ key }) => key === gate);
+    if (!limit?.rate || gate === null) return undefined;
+    const entries = this.#entries.get(gate) ?? [];
+    entries.push({ at: run.enteredAt, doubt });
+    this.#entries.set(gate, entries);
+    return tooDense(limit, entries);
+  }
+}
+
+function isAdmitted({ state }: JobRow): boolean {
+  return state === "available" || state === "active";
+}
+
+function isLater(row: JobRow): boolean {
+  return row.rank % 2 ** 45 > row.createdAt;
+}
+
+function tooDense(
+  limit: LimitOptions,
+  entries: readonly { at: number; doubt: number }[],
+): string | undefined {
+  const rate = limit.rate as NonNullable<LimitOptions["rate"]>;
+  const per = Number.parseInt(String(rate.per), 10);
+  const last = entries[entries.length - 1] as { at: number; doubt: number };
+  const doubt = Math.max(...entries.slice(-rate.limit - 1).map((entry) => entry.doubt));
+  const within = entries.filter(({ at }) => at > last.at - per + MOST_SHIFT + SLACK + doubt);
+  return within.length <= rate.limit
+    ? undefined
+    : `${within.length} starts of "${limit.key}" in less than ${per} ms, and ${rate.limit} may be`;
+}
