@@ -1,6 +1,7 @@
 import type { Route } from "../route.ts";
 import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
 import { adminJobRoutes } from "./admin-jobs.ts";
+import { adminQueueRoutes } from "./admin-queues.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
 import { cronRoutes } from "./crons.ts";
@@ -10,6 +11,7 @@ import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
 import { queueRoutes } from "./queues.ts";
+import { rateLimitRoutes } from "./rate-limits.ts";
 import { systemRoutes } from "./system.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
@@ -29,5 +31,7 @@ export const ROUTES: readonly Route[] = [
   ...adminDeadLetterRoutes,
   ...adminWorkerRoutes,
   ...queueRoutes,
+  ...adminQueueRoutes,
+  ...rateLimitRoutes,
   ...eventStreamRoutes,
 ];

@@ -160,6 +160,7 @@ const queue = z
     counts,
     throughput,
     latency_ms: z.looseObject({ p50: z.number(), p95: z.number(), p99: z.number() }).optional(),
+    configuration: z.looseObject({}),
   })
   .meta({ id: "Queue", description: "`depth` is how many jobs wait, for whatever." });
 export const queueReply = z.looseObject({ name: z.string(), counts, queue });
@@ -179,3 +180,31 @@ export const queueStatsReply = z
     completed: count,
   })
   .meta({ id: "QueueStats" });
+
+const limit = z
+  .looseObject({
+    key: z.string(),
+    concurrency: z.int().nullable(),
+    rate: z.looseObject({ limit: z.int(), period: z.string() }).nullable(),
+    active: count,
+    waiting: count,
+    available: count,
+    next_at: instant.nullable(),
+  })
+  .meta({ id: "Limit" });
+export const limitReply = z.looseObject({
+  key: z.string(),
+  active: count,
+  waiting: count,
+  rate_limit: limit,
+});
+export const limitsReply = z
+  .looseObject({ items: z.array(limit), rate_limits: z.array(limit), pagination })
+  .meta({ id: "Limits" });
+
+export const queueConfigReply = z
+  .looseObject({ name: z.string(), configuration: z.looseObject({}), config: z.looseObject({}) })
+  .meta({ id: "QueueConfigReply" });
+export const purgeReply = z
+  .looseObject({ queue: z.string(), purged_count: count, deleted: count, is_complete: z.boolean() })
+  .meta({ id: "Purged" });

@@ -109,8 +109,27 @@ export const auditQuery = z.looseObject({
   cursor: cursor.optional(),
 });
 
+const purged = z.enum([
+  "available",
+  "pending",
+  "scheduled",
+  "retryable",
+  "completed",
+  "discarded",
+  "cancelled",
+]);
+
+const purgeFields = { older_than: optional(instant), confirm };
+export const purgeSchema = z
+  .looseObject({ states: z.array(purged).min(1).max(7), ...purgeFields })
+  .meta({ id: "PurgeRequest", description: "Jobs that run are never deleted: cancel them first." });
+export const purgeWaitingSchema = z
+  .looseObject({ states: optional(z.array(purged).min(1).max(7)), ...purgeFields })
+  .nullish();
+
 export const workerParam = workerId;
 
 export type PageQuery = z.infer<typeof adminPageQuery>;
+export type PurgeBody = NonNullable<z.infer<typeof purgeWaitingSchema>>;
 export type BulkBody = z.infer<typeof bulkSchema>;
 export type FilterBody = z.infer<typeof filterSchema>;

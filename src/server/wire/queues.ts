@@ -7,6 +7,7 @@ import type { Depth } from "../../engine/statistics/statistics.ts";
 import { pauseKey, type RecordRow } from "../../ports/store.ts";
 import { HttpError } from "../errors.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "./counts.ts";
+import { configFields } from "./queue-config.ts";
 import { queueName } from "./schemas.ts";
 
 const PAGE = 500;
@@ -52,7 +53,7 @@ interface QueueFacts {
 }
 
 /** One queue in the fields of every client that is known. */
-function fieldsOf({ name, day, recent, pause }: QueueFacts) {
+function fieldsOf({ name, day, recent, settings, pause }: QueueFacts) {
   const pausedAt = (pause?.body as { at: Instant } | undefined)?.at;
   const { run } = recent;
   const status = pause ? "paused" : "active";
@@ -68,6 +69,7 @@ function fieldsOf({ name, day, recent, pause }: QueueFacts) {
     counts: countsOf(day),
     throughput: throughputOf(recent),
     ...(run && { latency_ms: { p50: run.p50, p95: run.p95, p99: run.p99 } }),
+    configuration: configFields(settings?.body, available + pending),
   };
 }
 
