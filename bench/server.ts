@@ -2,8 +2,9 @@
  * `npm run bench:server`: round trips over HTTP (enqueue, fetch, ack: three requests), with one keep-alive client and
  * with 16, on each store. The server is a process of its own; the clients share this one. In every round a bare Node HTTP
  * server, which parses what it gets and answers with as many bytes, is measured beside it: it is what this machine
- * allows at most. Arguments: stores to measure (memory, sqlite, postgres), `--seconds N`, `--rounds N`. PostgreSQL is
- * the one of the tests, with fsync on.
+ * allows at most. Arguments: stores to measure (memory, sqlite, postgres), `--seconds N`, `--rounds N`, and `--readers N`,
+ * which measures 16 clients beside so many open readers of live events too. PostgreSQL is the one of the tests, with
+ * fsync on.
  */
 
 import { fork } from "node:child_process";
@@ -21,10 +22,15 @@ type StoreName = keyof typeof REFERENCE;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seconds: { type: "string", default: "5" }, rounds: { type: "string", default: "3" } },
+  options: {
+    seconds: { type: "string", default: "5" },
+    rounds: { type: "string", default: "3" },
+    readers: { type: "string", default: "0" },
+  },
 });
 const seconds = Number(values.seconds);
 const rounds = Number(values.rounds);
+const readers = Number(values.readers);
 const stores = (positionals.length > 0 ? positionals : Object.keys(REFERENCE)) as StoreName[];
 
 /** One client: round trips until the time is up; answers how many there were. */
@@ -109,10 +115,34 @@ async function benchStore(name: StoreName, address: string): Promise<void> {
     }
     report(name, clients, ours, bares);
   }
+  if (readers > 0) await benchReaders(name, url, () => measure(trips, 16, seconds));
   for (const child of [server, bare]) {
     child.send("close");
     await once(child, "exit");
   }
+}
+
+/** With and without the readers in turn, because nothing else tells a loss from the spread. */
+async function benchReaders(name: StoreName, url: string, run: () => Promise<number>): Promise<void> {
+  const [without, beside]: [number[], number[]] = [[], []];
+  let bytes = 0;
+  for (let round = 0; round < rounds; round++) {
+    without.push(await run());
+    const child = fork(join(import.meta.dirname, "sse-readers.ts"), [url, String(readers)]);
+    await once(child, "message");
+    beside.push(await run());
+    child.send("bytes");
+    const [answer] = (await once(child, "message")) as [{ bytes: number }];
+    bytes += answer.bytes;
+    child.disconnect();
+    await once(child, "exit");
+  }
+  const shown = (rates: readonly number[]) =>
+    `${Math.round(median(rates))} (${Math.round(Math.min(...rates))} to ${Math.round(Math.max(...rates))})`;
+  console.log(
+    `${name}, 16 clients beside ${readers} readers: ${shown(beside)} round trips/s, without them ${shown(without)}; ` +
+      `the readers got ${Math.round(bytes / rounds / seconds / 1_000)} kB/s`,
+  );
 }
 
 function report(name: StoreName, clients: number, ours: Rates, bares: Rates): void {

@@ -6,7 +6,7 @@ import type { System, Timer } from "../ports/system.ts";
 
 /** Whoever reads along. `push` says false once it cannot take more. */
 export interface Reader {
-  push(text: string): boolean;
+  push(bytes: Uint8Array): boolean;
   end(): void;
 }
 
@@ -20,25 +20,31 @@ interface Subscription {
 interface Channel {
   readonly filter: EventFilter;
   readonly readers: Set<Subscription>;
-  /** What its readers have not been sent yet: put together once, however many there are. */
-  pending: string;
+  /** What its readers have not been sent yet: put into text once, however many there are. */
+  pending: JournalEvent[];
+  /** How many events were left out, because there was more than its readers can be sent. */
+  missed: number;
 }
 
-/** However many read along, writing to all of them takes no more than about a twentieth of the time. */
+/** Readers are written to together, at most this often. */
 const SHORTEST_WAIT = 20;
-const WAIT_PER_READER = 0.5;
-const LONGEST_WAIT = 1_000;
+/** What a write to one reader takes in milliseconds, and what a byte of it does; measured, and rather too much. */
+const COST = { reader: 0.1, byte: 1e-5 };
+/** However many read along, and however much there is to tell, that takes no more than a twentieth of the time. */
+const SHARE = 0.05;
 const BEAT_EVERY = 15_000;
+const BEAT = encode(": beat\n\n");
 const MOST_READERS = 5_000;
 const PAGE = 500;
 /** Somebody who is so far behind that this many pages do not reach the present reads by cursor instead. */
 const MOST_PAGES = 200;
-/** What is waiting for slow sockets may not grow: beyond this, texts go out at once. */
-const MOST_PENDING = 1_000_000;
+/** The most events that the readers of a channel are sent at once. What is older is left out, and that is said. */
+const MOST_PENDING = 100;
 
 /**
  * Live events for many readers. One look at the journal serves all of them; those who want the same share their texts, and
- * are written to together, the less often the more there are: a thousand readers must not slow the jobs that they watch.
+ * are written to together, the less often the more it costs: a thousand readers must not slow the jobs that they watch.
+ * Where more happens than they can be sent in their share of the time, they are told how much was left out.
  */
 export class EventHub {
   readonly #engine: Engine;
@@ -48,6 +54,8 @@ export class EventHub {
   readonly #everybody = new Set<Subscription>();
   #following: AbortController | undefined;
   #flushing: Timer | undefined;
+  /** The readers' share of the time is used up until then. */
+  #restsUntil = 0;
   #beating: Timer | undefined;
   #isClosed = false;
 
@@ -75,7 +83,12 @@ export class EventHub {
 
   #channelOf(filter: EventFilter): Channel {
     const key = JSON.stringify([filter.types, filter.queues, filter.job]);
-    const channel = this.#channels.get(key) ?? { filter, readers: new Set(), pending: "" };
+    const channel = this.#channels.get(key) ?? {
+      filter,
+      readers: new Set(),
+      pending: [],
+      missed: 0,
+    };
     this.#channels.set(key, channel);
     return channel;
   }
@@ -111,34 +124,43 @@ export class EventHub {
   }
 
   #tell(event: JournalEvent): void {
-    let text: string | undefined;
+    let isWanted = false;
     for (const channel of this.#channels.values()) {
       if (!fitsFilter(event, channel.filter)) continue;
-      text ??= frameOf(event);
-      channel.pending += text;
-      if (channel.pending.length > MOST_PENDING) this.#flushOne(channel);
+      isWanted = true;
+      channel.pending.push(event);
+      if (channel.pending.length < 2 * MOST_PENDING) continue;
+      channel.missed += MOST_PENDING;
+      channel.pending.splice(0, MOST_PENDING);
     }
-    if (text === undefined) return;
-    const wait = Math.min(LONGEST_WAIT, Math.max(SHORTEST_WAIT, this.#everybody.size * WAIT_PER_READER));
+    if (!isWanted) return;
+    const wait = Math.max(SHORTEST_WAIT, this.#restsUntil - this.#system.monotonic());
     this.#flushing ??= this.#system.after(wait, () => this.#flush());
   }
 
   #flush(): void {
     this.#flushing = undefined;
-    for (const channel of this.#channels.values()) this.#flushOne(channel);
+    let cost = 0;
+    for (const channel of this.#channels.values()) cost += this.#flushOne(channel);
+    this.#restsUntil = this.#system.monotonic() + cost / SHARE;
   }
 
-  #flushOne(channel: Channel): void {
-    const text = channel.pending;
-    if (text === "") return;
-    channel.pending = "";
+  /** Answers how long it may take, all of it. */
+  #flushOne(channel: Channel): number {
+    if (channel.pending.length === 0) return 0;
+    const kept = channel.pending.slice(-MOST_PENDING);
+    const missed = channel.missed + channel.pending.length - kept.length;
+    Object.assign(channel, { pending: [], missed: 0 });
+    const bytes = encode(gapOf(missed) + kept.map(frameOf).join(""));
+    let sent = 0;
     for (const subscription of channel.readers)
-      if (!subscription.isCatchingUp) this.#send(subscription, text);
+      if (!subscription.isCatchingUp && this.#send(subscription, bytes)) sent += 1;
+    return sent * (COST.reader + bytes.length * COST.byte);
   }
 
   /** One that cannot keep up is let go: it comes back with the id of the last event that it has read. */
-  #send(subscription: Subscription, text: string): boolean {
-    if (subscription.reader.push(text)) return true;
+  #send(subscription: Subscription, bytes: Uint8Array): boolean {
+    if (subscription.reader.push(bytes)) return true;
     this.#leave(subscription);
     subscription.reader.end();
     return false;
@@ -154,7 +176,7 @@ export class EventHub {
         if (!this.#everybody.has(subscription)) return;
         after = page.cursor ?? after;
         const text = page.events.map(frameOf).join("");
-        if (text !== "" && !this.#send(subscription, text)) return;
+        if (text !== "" && !this.#send(subscription, encode(text))) return;
         if (page.hasMore) continue;
         // Nothing is awaited from here on, so no event comes between what was read and what is told live. One that
         // was read and is told as well comes twice, which its id tells.
@@ -172,7 +194,7 @@ export class EventHub {
   /** Comments keep proxies from cutting a line on which nothing happens. */
   #beat(): void {
     this.#beating = this.#system.after(BEAT_EVERY, () => this.#beat());
-    for (const subscription of this.#everybody) this.#send(subscription, ": beat\n\n");
+    for (const subscription of this.#everybody) this.#send(subscription, BEAT);
   }
 
   close(): void {
@@ -190,6 +212,15 @@ export class EventHub {
   }
 }
 
+/** Told in its place, so that whoever must have all of them reads on from the last id by cursor. */
+function gapOf(missed: number): string {
+  return missed === 0 ? "" : `event: stream.gap\ndata: ${JSON.stringify({ missed })}\n\n`;
+}
+
 function frameOf(event: JournalEvent): string {
   return `id: ${event.cursor}\nevent: ${event.name}\ndata: ${JSON.stringify(toCloudEvent(event))}\n\n`;
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
 }

@@ -16,6 +16,7 @@ type StreamCall = RouteCall<undefined, z.output<typeof streamQuery>>;
 
 /** So many bytes may wait for a reader; one that leaves more unread is let go, and comes back where it was. */
 const MOST_UNREAD = 2_000_000;
+const HELLO = new TextEncoder().encode("retry: 2000\n: connected\n\n");
 const HEADERS = {
   "Content-Type": "text/event-stream",
   "Cache-Control": "no-cache, no-transform",
@@ -45,17 +46,16 @@ function stream(filter: EventFilter, { query, header }: StreamCall, { hub }: Rou
       retryable: true,
       headers: { "Retry-After": "5" },
     });
-  const encoder = new TextEncoder();
   let leave = () => {};
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        controller.enqueue(encoder.encode("retry: 2000\n: connected\n\n"));
+        controller.enqueue(HELLO);
         let isOver = false;
         const reader = {
-          push(text: string) {
+          push(bytes: Uint8Array) {
             if (isOver || (controller.desiredSize ?? 0) < 0) return false;
-            controller.enqueue(encoder.encode(text));
+            controller.enqueue(bytes);
             return true;
           },
           end() {

@@ -111,7 +111,7 @@ describe("8.5 the pool", () => {
     const module = new URL("./act-slow.ts", import.meta.url);
     const stage = await openStage({ concurrency: 2, module, env: ["CURFEW_LOADS_FOR"] });
     const ids = await Promise.all([1, 2].map(() => stage.enqueue("noop")));
-    await until(() => stage.processes().length > 1);
+    await until(() => stage.processes().length > 0);
     const from = performance.now();
     await stage.worker.close();
     expect(performance.now() - from).toBeLessThan(2_000);
