@@ -61,7 +61,7 @@ const WIRE_NAMES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** A bounded queue has no room: how full it is, and when to come again. The code is written as its suite has it. */
-export function queueFull({ queue, most, retryAfter, message, ids }: QueueFullError): HttpError {
+function queueFull({ queue, most, retryAfter, message, ids }: QueueFullError): HttpError {
   const bound = String(most);
   return new HttpError(429, "QUEUE_FULL", message, {
     retryable: true,

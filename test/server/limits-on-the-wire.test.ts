@@ -234,3 +234,14 @@ describe("limits", () => {
     expect([status, body.error.message.startsWith(field)]).toEqual([400, true]);
   });
 });
+
+describe("keys in paths", () => {
+  it.each(["%00", "a%0Ab", `${"k".repeat(256)}`, "queue%20q"])("%s is refused", async (key) => {
+    await using stage = await openStage();
+    for (const method of ["GET", "DELETE"]) {
+      const { status, body } = await stage.call(method, `/rate-limits/${key}`);
+      expect([status, body.error.code]).toEqual([400, "invalid_request"]);
+    }
+    expect((await stage.get("/rate-limits?cursor=%00")).status).toBe(400);
+  });
+});

@@ -2,7 +2,7 @@ import { notFound } from "../failures.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import { limitReply, limitsReply } from "../wire/admin-replies.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
-import { isKnown, limitChangeSchema, limitFields, readChange } from "../wire/limit.ts";
+import { isKnown, keyOf, limitChangeSchema, limitFields, readChange } from "../wire/limit.ts";
 import { placeOf } from "../wire/pages.ts";
 
 const TAG = "rate limits";
@@ -21,7 +21,7 @@ const list = route({
     const { perPage, cursor, page } = placeOf(query);
     // Pages by number are read from the start; keys are few, and a cursor reads on from anywhere.
     const skipped = cursor === null ? (page - 1) * perPage : 0;
-    const after = cursor === null ? {} : { after: cursor };
+    const after = cursor === null ? {} : { after: keyOf(cursor, "cursor") };
     const limit = Math.min(skipped + perPage + 1, MOST);
     const views = (await engine.limits.list({ ...after, limit })).slice(skipped);
     const items = views.slice(0, perPage).map(limitFields);
@@ -52,7 +52,7 @@ const get = route({
   reply: limitReply,
   replies: { 200: "The limit", 404: "No live job has it, and nobody put one" },
   async run({ params }, { engine }) {
-    const key = params.key ?? "";
+    const key = keyOf(params.key);
     const view = await engine.limits.get(key);
     if (!isKnown(view)) throw notFound("rate limit", key);
     const fields = limitFields(view);
@@ -72,7 +72,7 @@ const putBy = (path: string) =>
     replies: { 200: "The limit" },
     async run({ params, body, identity }, { engine }) {
       const fields = limitFields(
-        await engine.limits.put(params.key ?? "", readChange(body), byKey(identity)),
+        await engine.limits.put(keyOf(params.key), readChange(body), byKey(identity)),
       );
       return json(200, { ...fields, rate_limit: fields });
     },
@@ -88,7 +88,7 @@ const removeBy = (path: string) =>
     reply: limitReply,
     replies: { 200: "The limit as the jobs say it" },
     async run({ params, identity }, { engine }) {
-      const fields = limitFields(await engine.limits.delete(params.key ?? "", byKey(identity)));
+      const fields = limitFields(await engine.limits.delete(keyOf(params.key), byKey(identity)));
       return json(200, { ...fields, deleted: true, rate_limit: fields });
     },
   });

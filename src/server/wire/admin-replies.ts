@@ -21,7 +21,7 @@ const pagination = z
   });
 
 /** A list of things, a page at a time. */
-export const listOf = (item: z.ZodType) => z.looseObject({ items: z.array(item), pagination });
+const listOf = (item: z.ZodType) => z.looseObject({ items: z.array(item), pagination });
 
 const counts = z
   .looseObject({

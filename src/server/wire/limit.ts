@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { show } from "../../core/errors.ts";
 import { instantText } from "../../core/event/wire-fields.ts";
 import type { LimitOptions, RateOptions } from "../../core/limit/limit.ts";
 import type { LimitChange, LimitView } from "../../engine/limits.ts";
@@ -156,6 +157,13 @@ export function limitFields(view: LimitView) {
     next_at: view.nextAt === null ? null : instantText(view.nextAt),
     ...(overriding && { override: overriding }),
   };
+}
+
+/** A key out of a path or a query; not every store takes all characters in one. */
+export function keyOf(said: string | undefined, field = "key"): string {
+  const { data, error } = key.safeParse(said);
+  if (data !== undefined) return data;
+  throw refused(field, `${show(said)} is no key of a limit; ${error?.issues[0]?.message}`);
 }
 
 /** Whether there is anything to say about a key. */

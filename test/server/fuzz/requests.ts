@@ -74,6 +74,9 @@ const job: Sound = (random) => ({
       on_exhaustion: "dead_letter",
     },
     tags: ["a"],
+    ...(random() < 0.2 && {
+      rate_limit: { key: "fuzz", concurrency: 2, rate: { limit: 9, period: "second" } },
+    }),
   },
 });
 const worker = (random: Random) => `w${randomInt(random, 10_000)}`;
@@ -132,6 +135,22 @@ const SOUNDS: readonly (readonly [RegExp, Sound])[] = [
       limit: 5,
     }),
   ],
+  [
+    /\/config$/,
+    (random) => ({
+      concurrency: 3,
+      backpressure: {
+        max_depth: 5,
+        strategy: pick(random, ["reject", "drop_oldest"]),
+        warning_threshold: 0.5,
+      },
+      timeouts: { timeout: 5 },
+      retry: { max_attempts: 3 },
+      retention: { completed: "PT1H" },
+    }),
+  ],
+  [/rate-limits/, () => ({ concurrency: 2, rate: { limit: 5, period: "PT1S" } })],
+  [/queues\/:queue\/(jobs|purge)$/, () => ({ states: ["available", "completed"], confirm: true })],
   [/admin\/jobs\/:id$/, (random) => ({ priority: randomInt(random, 200) - 100 })],
   [/\/:id$/, () => ({ timeout_ms: 1_000, total_timeout_ms: 2_000, heartbeat_timeout_ms: 500 })],
 ];
