@@ -30,6 +30,7 @@ export class Backpressure {
   tally(queue: string, waiting: number): void {
     const { queues, bus, clock } = this.#parts;
     const depth = queues.depthOf(queue);
+    if (depth) queues.noteWaiting(queue, waiting);
     if (!depth || depth.warnAt === undefined) return;
     const isPressed = waiting >= depth.warnAt;
     if (isPressed === this.#pressed.has(queue)) return;

@@ -75,11 +75,9 @@ export class JobHandle<Result = unknown> {
   }
 
   /** Gives the job another place in its queue, from -100 to 100, while it waits. */
-  async prioritise(priority: number): Promise<JobRow> {
-    return operate(this.#parts, this.id, {
-      type: "prioritise",
-      priority: checkPriority(priority, "priority"),
-    });
+  async prioritise(priority: number, by?: By): Promise<JobRow> {
+    const checked = checkPriority(priority, "priority");
+    return operate(this.#parts, this.id, { type: "prioritise", priority: checked }, by);
   }
 
   /** How far the current attempt is, or the last one was; a completed job is done. */

@@ -15,6 +15,7 @@ export class QueueSettings {
   readonly #store: Store;
   #known: ReadonlyMap<string, Known> = new Map();
   #bounds: ReadonlyMap<string, number> | undefined;
+  readonly #waiting = new Map<string, number>();
   /** Grows whenever a setting changed: policies that were resolved under an older one are resolved anew. */
   #epoch = 0;
 
@@ -40,6 +41,15 @@ export class QueueSettings {
 
   depthOf(queue: string): QueueDepth | undefined {
     return this.#known.get(queue)?.settings.depth;
+  }
+
+  /** How many jobs wait in a bounded queue, as counted when this process last enqueued into it. */
+  noteWaiting(queue: string, waiting: number): void {
+    this.#waiting.set(queue, waiting);
+  }
+
+  waitingIn(queue: string): number | undefined {
+    return this.#waiting.get(queue);
   }
 
   /** How many jobs may wait, of the queues that are bounded; undefined where none is. */
@@ -70,6 +80,7 @@ export class QueueSettings {
       settings.depth ? [[queue, settings.depth.most] as const] : [],
     );
     this.#bounds = bounds.length > 0 ? new Map(bounds) : undefined;
+    for (const queue of this.#waiting.keys()) if (!this.#bounds?.has(queue)) this.#waiting.delete(queue);
   }
 
   static key(queue: string): RecordKey {

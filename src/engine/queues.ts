@@ -4,7 +4,12 @@ import { decide } from "../core/job/decide.ts";
 import { checkQueue } from "../core/job/definition.ts";
 import type { JobRow, JobState } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
-import { parseQueue, type QueueOptions, type StoredQueue } from "../core/limit/queue-settings.ts";
+import {
+  parseQueue,
+  type QueueDepth,
+  type QueueOptions,
+  type StoredQueue,
+} from "../core/limit/queue-settings.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import { type Effect, pauseKey, type RecordRow, type Store } from "../ports/store.ts";
@@ -114,11 +119,25 @@ export class Queues {
     return viewOf(name, depth, settings ?? undefined, pause ?? undefined);
   }
 
+  /** How many jobs may wait in a queue, as this process knows it; undefined where it is not bounded. */
+  boundOf(queue: string): QueueDepth | undefined {
+    return this.#parts.queues.depthOf(queue);
+  }
+
+  /** A queue that had reached its warning when this process last enqueued into it; null for every other. */
+  pressureOf(queue: string): { readonly waiting: number; readonly most: number } | null {
+    const { queues } = this.#parts;
+    const waiting = queues.waitingIn(queue);
+    const depth = waiting === undefined ? undefined : queues.depthOf(queue);
+    if (waiting === undefined || depth?.warnAt === undefined || waiting < depth.warnAt) return null;
+    return { waiting, most: depth.most };
+  }
+
   /**
    * Removes the waiting jobs of a queue, for good and a batch at a time; answers how many. Jobs that come in meanwhile
    * may be removed as well. Pause the queue before, or workers go on taking jobs.
    */
-  async purge(queue: string, options: PurgeOptions = {}): Promise<number> {
+  async purge(queue: string, options: PurgeOptions = {}, by?: By): Promise<number> {
     const name = checkQueue(queue, "queue");
     const states = checkPurge(options);
     let removed = 0;
@@ -129,7 +148,7 @@ export class Queues {
         this.#host.assertOpen();
         const page: JobRow[] = await this.#parts.store.inspect.jobs({ queue: name, state }, after, PAGE);
         if (page.length === 0) break;
-        removed += await this.#remove(page);
+        removed += await this.#remove(page, by);
         after = (page[page.length - 1] as JobRow).id;
         options.onProgress?.(removed);
       }
@@ -138,7 +157,7 @@ export class Queues {
   }
 
   /** One that was claimed or changed meanwhile stays. */
-  async #remove(rows: readonly JobRow[]): Promise<number> {
+  async #remove(rows: readonly JobRow[], by: By | undefined): Promise<number> {
     const { store, clock, random, recorder } = this.#parts;
     const now = clock.now();
     const decided = rows.flatMap((row) => {
@@ -148,7 +167,10 @@ export class Queues {
     const units = decided.map(({ row, decision }) =>
       outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)),
     );
-    const outcomes = units.length > 0 ? await store.commit(units, { now }) : [];
+    const about = { queue: rows[0]?.queue as string, details: { tried: units.length } };
+    const entry = auditEffects(this.#parts, by && parseBy(by), "queue.purge", about, now);
+    const all = entry.length > 0 ? [...units, { effects: entry }] : units;
+    const outcomes = units.length > 0 ? await store.commit(all, { now }) : [];
     const gone = decided.filter((_, index) => outcomes[index]?.ok);
     for (const { row, decision } of gone) tellOutcome(this.#parts, row, decision, now);
     return gone.length;

@@ -1,5 +1,6 @@
 import { CurfewError, ERRORS, type ErrorCode, show } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
+import { QueueFullError } from "../engine/queue-full.ts";
 import { HttpError } from "./errors.ts";
 
 const DOCS = "https://openjobspec.org/spec/http-binding";
@@ -11,6 +12,7 @@ const GONE = {
   "checkpoint of job": "Nothing was saved yet, or it was deleted",
   workflow: "Check the id; a workflow is forgotten some time after it has ended",
   cron: "Check the name; GET /ojs/v1/cron lists those that there are",
+  "rate limit": "Check the key; a limit is known while it has live jobs or an override",
   worker: "Check the id; a worker that has not beaten for a minute is forgotten",
 };
 
@@ -58,9 +60,24 @@ const WIRE_NAMES: readonly (readonly [RegExp, string])[] = [
   [/\b(options\.)?expiresAt\b/g, "expires_at"],
 ];
 
+/** A bounded queue has no room: how full it is, and when to come again. The code is written as its suite has it. */
+function queueFull({ queue, most, retryAfter, message, ids }: QueueFullError): HttpError {
+  const bound = String(most);
+  return new HttpError(429, "QUEUE_FULL", message, {
+    retryable: true,
+    headers: {
+      "Retry-After": String(Math.ceil(retryAfter / 1_000)),
+      "X-OJS-Queue-Depth": bound,
+      "X-OJS-Queue-Bound": bound,
+    },
+    details: { queue, depth: most, bound: most, refused: ids.length },
+  });
+}
+
 /** Whatever was thrown while a request was served, as the refusal that the client gets. */
 export function asHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown;
+  if (thrown instanceof QueueFullError) return queueFull(thrown);
   if (thrown instanceof CurfewError) {
     const isRefusal = ERRORS[thrown.code].kind === "programmer";
     const [status, code] = STATUS[thrown.code] ?? (isRefusal ? REFUSED : []);

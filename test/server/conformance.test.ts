@@ -31,6 +31,11 @@ const SUITES = [
   "ext-serverless",
   "ext-middleware",
   "ext-durable-execution",
+  "ext-admin-api",
+  "ext-dead-letter",
+  "ext-backpressure",
+  "ext-rate-limiting",
+  "level-4-advanced",
 ];
 
 /** It expects error types that it never sends, so no honest server passes it. */

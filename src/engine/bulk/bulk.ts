@@ -13,7 +13,7 @@ import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import type { EventRecorder } from "../events/recorder.ts";
 import { type RetryByHandOptions, tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-import { countJobs, type JobPage, loadNamed } from "./finder.ts";
+import { countJobs, countSome, type JobCount, type JobPage, loadNamed } from "./finder.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
 
 export interface BulkOptions {
@@ -86,6 +86,11 @@ export class Bulk {
   /** How many jobs a query means. It walks over them without loading them, unless it asks for errors. */
   async count(query: JobQuery, options: { readonly signal?: AbortSignal } = {}): Promise<number> {
     return countJobs(this.#parts.store, parseQuery(query, "query"), options.signal);
+  }
+
+  /** How many jobs a query means, as far as a bounded look comes; what lies in documents or in lists of ids is not asked. */
+  async countSome(query: Omit<JobQuery, "errorType" | "errorCode" | "ids"> = {}): Promise<JobCount> {
+    return countSome(this.#parts.store, parseQuery(query, "query"));
   }
 
   /** Ends jobs that wait or run (SEMANTICS 5.1). */

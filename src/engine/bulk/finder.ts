@@ -72,6 +72,29 @@ export async function findJobs(
   return { jobs, cursor };
 }
 
+/** How many jobs were counted, and whether that is all of them. */
+export interface JobCount {
+  readonly count: number;
+  readonly isComplete: boolean;
+}
+
+/** How many jobs a query means, as far as a bounded number of steps of the store comes. */
+export async function countSome({ inspect }: Pick<Store, "inspect">, query: ParsedQuery): Promise<JobCount> {
+  let count = 0;
+  let cursor: string | null = null;
+  for (let steps = 0; steps < MOST_STEPS; steps++) {
+    const walk: { filter: ParsedQuery["filter"]; after: string | null } = {
+      filter: query.filter,
+      after: cursor,
+    };
+    const step = await inspect.count(walk);
+    count += step.count;
+    cursor = step.cursor;
+    if (cursor === null) break;
+  }
+  return { count, isComplete: cursor === null };
+}
+
 /** How many jobs a query means, step by step to the end. */
 export async function countJobs(
   { inspect, jobs }: Pick<Store, "inspect" | "jobs">,

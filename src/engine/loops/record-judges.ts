@@ -4,6 +4,7 @@ import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/
 import { AUDIT } from "../audit/audit-log.ts";
 import { ADMITTED_AT_ONCE } from "../consequences.ts";
 import type { Parts } from "../parts.ts";
+import { DIRECTIVE } from "../remote/remote-workers.ts";
 
 /** Acts on due records of one kind; answers when the first of them wants to be looked at again, null for never. */
 export type RecordJudge = (records: readonly RecordRow[], now: Instant) => Promise<Instant | null>;
@@ -15,8 +16,8 @@ export type RecordJudges = Readonly<Record<string, RecordJudge>>;
 const SILENT_FOR = 10_000;
 
 /**
- * Records that are of no use any more: workers never heard of again, completed sagas, replies that nobody fetched, and
- * old entries of the audit.
+ * Records that are of no use any more: workers never heard of again, completed sagas, replies that nobody fetched, old
+ * entries of the audit, and directives that no worker is left to hear.
  */
 export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges {
   const forget: RecordJudge = async (records, now) => {
@@ -37,6 +38,7 @@ export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges 
     saga: forget,
     reply: forget,
     [AUDIT]: forget,
+    [DIRECTIVE]: forget,
   };
 }
 

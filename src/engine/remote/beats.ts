@@ -41,7 +41,7 @@ export class RemoteBeats {
 
   async beat(said: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
     const known = await this.#workers.find(said.id);
-    const worker = known?.directive ? { ...said, directive: known.directive } : said;
+    const worker: RemoteWorker = known?.directive ? { ...said, directive: known.directive } : said;
     const rows = await this.#rowsOf(jobs);
     const answers = await this.#send(worker, jobs, rows, visibility);
     await this.#lookAgain(jobs, rows, answers);

@@ -1,7 +1,13 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import { CurfewError } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { RecordKey } from "../../ports/store.ts";
+import type { Effect, RecordKey, RecordRow } from "../../ports/store.ts";
+import { auditEffects } from "../audit/audit-log.ts";
 import type { Parts } from "../parts.ts";
+
+/** What an operator wants of a worker: told with its next beat. */
+export type WorkerDirective = "quiet" | "terminate";
 
 /** What a remote worker says of itself, and when it was last heard of. */
 export interface RemoteWorker {
@@ -9,15 +15,35 @@ export interface RemoteWorker {
   readonly seenAt: Instant;
   readonly state: string;
   readonly running: number;
-  /** What an operator wants of it: told with the next beat. */
-  readonly directive?: "quiet" | "terminate";
+  readonly directive?: WorkerDirective;
   readonly about?: { readonly [key: string]: Json };
 }
 
+/** A worker of any kind, as an operator sees it. */
+export interface WorkerView extends RemoteWorker {
+  /** Whether it works over the wire; the others live in processes that have the store open. */
+  readonly isRemote: boolean;
+}
+
+/** The kind of record that keeps a directive; a record of its own, since every beat writes the worker's anew. */
+export const DIRECTIVE = "directive";
+
 const KNOWN_FOR = 5_000;
 const MOST_KNOWN = 10_000;
+/** A directive outlives every rolling restart; one for a worker that is gone is deleted when its name comes back. */
+const DIRECTED_FOR = 30 * 24 * 3_600_000;
+/** Whoever beats at all beats more often than this. */
+const STALE_AFTER = 30_000;
+const PAGE = 500;
+const MOST_LISTED = 10_000;
+const PREFIX = "remote:";
 /** A worker in one of these states gets no jobs. */
 const STOPPED: ReadonlySet<string> = new Set(["quiet", "drain", "draining", "terminate", "shutting_down"]);
+
+interface Known {
+  readonly worker: RemoteWorker | null;
+  readonly until: number;
+}
 
 /**
  * Remote workers by their records in the store, so that every server sees the same. Their names are their own, so they
@@ -25,19 +51,19 @@ const STOPPED: ReadonlySet<string> = new Set(["quiet", "drain", "draining", "ter
  */
 export class RemoteWorkers {
   readonly #parts: Parts;
-  readonly #known = new Map<string, { readonly worker: RemoteWorker | null; readonly until: number }>();
+  readonly #known = new Map<string, Known>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
   static recordId(id: string): string {
-    return `remote:${id}`;
+    return `${PREFIX}${id}`;
   }
 
   static bodyOf(worker: RemoteWorker): Json {
-    const { id: _id, directive, about, ...rest } = worker;
-    return { ...rest, remote: true, ...(directive && { directive }), ...(about && { about }) };
+    const { id: _id, directive: _directive, about, ...rest } = worker;
+    return { ...rest, remote: true, ...(about && { about }) };
   }
 
   /** What is known of a worker; a moment old at most, so that a fetch does not cost a read each time. */
@@ -48,16 +74,32 @@ export class RemoteWorkers {
   }
 
   async load(id: string): Promise<RemoteWorker | null> {
-    const key: RecordKey = ["worker", RemoteWorkers.recordId(id)];
-    const [record] = await this.#parts.store.records.load([key]);
-    const worker = record ? ({ ...(record.body as object), id } as RemoteWorker) : null;
-    this.learn(id, worker);
+    const name = RemoteWorkers.recordId(id);
+    const [record, order] = await this.#parts.store.records.load([
+      ["worker", name],
+      [DIRECTIVE, name],
+    ]);
+    // What was said to an earlier worker of that name does not bind this one.
+    if (!record && order) await this.#drop(order);
+    const worker = record ? viewOf(record, order ?? undefined) : null;
+    this.#keep(id, worker, this.#parts.system.monotonic() + KNOWN_FOR);
     return worker;
   }
 
-  learn(id: string, worker: RemoteWorker | null): void {
+  /** What a worker said of itself just now. It does not put off the next look at what an operator says about it. */
+  learn(id: string, worker: RemoteWorker): void {
+    this.#keep(id, worker, this.#known.get(id)?.until ?? this.#parts.system.monotonic() + KNOWN_FOR);
+  }
+
+  #keep(id: string, worker: RemoteWorker | null, until: number): void {
     if (this.#known.size >= MOST_KNOWN) this.#known.clear();
-    this.#known.set(id, { worker, until: this.#parts.system.monotonic() + KNOWN_FOR });
+    this.#known.set(id, { worker, until });
+  }
+
+  async #drop({ key, version }: RecordRow): Promise<void> {
+    const { store, clock } = this.#parts;
+    const unit = { when: [{ record: key, version }], effects: [{ delete: key }] };
+    await store.commit([unit], { now: clock.now() });
   }
 
   async mayFetch(id: string): Promise<boolean> {
@@ -68,4 +110,101 @@ export class RemoteWorkers {
   static isStopped({ state, directive }: RemoteWorker): boolean {
     return STOPPED.has(state) || directive !== undefined;
   }
+
+  /** Whether a worker missed so many beats that it is most likely gone. */
+  static isStale({ seenAt }: RemoteWorker, now: Instant): boolean {
+    return now - seenAt > STALE_AFTER;
+  }
+
+  /** Workers of every kind that were heard of lately, by their names; at most 10,000. */
+  async list(): Promise<WorkerView[]> {
+    const orders = new Map((await this.#all(DIRECTIVE)).map((order) => [order.key[1], order]));
+    const records = await this.#all("worker");
+    return records.map((record) => viewOf(record, orders.get(record.key[1])));
+  }
+
+  async #all(kind: string): Promise<RecordRow[]> {
+    const all: RecordRow[] = [];
+    for (let after: string | null = null; all.length < MOST_LISTED; ) {
+      const page: RecordRow[] = await this.#parts.store.records.list(kind, after, PAGE);
+      all.push(...page);
+      if (page.length < PAGE) break;
+      after = (page.at(-1) as RecordRow).key[1];
+    }
+    return all;
+  }
+
+  /** One worker of any kind by its name, or null. */
+  async view(id: string): Promise<WorkerView | null> {
+    const remote = await this.load(id);
+    if (remote) return { ...remote, isRemote: true };
+    const [record] = await this.#parts.store.records.load([["worker", id]]);
+    return record && !id.startsWith(PREFIX) ? viewOf(record, undefined) : null;
+  }
+
+  /** Tells a remote worker to take no more jobs, or to end; null lets it work again. It hears of it with its next beat. */
+  async direct(id: string, directive: WorkerDirective | null, by?: By): Promise<WorkerView> {
+    const worker = await this.#remote(id, directive ?? "resume");
+    const now = this.#parts.clock.now();
+    const key: RecordKey = [DIRECTIVE, RemoteWorkers.recordId(id)];
+    await this.#order(`worker.${directive ?? "resume"}`, id, by, [
+      directive === null ? { delete: key } : { put: key, body: { directive }, wakeAt: now + DIRECTED_FOR },
+    ]);
+    const { directive: _before, ...rest } = worker;
+    const told = directive === null ? rest : { ...rest, directive };
+    this.#keep(id, told, this.#parts.system.monotonic() + KNOWN_FOR);
+    return told;
+  }
+
+  /**
+   * Forgets a remote worker that is not heard of any more. The jobs it held are taken back when their own silence is
+   * over, as always. One that beats after all is known again.
+   */
+  async forget(id: string, by?: By): Promise<void> {
+    const worker = await this.#remote(id, "deregister");
+    if (!RemoteWorkers.isStale(worker, this.#parts.clock.now()) && !RemoteWorkers.isStopped(worker))
+      throw new CurfewError(
+        "invalid_state",
+        `deregister: worker "${id}" is alive; quiet it first, or wait until it has been silent for ${STALE_AFTER / 1_000} s`,
+      );
+    const name = RemoteWorkers.recordId(id);
+    await this.#order("worker.deregister", id, by, [
+      { delete: ["worker", name] },
+      { delete: [DIRECTIVE, name] },
+    ]);
+    this.#known.delete(id);
+  }
+
+  async #order(action: string, id: string, by: By | undefined, effects: readonly Effect[]): Promise<void> {
+    const { store, clock } = this.#parts;
+    const now = clock.now();
+    const entry = auditEffects(this.#parts, by && parseBy(by), action, { details: { worker: id } }, now);
+    await store.commit([{ effects: [...effects, ...entry] }], { now });
+  }
+
+  async #remote(id: string, action: string): Promise<WorkerView> {
+    const worker = await this.view(id);
+    if (!worker) throw new CurfewError("not_found", `${action}: there is no worker "${id}"`);
+    if (worker.isRemote) return worker;
+    throw new CurfewError(
+      "invalid_state",
+      `${action}: worker "${id}" is no remote one; stop the process that it lives in`,
+    );
+  }
+}
+
+function viewOf({ key, body }: RecordRow, order: RecordRow | undefined): WorkerView {
+  const isRemote = key[1].startsWith(PREFIX);
+  const said = body as unknown as Omit<RemoteWorker, "id"> & { readonly queues?: Json };
+  const directive = (order?.body as { directive?: WorkerDirective } | undefined)?.directive;
+  return {
+    id: isRemote ? key[1].slice(PREFIX.length) : key[1],
+    isRemote,
+    seenAt: said.seenAt,
+    state: said.state ?? "running",
+    running: said.running,
+    ...(directive && { directive }),
+    ...(said.about && { about: said.about }),
+    ...(said.queues !== undefined && { about: { queues: said.queues } }),
+  };
 }

@@ -9,7 +9,7 @@ import { jobReply, listReply } from "./jobs.ts";
 const TAG = "dead letters";
 
 /** A dead letter by its id; a job that is none is treated as if it were not there. */
-async function loadLetter(id: string, context: RouteContext): Promise<JobRow> {
+export async function loadLetter(id: string, context: RouteContext): Promise<JobRow> {
   const row = UUID.test(id) ? await context.engine.load(id) : null;
   if (!row?.deadLetter) throw notFound("dead letter", id);
   return row;

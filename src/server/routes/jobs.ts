@@ -6,8 +6,9 @@ import type { RemoteEnqueued, RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
-import { notActedOn, readJob } from "../wire/enqueue.ts";
+import { readJob } from "../wire/enqueue.ts";
 import { jobText } from "../wire/job.ts";
+import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import {
   batchSchema,
@@ -97,10 +98,9 @@ const enqueue = route({
     if (isRejected) throw notUnique(row, existing);
     if (existing !== undefined) return jobReply(200, row);
     if (isKnown) throw duplicate(row.id);
-    const ignored = notActedOn(body);
     return reply(201, `{"job":${jobText(row)}}`, {
       Location: `/ojs/v1/jobs/${row.id}`,
-      ...(ignored !== "" && { "X-OJS-Unsupported": ignored }),
+      ...pressureHeaders(row.queue, context),
     });
   },
 });
@@ -120,6 +120,7 @@ const enqueueBatch = route({
     const jobs = body.jobs.map((job) => prepare(job, now, context));
     const ids = body.jobs.flatMap(({ id }) => (id ? [id] : []));
     await refuseKnown(ids, context);
+    await refuseTooMany(jobs, context);
     const made = await context.service.enqueue(jobs, now);
     const known = made.find((job) => job.duplicate && job.existing === undefined);
     if (known) throw duplicate(known.row.id);

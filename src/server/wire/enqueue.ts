@@ -1,13 +1,14 @@
-import { defineJob, type JobDefinition } from "../../core/job/definition.ts";
+import { DEFAULT_QUEUE, defineJob, type JobDefinition } from "../../core/job/definition.ts";
 import type { EnqueueOptions } from "../../core/job/envelope.ts";
 import type { Backoff, JobOptions, Rung } from "../../core/job/job.ts";
-import { parseRung, type RetentionOptions } from "../../core/job/policy.ts";
+import { parseRung, type RetentionOptions, type RungOptions } from "../../core/job/policy.ts";
 import type { RetryOptions } from "../../core/job/retry.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Duration, Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
 import { readInstant, readIsoDuration } from "./durations.ts";
+import { readLimit } from "./limit.ts";
 import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
 import { readUnique } from "./unique.ts";
 
@@ -77,11 +78,6 @@ function field(body: EnqueueBody, name: string): unknown {
   return options?.[name] ?? (body as Fields)[name] ?? undefined;
 }
 
-/** Promises of higher levels that this server does not keep yet: they are kept as fields, and the reply says so. */
-export function notActedOn(body: EnqueueBody): string {
-  return ["rate_limit"].filter((name) => field(body, name) !== undefined).join(", ");
-}
-
 const definitions = new Map<string, JobDefinition<unknown, unknown, unknown>>();
 const MOST_DEFINITIONS = 10_000;
 
@@ -131,6 +127,8 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (retention) options.retention = retention;
   const unique = field(body, "unique") as EnqueueBody["unique"];
   if (unique) options.unique = readUnique(unique, body.args.length !== 1);
+  const limit = field(body, "rate_limit") as EnqueueBody["rate_limit"];
+  if (limit) options.limit = readLimit(limit, options.queue ?? DEFAULT_QUEUE);
   const metadata = (body.options as Fields | null | undefined)?.metadata ?? (body as Fields).metadata;
   if (body.meta || metadata)
     options.meta = { ...(metadata as object | undefined), ...body.meta } as Record<string, Json>;
@@ -244,17 +242,17 @@ export function readDefinitions(
   }
   return new Map(
     types.map(([type, body]) => {
-      const timeouts = readTimeouts(body as EnqueueBody);
-      const retry = readRetry(body.retry ?? undefined, body.retry_fit ?? undefined);
-      const retention = readRetention(body.retention_ms);
-      const rung = {
-        ...(timeouts && { timeouts }),
-        ...(retry && { retry }),
-        ...(retention && { retention }),
-      };
-      return [type, parseRung(rung, `definitions.${type}`)] as const;
+      return [type, parseRung(readRung(body), `definitions.${type}`)] as const;
     }),
   );
+}
+
+/** Timeouts, retries and retention of many jobs, in the words of the core. */
+export function readRung(body: DefinitionBody): RungOptions {
+  const timeouts = readTimeouts(body as EnqueueBody);
+  const retry = readRetry(body.retry ?? undefined, body.retry_fit ?? undefined);
+  const retention = readRetention(body.retention_ms);
+  return { ...(timeouts && { timeouts }), ...(retry && { retry }), ...(retention && { retention }) };
 }
 
 const MOST_NAMED = 200;

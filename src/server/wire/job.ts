@@ -1,6 +1,7 @@
 import { errorFields, instantText } from "../../core/event/wire-fields.ts";
-import { dueAtOf, type JobRow } from "../../core/job/job.ts";
+import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { progressOf } from "../../core/job/progress.ts";
+import { isAtGate } from "../../core/job/verdict.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { checkpointOf } from "../../engine/checkpoints.ts";
@@ -104,6 +105,11 @@ function tracesText(row: JobRow): string {
   );
 }
 
+/** A job that waits for its limit alone is available to those who look: nobody has to do anything for it to run. */
+function stateOf(row: JobRow): JobState {
+  return isAtGate(row) ? "available" : row.state;
+}
+
 const DEFAULT_ATTEMPTS = 3;
 
 function maxAttempts(row: JobRow): number {
@@ -121,7 +127,7 @@ export function jobText(row: JobRow, more = ""): string {
   const wire = options?.wire as { fields?: WireFields; spread?: true } | undefined;
   const fields = wire?.fields;
   return (
-    `{"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${row.state}"` +
+    `{"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${stateOf(row)}"` +
     `,"priority":${row.priority},"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
     timesText(row, fields) +
     limitsText(row) +
@@ -138,6 +144,13 @@ export function jobText(row: JobRow, more = ""): string {
 /** What a job of a workflow has beyond others; the results of the steps before it are text already. */
 function workflowText(id: string, parentResults: string | undefined): string {
   return `,"workflow_id":"${id}"${parentResults === undefined ? "" : `,"parent_results":${parentResults}`}`;
+}
+
+/** A job as operators see it: the envelope itself, beside it what other clients look for, and once more as `job`. */
+export function detailText(row: JobRow): string {
+  const job = jobText(row);
+  const more = row.errors?.length ? "" : ',"errors":[]';
+  return `${job.slice(0, -1)}${more},"metadata":{${timesText(row, undefined).slice(1)}},"job":${job}}`;
 }
 
 const textOrNull = (at: Instant | null) => (at === null ? "null" : `"${instantText(at)}"`);
@@ -161,7 +174,7 @@ export function fetchedText(row: JobRow, now: Instant): string {
 export function settledText(row: JobRow): string {
   const { nextAttemptAt, completedAt, cancelledAt, discardedAt } = timesOf(row);
   return (
-    `{"acknowledged":true,"id":"${row.id}","job_id":"${row.id}","state":"${row.state}"` +
+    `{"acknowledged":true,"id":"${row.id}","job_id":"${row.id}","state":"${stateOf(row)}"` +
     `,"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
     instant("next_attempt_at", nextAttemptAt) +
     instant("completed_at", completedAt) +

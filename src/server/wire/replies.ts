@@ -3,7 +3,7 @@ import { JOB_STATES } from "../../core/job/job.ts";
 
 /** What the server answers, for the OpenAPI document; a test holds real replies against these. */
 
-const instant = z.iso.datetime().meta({ description: "RFC 3339 in UTC, to the millisecond." });
+export const instant = z.iso.datetime().meta({ description: "RFC 3339 in UTC, to the millisecond." });
 const any = z.any();
 
 const errorSchema = z
@@ -74,7 +74,7 @@ const jobFields = {
   dead_letter: z.literal(true).optional(),
 };
 
-const job = z.looseObject(jobFields).meta({ id: "Job" });
+export const job = z.looseObject(jobFields).meta({ id: "Job" });
 const fetchedJob = z
   .looseObject({ ...jobFields, fence: z.int(), beats: z.enum(["worker", "handler"]), deadlines })
   .meta({

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
 import { isInstantText, readIsoDuration } from "./durations.ts";
+import { rateLimitSchema } from "./limit.ts";
 import { uniqueSchema } from "./unique.ts";
 
 /** The request bodies of the HTTP interface. Validation and the OpenAPI document are both made from these. */
@@ -11,13 +12,13 @@ const MOST_MS = MOST_SECONDS * 1_000;
 const seconds = z.int().min(1).max(MOST_SECONDS);
 const ms = z.int().min(1).max(MOST_MS);
 const none = z.literal("none");
-const iso = z.string().refine((text) => readIsoDuration(text) !== undefined, {
+export const iso = z.string().refine((text) => readIsoDuration(text) !== undefined, {
   error: 'use an ISO 8601 duration such as "PT30S", at most 10 years',
 });
 const someTime = iso.refine((text) => readIsoDuration(text) !== 0, {
   error: "use a duration of one millisecond at least",
 });
-const instant = z.string().max(64).refine(isInstantText, {
+export const instant = z.string().max(64).refine(isInstantText, {
   error: 'use RFC 3339 with a zone such as "2030-01-31T12:00:00Z", or "+PT30S" for an instant from now',
 });
 
@@ -28,24 +29,24 @@ const jobId = z
 /** Ids in paths and reports may be anything; what is no id of ours is simply not found. */
 const anyId = z.string().min(1).max(128);
 
-const queueName = z
+export const queueName = z
   .string()
   .max(128)
   .regex(/^[a-z0-9][a-z0-9.-]*$/, {
     error: 'use lower-case letters, digits, "-" and ".", beginning with a letter or digit',
   });
 
-const jobType = z
+export const jobType = z
   .string()
   .max(255)
   .regex(/^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/, {
     error: 'use lower-case words joined by dots, such as "card.charge"',
   });
 
-const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
+export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
 /** The five timeouts in both spellings, and what goes with them (SEMANTICS 1). */
-const timeoutFields = {
+export const timeoutFields = {
   timeout: optional(z.union([seconds, none])).meta({
     description: "Seconds from the start of each attempt to its soft signal.",
   }),
@@ -74,7 +75,7 @@ const timeoutFields = {
 
 const strategy = z.enum(["none", "constant", "linear", "exponential", "polynomial", "delays"]);
 
-const retrySchema = z
+export const retrySchema = z
   .looseObject({
     max_attempts: optional(z.int().min(0).max(1_000)),
     initial_interval: optional(iso),
@@ -95,7 +96,7 @@ const retrySchema = z
   })
   .meta({ id: "RetryPolicy" });
 
-const kept = z.int().min(0).max(MOST_MS);
+export const kept = z.int().min(0).max(MOST_MS);
 const retention = z.union([
   kept,
   z.looseObject({
@@ -118,6 +119,7 @@ const optionFields = {
   retention_ms: optional(retention).meta({ description: "How long the job is kept once it has ended." }),
   tags: optional(z.array(z.string().max(255)).max(100)),
   unique: optional(uniqueSchema),
+  rate_limit: optional(rateLimitSchema),
 };
 
 /** The body was read as JSON, so whatever is in it is JSON. */

@@ -74,6 +74,9 @@ const job: Sound = (random) => ({
       on_exhaustion: "dead_letter",
     },
     tags: ["a"],
+    ...(random() < 0.2 && {
+      rate_limit: { key: "fuzz", concurrency: 2, rate: { limit: 9, period: "second" } },
+    }),
   },
 });
 const worker = (random: Random) => `w${randomInt(random, 10_000)}`;
@@ -122,6 +125,33 @@ const SOUNDS: readonly (readonly [RegExp, Sound])[] = [
     }),
   ],
   [/\/logs$/, (_random, _id, fence) => ({ lines: [{ message: "line", fields: { a: 1 } }], fence })],
+  [
+    /\/bulk\/|\/dead-letter/,
+    (random, id) => ({
+      filter: { queue: "fuzz", state: "discarded", since: "2020-01-01T00:00:00Z", error_type: "X" },
+      ...(random() < 0.3 && { job_ids: [id] }),
+      confirm: random() < 0.8,
+      dry_run: random() < 0.3,
+      limit: 5,
+    }),
+  ],
+  [
+    /\/config$/,
+    (random) => ({
+      concurrency: 3,
+      backpressure: {
+        max_depth: 5,
+        strategy: pick(random, ["reject", "drop_oldest"]),
+        warning_threshold: 0.5,
+      },
+      timeouts: { timeout: 5 },
+      retry: { max_attempts: 3 },
+      retention: { completed: "PT1H" },
+    }),
+  ],
+  [/rate-limits/, () => ({ concurrency: 2, rate: { limit: 5, period: "PT1S" } })],
+  [/queues\/:queue\/(jobs|purge)$/, () => ({ states: ["available", "completed"], confirm: true })],
+  [/admin\/jobs\/:id$/, (random) => ({ priority: randomInt(random, 200) - 100 })],
   [/\/:id$/, () => ({ timeout_ms: 1_000, total_timeout_ms: 2_000, heartbeat_timeout_ms: 500 })],
 ];
 
@@ -138,9 +168,14 @@ function bodyOf(random: Random, path: string, id: string, fence: number): string
   return text;
 }
 
+const ENQUEUE = ROUTES.find(
+  ({ method, path }) => method === "POST" && path === "/ojs/v1/jobs",
+) as (typeof ROUTES)[number];
+
 /** One request, more or less like a sound one of a route. */
 export function strangeRequest(random: Random, known: Known): StrangeRequest {
-  const route = pick(random, ROUTES);
+  // Without jobs there is nothing to be strange about, so they are enqueued more often than all else.
+  const route = random() < 0.1 ? ENQUEUE : pick(random, ROUTES);
   const id = strangeId(random, known.ids);
   const fence = known.fences.get(id) ?? pick(random, [0, 1, 2 ** 21, 2 ** 53]);
   const path =

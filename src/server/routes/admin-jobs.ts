@@ -1,0 +1,140 @@
+import type { JobRow } from "../../core/job/job.ts";
+import type { BulkOptions, BulkResult } from "../../engine/bulk/bulk.ts";
+import type { JobQuery } from "../../engine/bulk/job-query.ts";
+import { HttpError } from "../errors.ts";
+import { byKey, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { adminJobReply, adminJobsReply, bulkReply as bulkReplySchema } from "../wire/admin-replies.ts";
+import { adminJobsQuery, type BulkBody, bulkSchema, prioritySchema } from "../wire/admin-schemas.ts";
+import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
+import { detailText } from "../wire/job.ts";
+import { jobsPage } from "../wire/pages.ts";
+import { emptySchema, retryJobSchema } from "../wire/schemas.ts";
+import { jobId, loadJob } from "./jobs.ts";
+
+const TAG = "admin";
+const PATH = "/ojs/v1/admin/jobs";
+
+function detail(row: JobRow): Reply {
+  return reply(200, detailText(row));
+}
+
+const list = route({
+  method: "GET",
+  path: PATH,
+  right: "read",
+  tag: TAG,
+  summary: "Look for jobs, the newest first",
+  reply: adminJobsReply,
+  query: adminJobsQuery,
+  replies: { 200: "A page of jobs; it may be short and still not be the last" },
+  run({ query }, { engine }) {
+    const filter = readFilter(query, engine.now());
+    const isUpward = query.order === "asc" || (query.sort === "created_at" && query.order === undefined);
+    return jobsPage(
+      query,
+      (page) => engine.find(filter, { ...page, newestFirst: !isUpward }),
+      () => engine.bulk.countSome(filter),
+    );
+  },
+});
+
+const get = route({
+  method: "GET",
+  path: `${PATH}/:id`,
+  right: "read",
+  tag: TAG,
+  summary: "Look at a job and all that happened to it",
+  reply: adminJobReply,
+  replies: { 200: "The job", 404: "There is no such job" },
+  run: async ({ params }, context) => detail(await loadJob(params.id ?? "", context)),
+});
+
+const cancel = route({
+  method: "POST",
+  path: `${PATH}/:id/cancel`,
+  right: "operate",
+  tag: TAG,
+  summary: "End a waiting or running job at once",
+  reply: adminJobReply,
+  body: emptySchema,
+  replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
+  run: async ({ params, identity }, { engine }) =>
+    detail(await engine.cancel(jobId(params), byKey(identity))),
+});
+
+const retry = route({
+  method: "POST",
+  path: `${PATH}/:id/retry`,
+  right: "operate",
+  tag: TAG,
+  summary: "Run a discarded job again: attempts start anew",
+  reply: adminJobReply,
+  body: retryJobSchema,
+  replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
+  async run({ params, body, identity }, { engine }) {
+    const options = body?.keep_deadline ? { keepDeadline: true } : {};
+    return detail(await engine.retry(jobId(params), options, byKey(identity)));
+  },
+});
+
+const prioritise = route({
+  method: "PATCH",
+  path: `${PATH}/:id`,
+  right: "operate",
+  tag: TAG,
+  summary: "Give a waiting job another priority",
+  reply: adminJobReply,
+  body: prioritySchema,
+  replies: { 200: "The job", 404: "There is no such job", 409: "The job does not wait" },
+  run: async ({ params, body, identity }, { engine }) =>
+    detail(await engine.job(jobId(params)).prioritise(body.priority, byKey(identity))),
+});
+
+const BULK: Readonly<
+  Record<string, (query: JobQuery, options: BulkOptions, context: RouteContext) => Promise<BulkResult>>
+> = {
+  retry: (query, options, { engine }) => engine.bulk.retry(query, options),
+  cancel: (query, options, { engine }) => engine.bulk.cancel(query, options),
+  delete: (query, options, { engine }) => engine.bulk.delete(query, options),
+};
+
+/** Which jobs a bulk action means. Every job is meant only where somebody says so. */
+function meant({ filter, job_ids }: BulkBody, now: number): JobQuery {
+  const query = { ...(filter && readFilter(filter, now)), ...(job_ids && { ids: job_ids }) };
+  if (Object.keys(query).length === 0)
+    throw new HttpError(
+      400,
+      "invalid_request",
+      "filter: it names nothing; say which jobs are meant, name job_ids, or send all: true for every one",
+      { details: { field: "filter" } },
+    );
+  return query;
+}
+
+const bulkBy = (action: keyof typeof BULK & string, what: string) =>
+  route({
+    method: "POST",
+    path: `${PATH}/bulk/${action}`,
+    right: "operate",
+    tag: TAG,
+    summary: what,
+    reply: bulkReplySchema,
+    body: bulkSchema,
+    replies: { 200: "What was done" },
+    async run({ body, identity, isGone }, context) {
+      const options = readBulk(body, identity, isGone);
+      const act = BULK[action] as (typeof BULK)[string];
+      return bulkReply(action, options, await act(meant(body, context.engine.now()), options, context));
+    },
+  });
+
+export const adminJobRoutes: readonly Route[] = [
+  list,
+  bulkBy("retry", "Run discarded jobs again"),
+  bulkBy("cancel", "End jobs that wait or run"),
+  bulkBy("delete", "Delete jobs that have ended"),
+  get,
+  cancel,
+  retry,
+  prioritise,
+];

@@ -1,0 +1,130 @@
+import type { StoredQueue } from "../../core/limit/queue-settings.ts";
+import { QueueSettings } from "../../engine/queue-settings.ts";
+import { HttpError } from "../errors.ts";
+import { byKey, json, type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
+import { purgeReply, queueConfigReply } from "../wire/admin-replies.ts";
+import { type PurgeBody, purgeSchema, purgeWaitingSchema } from "../wire/admin-schemas.ts";
+import { readInstant } from "../wire/durations.ts";
+import { changedConfig, queueConfigSchema } from "../wire/queue-config.ts";
+import { describeQueue, queueOf } from "../wire/queues.ts";
+
+const TAG = "queues";
+const PATH = "/ojs/v1/admin/queues/:queue";
+const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
+const ENDED = ["completed", "discarded", "cancelled"] as const;
+/** A purge answers after so long, however much is left; asked again it goes on. */
+const LONGEST = 20_000;
+
+type Waiting = (typeof WAITING)[number];
+type Ended = (typeof ENDED)[number];
+
+/** Stops a purge between two batches when its time is up or nobody listens. */
+function bounded(isGone: () => boolean, { service }: RouteContext) {
+  const { system } = service;
+  const startedAt = system.monotonic();
+  const stop = new AbortController();
+  const onProgress = () => {
+    if (isGone() || system.monotonic() - startedAt > LONGEST) stop.abort();
+  };
+  return { signal: stop.signal, onProgress };
+}
+
+async function purged(
+  call: Pick<RouteCall<PurgeBody>, "body" | "params" | "identity" | "isGone">,
+  context: RouteContext,
+): Promise<Reply> {
+  const { body, identity, isGone } = call;
+  const { engine } = context;
+  const queue = queueOf(call.params);
+  const { older_than } = body;
+  const states: readonly string[] = body.states ?? WAITING;
+  const waiting = WAITING.filter((state) => states.includes(state));
+  const ended = ENDED.filter((state) => states.includes(state));
+  if (older_than && waiting.length > 0)
+    throw refused("older_than", "it counts from the end of a job: name states that have ended");
+  const bounds = bounded(isGone, context);
+  const by = byKey(identity);
+  let count = 0;
+  if (waiting.length > 0)
+    count += await engine.queues.purge(queue, { states: waiting as Waiting[], ...bounds }, by);
+  for (const state of ended as readonly Ended[]) {
+    const before = older_than && { epochMilliseconds: readInstant(older_than, engine.now(), "older_than") };
+    const query = { queue, state, ...(before && { finishedBefore: before }) };
+    const { done } = await engine.bulk.delete(query, { ...bounds, by });
+    count += done;
+  }
+  return json(200, {
+    queue,
+    states: [...waiting, ...ended],
+    purged_count: count,
+    purged: count,
+    deleted: count,
+    is_complete: !bounds.signal.aborted,
+  });
+}
+
+function refused(field: string, why: string): HttpError {
+  return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
+}
+
+const purge = route({
+  method: "DELETE",
+  path: `${PATH}/jobs`,
+  right: "operate",
+  tag: TAG,
+  summary: "Delete jobs of a queue for good",
+  reply: purgeReply,
+  body: purgeSchema,
+  replies: { 200: "How many are gone; not complete where it took too long" },
+  run(call, context) {
+    if (call.body.confirm !== true) throw refused("confirm", "send true: what is deleted cannot be had back");
+    return purged(call, context);
+  },
+});
+
+const purgeWaiting = route({
+  method: "POST",
+  path: "/ojs/v1/queues/:queue/purge",
+  right: "operate",
+  tag: TAG,
+  summary: "Delete the jobs that wait in a queue for good",
+  reply: purgeReply,
+  body: purgeWaitingSchema,
+  replies: { 200: "How many are gone; not complete where it took too long" },
+  run: (call, context) => purged({ ...call, body: call.body ?? {} }, context),
+});
+
+const getConfig = route({
+  method: "GET",
+  path: `${PATH}/config`,
+  right: "read",
+  tag: TAG,
+  summary: "The settings of a queue",
+  reply: queueConfigReply,
+  replies: { 200: "The settings" },
+  run: async ({ params }, { engine }) => {
+    const fields = await describeQueue(engine, queueOf(params));
+    return json(200, { ...fields, ...fields.configuration, config: fields.configuration });
+  },
+});
+
+const putConfig = route({
+  method: "PUT",
+  path: `${PATH}/config`,
+  right: "operate",
+  tag: TAG,
+  summary: "Change settings of a queue, for every process",
+  reply: queueConfigReply,
+  body: queueConfigSchema,
+  replies: { 200: "The settings" },
+  async run({ params, body, identity }, { engine }) {
+    const queue = queueOf(params);
+    const [record] = await engine.store.records.load([QueueSettings.key(queue)]);
+    const options = changedConfig((record?.body ?? {}) as StoredQueue, body);
+    await engine.queues.configure(queue, options, byKey(identity));
+    const fields = await describeQueue(engine, queue);
+    return json(200, { ...fields, ...fields.configuration, config: fields.configuration });
+  },
+});
+
+export const adminQueueRoutes: readonly Route[] = [purge, purgeWaiting, getConfig, putConfig];

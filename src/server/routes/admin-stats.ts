@@ -1,0 +1,182 @@
+import { instantText } from "../../core/event/wire-fields.ts";
+import { startOf } from "../../core/stats/grains.ts";
+import type { Instant } from "../../core/time.ts";
+import { RemoteWorkers } from "../../engine/remote/remote-workers.ts";
+import type { Stats, StatsPoint } from "../../engine/statistics/statistics.ts";
+import { json, type Route, route } from "../route.ts";
+import { adviseReply, auditReply, historyReply, statsReply } from "../wire/admin-replies.ts";
+import { adviseQuery, auditQuery, historyQuery } from "../wire/admin-schemas.ts";
+import { countsOf, LATELY, RECENTLY, throughputOf } from "../wire/counts.ts";
+import { readInstant } from "../wire/durations.ts";
+
+const TAG = "admin";
+const PATH = "/ojs/v1/admin";
+
+const stats = route({
+  method: "GET",
+  path: `${PATH}/stats`,
+  right: "read",
+  tag: TAG,
+  summary: "How much there is to do, and how much was done",
+  reply: statsReply,
+  replies: {
+    200: "Jobs that wait or run now, those that ended in the last 24 hours, and the pace of the last 5 minutes",
+  },
+  async run(_call, { engine, service }) {
+    const now = engine.now();
+    const [day, recent, workers] = await Promise.all([
+      engine.stats({ since: LATELY, by: "queue" }),
+      engine.stats({ since: RECENTLY }),
+      service.workers.list(),
+    ]);
+    return json(200, {
+      queues: day.groups.length,
+      workers: workers.filter((worker) => !RemoteWorkers.isStale(worker, now)).length,
+      jobs: countsOf(day.total),
+      throughput: throughputOf(recent.total),
+      since: instantText(day.since),
+      until: instantText(day.until),
+    });
+  },
+});
+
+const PERIODS = { "1m": 1, "5m": 5, "15m": 15, "1h": 60, "6h": 360, "1d": 1_440 } as const;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const POINTS = 24;
+
+/** Every stretch of the range has its point, also where nothing happened; old figures are kept in wider ones. */
+function seriesOf({ since, until, step, points }: Stats): object[] {
+  const byStart = new Map(points.map((point) => [point.at, point]));
+  const data: object[] = [];
+  let coveredUntil = startOf(since, step);
+  for (const { at, span } of points) if (at < coveredUntil && span > step) coveredUntil = at;
+  for (let at = coveredUntil; at < until; at += step) {
+    const point = byStart.get(at);
+    if (point) coveredUntil = at + point.span;
+    else if (at < coveredUntil) continue;
+    data.push(pointOf(at, point?.span ?? step, point));
+  }
+  return data;
+}
+
+function pointOf(at: Instant, span: number, point: StatsPoint | undefined) {
+  const { completed = 0, failed = 0, enqueued = 0, discarded = 0, cancelled = 0 } = point ?? {};
+  const run = point?.run;
+  const wait = point?.wait;
+  return {
+    timestamp: instantText(at),
+    span_ms: span,
+    processed: completed + failed,
+    completed,
+    failed,
+    enqueued,
+    discarded,
+    cancelled,
+    ...(run && { latency_p50_ms: run.p50, latency_p99_ms: run.p99 }),
+    ...(wait && { wait_p50_ms: wait.p50, wait_p99_ms: wait.p99 }),
+  };
+}
+
+const history = route({
+  method: "GET",
+  path: `${PATH}/stats/history`,
+  right: "read",
+  tag: TAG,
+  summary: "What jobs did over time, for plots",
+  reply: historyReply,
+  query: historyQuery,
+  replies: { 200: "Points in the order of time" },
+  async run({ query }, { engine }) {
+    const now = engine.now();
+    const { period = "5m", queue, type } = query;
+    const step = PERIODS[period] * MINUTE;
+    const until = query.until === undefined ? now + 1 : readInstant(query.until, now, "until");
+    const usual = until - (step < HOUR ? HOUR : POINTS * step);
+    const since = query.since === undefined ? usual : readInstant(query.since, now, "since");
+    const figures = await engine.stats({
+      since: { epochMilliseconds: Math.max(0, since) },
+      until: { epochMilliseconds: until },
+      step: { milliseconds: step },
+      ...(queue && { queue }),
+      ...(type && { type }),
+    });
+    const range = { since: instantText(figures.since), until: instantText(figures.until) };
+    return json(200, { period, ...range, data: seriesOf(figures) });
+  },
+});
+
+const advise = route({
+  method: "GET",
+  path: `${PATH}/advise`,
+  right: "read",
+  tag: TAG,
+  summary: "What the runs that were seen say about attempt timeouts",
+  reply: adviseReply,
+  query: adviseQuery,
+  replies: { 200: "A piece of advice per job type" },
+  async run({ query }, { engine }) {
+    const { type, queue, since, timeout_ms } = query;
+    const items = await engine.advise({
+      ...(type && { type }),
+      ...(queue && { queue }),
+      ...(since && { since: { epochMilliseconds: readInstant(since, engine.now(), "since") } }),
+      ...(timeout_ms !== undefined && { attempt: { milliseconds: timeout_ms } }),
+    });
+    return json(200, {
+      items: items.map(({ attempt, others, nearMisses, suggested, whatIf, ...rest }) => ({
+        ...rest,
+        timeout_ms: attempt ?? null,
+        other_timeouts_ms: others,
+        near_misses: nearMisses,
+        suggested_timeout_ms: suggested,
+        ...(whatIf && {
+          what_if: {
+            timeout_ms: whatIf.attempt,
+            runs: whatIf.runs,
+            would_cut: { at_least: whatIf.wouldCut.atLeast, at_most: whatIf.wouldCut.atMost },
+            share: whatIf.share,
+            already_cut: whatIf.alreadyCut,
+          },
+        }),
+      })),
+    });
+  },
+});
+
+const audit = route({
+  method: "GET",
+  path: `${PATH}/audit`,
+  right: "read",
+  tag: TAG,
+  summary: "What operators did, the newest first",
+  reply: auditReply,
+  query: auditQuery,
+  replies: { 200: "A page of entries" },
+  async run({ query }, { engine }) {
+    const { actor, action, job_id, queue, cursor } = query;
+    const limit = query.per_page ?? query.limit ?? 50;
+    const page = await engine.audit.read({
+      limit,
+      ...(cursor && { after: cursor }),
+      ...(actor && { actor }),
+      ...(action && { action }),
+      ...(job_id && { job: job_id }),
+      ...(queue && { queue }),
+    });
+    return json(200, {
+      items: page.entries.map(({ at, job, ...entry }) => ({
+        ...entry,
+        at: instantText(at),
+        ...(job !== undefined && { job_id: job }),
+      })),
+      pagination: {
+        per_page: limit,
+        has_more: page.hasMore,
+        next_cursor: page.hasMore ? page.cursor : null,
+      },
+    });
+  },
+});
+
+export const adminStatsRoutes: readonly Route[] = [stats, history, advise, audit];

@@ -1,0 +1,210 @@
+import { z } from "zod";
+import { instant, job } from "./replies.ts";
+
+/** What operators are answered, for the OpenAPI document; tests hold real replies against these. */
+
+const count = z.int().min(0);
+
+const pagination = z
+  .looseObject({
+    total: count.optional(),
+    total_is_exact: z.boolean().optional(),
+    page: z.int().min(1).optional(),
+    per_page: z.int().min(1),
+    has_more: z.boolean(),
+    next_cursor: z.string().nullable(),
+  })
+  .meta({
+    id: "Pagination",
+    description:
+      "Where total_is_exact is false, only the first 10,000 jobs were looked at, and there may be more than total.",
+  });
+
+/** A list of things, a page at a time. */
+const listOf = (item: z.ZodType) => z.looseObject({ items: z.array(item), pagination });
+
+const counts = z
+  .looseObject({
+    available: count,
+    active: count,
+    scheduled: count,
+    retryable: count,
+    pending: count,
+    completed: count,
+    discarded: count,
+    cancelled: count,
+  })
+  .meta({
+    id: "JobCounts",
+    description: "Jobs that wait or run now, and those that ended in the last 24 hours.",
+  });
+
+const throughput = z.looseObject({ processed_per_minute: z.number(), failed_per_minute: z.number() });
+
+export const adminJobsReply = listOf(job).meta({ id: "AdminJobs" });
+export const adminJobReply = z.looseObject({
+  id: z.string(),
+  state: z.string(),
+  errors: z.array(z.any()),
+  job,
+});
+
+export const statsReply = z
+  .looseObject({ queues: count, workers: count, jobs: counts, throughput })
+  .meta({ id: "AdminStats" });
+
+export const historyReply = z
+  .looseObject({
+    period: z.string(),
+    since: instant,
+    until: instant,
+    data: z.array(
+      z.looseObject({
+        timestamp: instant,
+        span_ms: count,
+        processed: count,
+        failed: count,
+        enqueued: count,
+        latency_p50_ms: z.number().optional(),
+        latency_p99_ms: z.number().optional(),
+      }),
+    ),
+  })
+  .meta({ id: "AdminStatsHistory" });
+
+export const bulkReply = z
+  .looseObject({
+    action: z.string(),
+    dry_run: z.boolean(),
+    matched: count,
+    succeeded: count,
+    failed: count,
+    skipped: count,
+    is_complete: z.boolean(),
+    next_cursor: z.string().nullable(),
+    errors: z.array(z.looseObject({ error: z.string() })),
+  })
+  .meta({ id: "BulkResult" });
+
+const worker = z
+  .looseObject({
+    id: z.string(),
+    state: z.enum(["running", "quiet", "terminate", "stale"]),
+    remote: z.boolean(),
+    queues: z.array(z.string()),
+    active_jobs: count,
+    last_heartbeat_at: instant,
+  })
+  .meta({ id: "Worker" });
+export const workerReply = z.looseObject({ id: z.string(), state: z.string(), worker });
+export const workersReply = z
+  .looseObject({
+    items: z.array(worker),
+    summary: z.looseObject({ total: count, running: count, quiet: count, stale: count }),
+    pagination,
+  })
+  .meta({ id: "Workers" });
+
+export const deadLetterStatsReply = z
+  .looseObject({
+    total: count,
+    total_is_exact: z.boolean(),
+    sampled: count,
+    by_queue: z.record(z.string(), count),
+    by_type: z.record(z.string(), count),
+    by_error_type: z.record(z.string(), count),
+    oldest_at: instant.nullable(),
+    newest_at: instant.nullable(),
+  })
+  .meta({ id: "DeadLetterStats", description: "The parts are counted over the newest 500." });
+
+export const adviseReply = z.looseObject({
+  items: z.array(
+    z
+      .looseObject({
+        type: z.string(),
+        verdict: z.enum(["unknown", "keep", "raise", "lower", "set"]),
+        timeout_ms: z.int().nullable(),
+        suggested_timeout_ms: z.int().nullable(),
+        text: z.string(),
+      })
+      .meta({ id: "Advice" }),
+  ),
+});
+
+export const auditReply = listOf(
+  z
+    .looseObject({
+      id: z.string(),
+      at: instant,
+      actor: z.string(),
+      action: z.string(),
+      reason: z.string().nullable(),
+      job_id: z.string().optional(),
+      queue: z.string().optional(),
+    })
+    .meta({ id: "AuditEntry" }),
+).meta({ id: "Audit" });
+
+const queueFields = {
+  name: z.string(),
+  status: z.enum(["active", "paused"]),
+  state: z.enum(["active", "paused"]),
+  paused: z.boolean(),
+  paused_at: instant.optional(),
+};
+const queue = z
+  .looseObject({
+    ...queueFields,
+    depth: count,
+    counts,
+    throughput,
+    latency_ms: z.looseObject({ p50: z.number(), p95: z.number(), p99: z.number() }).optional(),
+    configuration: z.looseObject({}),
+  })
+  .meta({ id: "Queue", description: "`depth` is how many jobs wait, for whatever." });
+export const queueReply = z.looseObject({ name: z.string(), counts, queue });
+export const queuesReply = z
+  .looseObject({ queues: z.array(queue), items: z.array(queue), pagination })
+  .meta({ id: "Queues" });
+export const pausedReply = z
+  .looseObject({ ...queueFields, queue: z.looseObject(queueFields) })
+  .meta({ id: "PausedQueue" });
+export const queueStatsReply = z
+  .looseObject({
+    name: z.string(),
+    queue: z.looseObject({ name: z.string(), available: count, active: count, completed: count }),
+    stats: z.looseObject({ queue: z.string(), depth: count }),
+    available: count,
+    active: count,
+    completed: count,
+  })
+  .meta({ id: "QueueStats" });
+
+const limit = z
+  .looseObject({
+    key: z.string(),
+    concurrency: z.int().nullable(),
+    rate: z.looseObject({ limit: z.int(), period: z.string() }).nullable(),
+    active: count,
+    waiting: count,
+    available: count,
+    next_at: instant.nullable(),
+  })
+  .meta({ id: "Limit" });
+export const limitReply = z.looseObject({
+  key: z.string(),
+  active: count,
+  waiting: count,
+  rate_limit: limit,
+});
+export const limitsReply = z
+  .looseObject({ items: z.array(limit), rate_limits: z.array(limit), pagination })
+  .meta({ id: "Limits" });
+
+export const queueConfigReply = z
+  .looseObject({ name: z.string(), configuration: z.looseObject({}), config: z.looseObject({}) })
+  .meta({ id: "QueueConfigReply" });
+export const purgeReply = z
+  .looseObject({ queue: z.string(), purged_count: count, deleted: count, is_complete: z.boolean() })
+  .meta({ id: "Purged" });

@@ -1,0 +1,135 @@
+import { z } from "zod";
+import { JOB_STATES } from "../../core/job/job.ts";
+import { instant, jobType, optional, queueName, workerId } from "./schemas.ts";
+
+/** What operators send. Validation and the OpenAPI document are both made from these. */
+
+const state = z.enum(JOB_STATES);
+const errorName = z.string().min(1).max(255);
+const cursor = z.string().max(128);
+const perPage = z.coerce.number().int().min(1).max(200);
+
+/** Lists are read by page or by cursor; a cursor costs the same wherever it stands. */
+const pageFields = {
+  page: z.coerce.number().int().min(1).max(1_000_000).optional(),
+  per_page: perPage.optional(),
+  limit: perPage.optional(),
+  cursor: cursor.optional(),
+};
+
+export const adminPageQuery = z.looseObject(pageFields);
+
+const filterFields = {
+  queue: queueName.optional(),
+  type: jobType.optional(),
+  since: instant.optional(),
+  until: instant.optional(),
+};
+
+export const deadLettersQuery = z.looseObject({ ...pageFields, ...filterFields });
+
+export const adminJobsQuery = z.looseObject({
+  ...pageFields,
+  ...filterFields,
+  state: state.optional(),
+  sort: z.enum(["created_at", "-created_at"]).optional(),
+  order: z.enum(["asc", "desc"]).optional(),
+});
+
+const confirm = optional(z.boolean()).meta({
+  description: "Must be true, unless dry_run is: what this does cannot be taken back.",
+});
+
+const filterSchema = z.strictObject({
+  queue: optional(queueName),
+  type: optional(jobType),
+  state: optional(state),
+  since: optional(instant),
+  until: optional(instant),
+  error_type: optional(errorName),
+  error_code: optional(errorName),
+  dead_letter: optional(z.boolean()),
+  all: optional(z.literal(true)),
+});
+
+const bulkFields = {
+  confirm,
+  dry_run: optional(z.boolean()).meta({ description: "Only counts." }),
+  limit: optional(z.int().min(1).max(10_000)).meta({
+    description: "Stop after so many jobs, 10,000 if nothing is said; next_cursor goes on.",
+  }),
+  cursor: optional(cursor),
+};
+
+export const bulkSchema = z
+  .looseObject({
+    filter: optional(filterSchema),
+    job_ids: optional(z.array(z.string().max(128)).min(1).max(10_000)),
+    ...bulkFields,
+  })
+  .meta({
+    id: "BulkRequest",
+    description: "Which jobs are meant: all that a filter fits, or those that are named.",
+  });
+
+export const deadLettersBulkSchema = z
+  .looseObject({ filter: optional(filterSchema.omit({ state: true, dead_letter: true })), ...bulkFields })
+  .meta({ id: "DeadLetterBulkRequest", description: "An empty filter fits every dead letter." });
+
+export const deadLettersPurgeSchema = z
+  .looseObject({ older_than: optional(instant), queue: optional(queueName), ...bulkFields })
+  .meta({ id: "DeadLetterPurgeRequest" });
+
+export const prioritySchema = z
+  .looseObject({ priority: z.int().min(-100).max(100) })
+  .meta({ id: "PriorityRequest" });
+
+export const historyQuery = z.looseObject({
+  period: z.enum(["1m", "5m", "15m", "1h", "6h", "1d"]).optional(),
+  since: instant.optional(),
+  until: instant.optional(),
+  queue: queueName.optional(),
+  type: jobType.optional(),
+});
+
+export const adviseQuery = z.looseObject({
+  queue: queueName.optional(),
+  type: jobType.optional(),
+  since: instant.optional(),
+  timeout_ms: z.coerce.number().int().min(1).max(315_360_000_000).optional(),
+});
+
+export const auditQuery = z.looseObject({
+  actor: z.string().max(100).optional(),
+  action: z.string().max(100).optional(),
+  job_id: z.string().max(128).optional(),
+  queue: queueName.optional(),
+  limit: perPage.optional(),
+  per_page: perPage.optional(),
+  cursor: cursor.optional(),
+});
+
+const purged = z.enum([
+  "available",
+  "pending",
+  "scheduled",
+  "retryable",
+  "completed",
+  "discarded",
+  "cancelled",
+]);
+
+const purgeFields = { older_than: optional(instant), confirm };
+export const purgeSchema = z
+  .looseObject({ states: z.array(purged).min(1).max(7), ...purgeFields })
+  .meta({ id: "PurgeRequest", description: "Jobs that run are never deleted: cancel them first." });
+export const purgeWaitingSchema = z
+  .looseObject({ states: optional(z.array(purged).min(1).max(7)), ...purgeFields })
+  .nullish();
+
+export const workerParam = workerId;
+
+export type PageQuery = z.infer<typeof adminPageQuery>;
+export type PurgeBody = NonNullable<z.infer<typeof purgeWaitingSchema>>;
+export type BulkBody = z.infer<typeof bulkSchema>;
+export type FilterBody = z.infer<typeof filterSchema>;

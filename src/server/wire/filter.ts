@@ -1,0 +1,69 @@
+import type { JobState } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
+import type { BulkOptions, BulkResult } from "../../engine/bulk/bulk.ts";
+import type { JobQuery } from "../../engine/bulk/job-query.ts";
+import type { Identity } from "../auth.ts";
+import { HttpError } from "../errors.ts";
+import { byKey, json, type Reply } from "../route.ts";
+import type { BulkBody, FilterBody } from "./admin-schemas.ts";
+import { readInstant } from "./durations.ts";
+
+type Filter = Partial<FilterBody> & { readonly sort?: unknown };
+
+/** Which jobs are meant, in the engine's words. */
+export function readFilter(filter: Filter, now: Instant): JobQuery {
+  const { queue, type, state, since, until, error_type, error_code, dead_letter, all } = filter;
+  const at = (text: string, field: string) => ({ epochMilliseconds: readInstant(text, now, field) });
+  return {
+    ...(queue && { queue }),
+    ...(type && { type }),
+    ...(state && { state: state as JobState }),
+    ...(since && { createdFrom: at(since, "since") }),
+    ...(until && { createdBefore: at(until, "until") }),
+    ...(error_type && { errorType: error_type }),
+    ...(error_code && { errorCode: error_code }),
+    ...(typeof dead_letter === "boolean" && { deadLetter: dead_letter }),
+    ...(all && { all }),
+  };
+}
+
+const MOST = 10_000;
+
+type BulkFields = Pick<BulkBody, "confirm" | "dry_run" | "limit" | "cursor">;
+
+/** How a bulk action is carried out: confirmed, bounded, under the caller's name, and no longer than they listen. */
+export function readBulk(body: BulkFields, identity: Identity, isGone: () => boolean): BulkOptions {
+  const isDry = body.dry_run === true;
+  if (!isDry && body.confirm !== true)
+    throw new HttpError(400, "invalid_request", "confirm: send true, or dry_run: true to see what it means", {
+      details: { field: "confirm" },
+    });
+  const gone = new AbortController();
+  return {
+    dryRun: isDry,
+    limit: body.limit ?? MOST,
+    ...(body.cursor && { after: body.cursor }),
+    by: byKey(identity),
+    signal: gone.signal,
+    onProgress: () => {
+      if (isGone()) gone.abort();
+    },
+  };
+}
+
+export function bulkReply(action: string, { dryRun }: BulkOptions, result: BulkResult): Reply {
+  const { matched, done, skipped, failed, isComplete, cursor, errors } = result;
+  return json(200, {
+    action,
+    dry_run: dryRun === true,
+    matched,
+    count: dryRun ? matched : done,
+    succeeded: done,
+    // What had moved on is no success either; what the store said stays in the log.
+    failed: failed + skipped,
+    skipped,
+    is_complete: isComplete,
+    next_cursor: cursor,
+    errors: errors.map(() => ({ error: "The store did not take a batch" })),
+  });
+}

@@ -1,0 +1,172 @@
+import { z } from "zod";
+import { show } from "../../core/errors.ts";
+import { instantText } from "../../core/event/wire-fields.ts";
+import type { LimitOptions, RateOptions } from "../../core/limit/limit.ts";
+import type { LimitChange, LimitView } from "../../engine/limits.ts";
+import { HttpError } from "../errors.ts";
+import { readIsoDuration } from "./durations.ts";
+
+/** Limits on the wire: how many jobs of a key run at once, and how many start in a stretch of time. */
+
+const count = z.int().min(1).max(1_000_000);
+
+const UNITS = { second: 1_000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
+type Unit = keyof typeof UNITS;
+
+const period = z
+  .union([
+    z.enum(Object.keys(UNITS) as [Unit, ...Unit[]]),
+    z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
+      error: 'use an ISO 8601 duration such as "PT1M", a unit such as "second", or whole seconds',
+    }),
+    z.int().min(1).max(31_536_000),
+  ])
+  .meta({ description: "An ISO 8601 duration, second, minute, hour or day, or whole seconds." });
+
+const rateSchema = z.looseObject({ limit: count, period });
+const key = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, { error: "use a key without control characters" });
+
+export const rateLimitSchema = z
+  .looseObject({
+    key: key.nullish(),
+    concurrency: count.nullish(),
+    rate: z.union([rateSchema, count]).nullish(),
+    throttle: rateSchema.nullish(),
+    period: period.nullish(),
+    limit: count.nullish(),
+    max_per_second: count.nullish(),
+    on_limit: z.enum(["wait", "reschedule", "drop"]).nullish(),
+  })
+  .meta({
+    id: "RateLimit",
+    description: "Jobs with the same key share it. Without a key, the jobs of the queue do.",
+  });
+
+type RateLimitBody = z.output<typeof rateLimitSchema>;
+type Rate = { readonly limit: number; readonly period: z.output<typeof period> };
+
+function msOf(said: Rate["period"]): number {
+  if (typeof said === "number") return said * 1_000;
+  return UNITS[said as Unit] ?? (readIsoDuration(said) as number);
+}
+
+const rateOf = ({ limit, period: per }: Rate): RateOptions => ({ limit, per: { milliseconds: msOf(per) } });
+
+/** Evenly spaced starts: one in each part of the period. */
+function throttleOf({ limit, period: per }: Rate): RateOptions {
+  return { limit: 1, per: { milliseconds: Math.max(1, Math.round(msOf(per) / limit)) } };
+}
+
+function refused(field: string, why: string): HttpError {
+  return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
+}
+
+/** The one rate that was meant, in any of its spellings. */
+function readRate(body: RateLimitBody, field: string): RateOptions | undefined {
+  const { rate, throttle, max_per_second, limit } = body;
+  const per = body.period ?? "second";
+  const said: RateOptions[] = [];
+  if (typeof rate === "number") said.push(rateOf({ limit: rate, period: per }));
+  else if (rate) said.push(rateOf(rate as Rate));
+  if (throttle) said.push(throttleOf(throttle as Rate));
+  if (max_per_second != null) said.push(rateOf({ limit: max_per_second, period: "second" }));
+  if (limit != null) said.push(rateOf({ limit, period: per }));
+  if (said.length > 1)
+    throw refused(
+      field,
+      "a key has one rate: send rate, throttle, max_per_second or limit, and no second one",
+    );
+  return said[0];
+}
+
+/** Later by so much, where nothing says when there is room again. */
+const LATER = 5_000;
+
+/** What a job says about its limit, in the words of the engine. */
+export function readLimit(body: RateLimitBody, queue: string): LimitOptions {
+  const rate = readRate(body, "rate_limit");
+  const { concurrency, on_limit } = body;
+  if (concurrency == null && rate === undefined)
+    throw refused("rate_limit", "it bounds nothing: send concurrency, rate, throttle or max_per_second");
+  const per = (rate?.per as { milliseconds: number } | undefined)?.milliseconds ?? LATER;
+  return {
+    key: body.key ?? `queue:${queue}`,
+    ...(concurrency != null && { concurrency }),
+    ...(rate && { rate }),
+    ...(on_limit === "drop" && { onLimit: "drop" }),
+    ...(on_limit === "reschedule" && { onLimit: { reschedule: { milliseconds: per } } }),
+  };
+}
+
+const lifted = z.literal("none");
+
+export const limitChangeSchema = z
+  .looseObject({
+    concurrency: z.union([count, lifted]).nullish(),
+    rate: z.union([rateSchema, count, lifted]).nullish(),
+    throttle: rateSchema.nullish(),
+    period: period.nullish(),
+    limit: count.nullish(),
+    max_per_second: count.nullish(),
+    expires_at: z.string().nullish(),
+  })
+  .meta({
+    id: "LimitOverride",
+    description:
+      'What holds for a key whatever its jobs say; "none" lifts a part, and what is left out is as they say.',
+  });
+
+type ChangeBody = z.output<typeof limitChangeSchema>;
+
+/** What an operator says about a key. */
+export function readChange({ concurrency, rate, expires_at, ...rest }: ChangeBody): LimitChange {
+  if (expires_at != null)
+    throw refused("expires_at", "an override stays until it is deleted; leave expires_at out");
+  const said = rate === "none" ? ("none" as const) : readRate({ ...rest, rate } as RateLimitBody, "rate");
+  if (concurrency == null && said === undefined)
+    throw refused("rate", 'send concurrency, rate, or limit and period; "none" lifts one');
+  return { ...(concurrency != null && { concurrency }), ...(said !== undefined && { rate: said }) };
+}
+
+const isoOf = (ms: number) => `PT${ms / 1_000}S`;
+
+/** A limit as it stands, in the fields of every client that is known. */
+export function limitFields(view: LimitView) {
+  const { limit, override } = view;
+  const overriding = override && {
+    ...(override.concurrency !== undefined && { concurrency: override.concurrency ?? "none" }),
+    ...(override.rate !== undefined && {
+      rate: override.rate ? { limit: override.rate.limit, period: isoOf(override.rate.per) } : "none",
+    }),
+    ...(override.rate && { limit: override.rate.limit, period: isoOf(override.rate.per) }),
+  };
+  return {
+    key: view.key,
+    concurrency: limit?.concurrency ?? null,
+    rate: limit?.rate ? { limit: limit.rate.limit, period: isoOf(limit.rate.per) } : null,
+    limit: limit?.rate?.limit ?? limit?.concurrency ?? null,
+    period: limit?.rate ? isoOf(limit.rate.per) : null,
+    active: view.inUse,
+    waiting: view.waiting,
+    starts: view.starts,
+    available: view.room,
+    next_at: view.nextAt === null ? null : instantText(view.nextAt),
+    ...(overriding && { override: overriding }),
+  };
+}
+
+/** A key out of a path or a query; not every store takes all characters in one. */
+export function keyOf(said: string | undefined, field = "key"): string {
+  const { data, error } = key.safeParse(said);
+  if (data !== undefined) return data;
+  throw refused(field, `${show(said)} is no key of a limit; ${error?.issues[0]?.message}`);
+}
+
+/** Whether there is anything to say about a key. */
+export function isKnown({ limit, override, inUse, waiting, starts }: LimitView): boolean {
+  return limit !== null || override !== null || inUse + waiting + starts > 0;
+}

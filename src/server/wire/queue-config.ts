@@ -1,0 +1,212 @@
+import { z } from "zod";
+import type { Backoff } from "../../core/job/job.ts";
+import type { RungOptions } from "../../core/job/policy.ts";
+import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
+import { HttpError } from "../errors.ts";
+import { readIsoDuration } from "./durations.ts";
+import { readRung } from "./enqueue.ts";
+import { iso, kept, optional, retrySchema, timeoutFields } from "./schemas.ts";
+
+/** Settings of a queue on the wire, there and back. */
+
+const none = (said: unknown) => said === undefined || said === null || said === 0;
+
+const backpressureSchema = z
+  .looseObject({
+    max_depth: optional(z.int().min(0).max(1_000_000)).meta({
+      description: "How many available and pending jobs the queue may hold; 0 is no bound.",
+    }),
+    strategy: optional(z.string().max(64)).meta({ description: "reject (the default) or drop_oldest." }),
+    warning_threshold: optional(z.number().gt(0).max(1)).meta({
+      description: "The share of max_depth from which replies warn, 0.8 if nothing is said.",
+    }),
+    max_size_bytes: optional(z.int().min(0)),
+  })
+  .meta({ id: "Backpressure" });
+
+const keptFor = z.union([iso, kept]);
+const retentionSchema = z.union([
+  keptFor,
+  z.looseObject({
+    completed: optional(keptFor),
+    discarded: optional(keptFor),
+    cancelled: optional(keptFor),
+    dead_letter: optional(z.union([keptFor, z.literal("until_removed")])),
+  }),
+]);
+
+export const queueConfigSchema = z
+  .looseObject({
+    concurrency: z.int().min(1).max(1_000_000).nullish(),
+    backpressure: backpressureSchema.nullish(),
+    timeouts: z.looseObject(timeoutFields).nullish(),
+    retry: retrySchema.nullish(),
+    retention: retentionSchema.nullish(),
+    rate_limit: z.any().optional(),
+  })
+  .meta({
+    id: "QueueConfig",
+    description: "What is named is changed, null takes it back, and everything else stays as it is.",
+  });
+
+type ConfigBody = z.output<typeof queueConfigSchema>;
+type Mutable<Options> = { -readonly [name in keyof Options]: Options[name] };
+
+/** The settings that a queue has after a change of some of them. */
+export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptions {
+  if (body.rate_limit != null)
+    throw refused(
+      "rate_limit",
+      "a queue has no rate of its own; give its jobs one with a key, in rate_limit",
+    );
+  const options: Mutable<QueueOptions> = optionsOf(stored);
+  const said: Mutable<QueueOptions> = {};
+  const { concurrency, backpressure, timeouts, retry, retention } = body;
+  if (concurrency != null) said.concurrency = concurrency;
+  const depth = backpressure && readDepth(backpressure);
+  if (depth) said.depth = depth;
+  Object.assign(said, readRung({ ...timeouts, ...(retry && { retry }) }));
+  if (retention != null) said.retention = readRetention(retention);
+  const named: [keyof QueueOptions, unknown][] = [
+    ["concurrency", concurrency],
+    ["depth", backpressure],
+    ["timeouts", timeouts],
+    ["retry", retry],
+    ["retention", retention],
+  ];
+  for (const [name, value] of named) if (value !== undefined) delete options[name];
+  return { ...options, ...said };
+}
+
+function refused(field: string, why: string): HttpError {
+  return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
+}
+
+const STRATEGIES = { reject: "reject", drop_oldest: "drop-oldest" } as const;
+const WARNS_AT = 0.8;
+
+function readDepth(body: NonNullable<ConfigBody["backpressure"]>): DepthOptions | undefined {
+  const { max_depth, max_size_bytes, warning_threshold } = body;
+  const strategy = body.strategy ?? "reject";
+  if (!none(max_size_bytes))
+    throw refused("backpressure.max_size_bytes", "queues are bounded by how many jobs wait: send max_depth");
+  if (strategy === "block")
+    throw refused(
+      "backpressure.strategy",
+      '"block" would keep a connection for every producer: send "reject", and try again after Retry-After',
+    );
+  if (strategy !== "reject" && strategy !== "drop_oldest")
+    throw refused("backpressure.strategy", 'send "reject" or "drop_oldest"');
+  if (none(max_depth)) return undefined;
+  const most = max_depth as number;
+  const warnAt = Math.max(1, Math.ceil(most * (warning_threshold ?? WARNS_AT)));
+  return { most, onFull: STRATEGIES[strategy], warnAt };
+}
+
+type KeptFor = z.output<typeof keptFor>;
+const ms = (said: KeptFor) => ({
+  milliseconds: typeof said === "number" ? said : (readIsoDuration(said) as number),
+});
+
+function readRetention(said: NonNullable<ConfigBody["retention"]>): NonNullable<RungOptions["retention"]> {
+  if (typeof said !== "object") return ms(said);
+  const { completed, discarded, cancelled, dead_letter } = said;
+  return {
+    ...(completed != null && { completed: ms(completed) }),
+    ...(discarded != null && { discarded: ms(discarded) }),
+    ...(cancelled != null && { cancelled: ms(cancelled) }),
+    ...(dead_letter != null && {
+      deadLetter: dead_letter === "until_removed" ? ("until-removed" as const) : ms(dead_letter),
+    }),
+  };
+}
+
+const LIMITS = ["wait", "attempt", "total", "heartbeat"] as const;
+
+/** Stored settings as they would be written. */
+function optionsOf({ timeouts, retention, ...rest }: StoredQueue): QueueOptions {
+  const limits: Record<string, unknown> = {};
+  for (const name of LIMITS) {
+    const limit = timeouts?.[name];
+    if (limit !== undefined) limits[name] = limit === null ? "none" : { milliseconds: limit };
+  }
+  const grace = timeouts?.grace;
+  if (grace !== undefined) limits.grace = grace === null ? "unbounded" : { milliseconds: grace };
+  if (timeouts?.mode !== undefined) limits.mode = timeouts.mode;
+  const keptBy =
+    retention &&
+    Object.fromEntries(
+      Object.entries(retention).map(([state, time]) => [
+        state,
+        time === null ? "until-removed" : { milliseconds: time },
+      ]),
+    );
+  return {
+    ...rest,
+    ...(timeouts && { timeouts: limits as RungOptions["timeouts"] }),
+    ...(keptBy && { retention: keptBy as RungOptions["retention"] }),
+  } as QueueOptions;
+}
+
+const isoOf = (time: number | null | undefined) => (time == null ? "until_removed" : `PT${time / 1_000}S`);
+const limitOf = (limit: number | null, without = "none") => limit ?? without;
+
+/** Stored settings on the wire, with what the admin UI looks for; `waiting` is what counts against the bound. */
+export function configFields(settings: unknown, waiting: number) {
+  const { concurrency, depth, timeouts, retry, retention } = (settings ?? {}) as StoredQueue;
+  return {
+    ...(concurrency !== undefined && { concurrency }),
+    ...(depth && { backpressure: backpressureFields(depth, waiting) }),
+    ...(timeouts && {
+      timeouts: {
+        ...(timeouts.attempt !== undefined && { timeout_ms: limitOf(timeouts.attempt) }),
+        ...(timeouts.total !== undefined && { total_timeout_ms: limitOf(timeouts.total) }),
+        ...(timeouts.wait !== undefined && { enqueue_ttl_ms: limitOf(timeouts.wait) }),
+        ...(timeouts.grace !== undefined && { grace_period_ms: limitOf(timeouts.grace, "unbounded") }),
+        ...(timeouts.heartbeat !== undefined && { heartbeat_timeout_ms: limitOf(timeouts.heartbeat) }),
+        ...(timeouts.mode !== undefined && { timeout_mode: timeouts.mode }),
+      },
+    }),
+    ...(retry && { retry: retryFields(retry) }),
+    ...(retention && {
+      retention: Object.fromEntries(
+        Object.entries(retention).map(([state, time]) => [
+          state === "deadLetter" ? "dead_letter" : state,
+          isoOf(time as number | null),
+        ]),
+      ),
+    }),
+  };
+}
+
+function backpressureFields({ most, onFull, warnAt }: NonNullable<StoredQueue["depth"]>, waiting: number) {
+  const isWarned = warnAt !== undefined && waiting >= warnAt;
+  return {
+    enabled: true,
+    max_depth: most,
+    strategy: onFull === "drop-oldest" ? "drop_oldest" : "reject",
+    ...(warnAt !== undefined && { warning_threshold: warnAt / most, threshold: warnAt }),
+    current_depth: waiting,
+    state: waiting >= most ? "critical" : isWarned ? "warning" : "normal",
+  };
+}
+
+function retryFields({ attempts, backoff, except, ...rest }: NonNullable<StoredQueue["retry"]>) {
+  return {
+    ...(attempts !== undefined && { max_attempts: attempts }),
+    ...(backoff && backoffFields(backoff)),
+    ...(except && { non_retryable_errors: except }),
+    ...(rest.onExhausted && { on_exhaustion: rest.onExhausted === "discard" ? "discard" : "dead_letter" }),
+    ...(rest.onStall && { on_stall: rest.onStall }),
+    ...(rest.retryFit && { retry_fit: rest.retryFit }),
+  };
+}
+
+function backoffFields(backoff: Backoff) {
+  const { kind, max, jitter } = backoff;
+  const common = { backoff_strategy: kind, max_interval_ms: max, jitter };
+  if (kind === "delays") return { ...common, delays_ms: backoff.delays };
+  const first = { ...common, initial_interval_ms: backoff.first };
+  if (kind === "exponential") return { ...first, backoff_coefficient: backoff.factor };
+  return kind === "polynomial" ? { ...first, backoff_coefficient: backoff.power } : first;
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { fits } from "./fits.ts";
+import { openStage } from "./stage.ts";
+
+/** Queues on the wire, in the shapes of the suites, the specification, the JavaScript client and the admin UI. */
+
+describe("queues", () => {
+  it("are listed with what they hold, by page, without the engine's own", async () => {
+    await using stage = await openStage();
+    for (const queue of ["b", "a", "c", "a"]) await stage.enqueue({ queue });
+    await stage.enqueue({ queue: "a", delay_until: "+PT1H" });
+    await stage.post("/queues/d/pause");
+    for (const path of ["/queues", "/admin/queues"]) {
+      const answer = await stage.get(path);
+      fits("GET", path, answer);
+      const { body } = answer;
+      expect(body.items).toEqual(body.queues);
+      expect(body.items.map(({ name }: { name: string }) => name)).toEqual(["a", "b", "c", "d"]);
+      expect(body.items[0]).toMatchObject({
+        name: "a",
+        status: "active",
+        paused: false,
+        depth: 3,
+        counts: { available: 2, active: 0, scheduled: 1 },
+      });
+      expect(body.items[3]).toMatchObject({ status: "paused", paused: true, depth: 0 });
+      expect(body.pagination).toMatchObject({ total: 4, page: 1, has_more: false });
+      const second = await stage.get(`${path}?per_page=3&page=2`);
+      expect(second.body.items).toHaveLength(1);
+    }
+  });
+
+  it("are looked at one by one, whether they have anything or not", async () => {
+    await using stage = await openStage();
+    await stage.enqueue({ queue: "a" });
+    for (const path of ["/queues/a", "/admin/queues/a"]) {
+      const answer = await stage.get(path);
+      fits("GET", path.replace(/a$/, ":queue"), answer);
+      expect(answer.body).toMatchObject({ name: "a", queue: { name: "a", counts: { available: 1 } } });
+    }
+    expect((await stage.get("/queues/nothing")).body.queue).toMatchObject({ name: "nothing", depth: 0 });
+    const bad = await stage.get("/queues/NO_NAME");
+    expect([bad.status, bad.body.error.message]).toEqual([400, expect.stringContaining("queue:")]);
+  });
+
+  it("are counted: what waits and runs now, and what ended lately", async () => {
+    await using stage = await openStage();
+    for (let nth = 0; nth < 3; nth++) await stage.enqueue({ queue: "q" });
+    await stage.enqueue({ queue: "other" });
+    const { id, fence } = await stage.fetch({ queues: ["q"] });
+    const stats = await stage.get("/queues/q/stats");
+    fits("GET", "/queues/:queue/stats", stats);
+    expect(stats.body).toMatchObject({
+      queue: { name: "q", available: 2, active: 1, completed: 0 },
+      stats: { queue: "q", depth: 2, active: 1 },
+      available: 2,
+      active: 1,
+    });
+    await stage.post("/workers/ack", { job_id: id, fence });
+    const after = (await stage.get("/queues/q/stats")).body;
+    expect(after.queue).toMatchObject({ available: 2, active: 0, completed: 1 });
+    expect(after.throughput.processed_per_minute).toBe(0.2);
+  });
+
+  it.each(["/queues", "/admin/queues"])(
+    "are paused and resumed under %s, and the audit has it",
+    async (path) => {
+      await using stage = await openStage();
+      const paused = await stage.post(`${path}/q/pause`);
+      fits("POST", `${path}/:queue/pause`, paused);
+      expect(paused.body).toMatchObject({ name: "q", paused: true, status: "paused", queue: { name: "q" } });
+      await stage.enqueue({ queue: "q" });
+      expect(await stage.fetch({ queues: ["q"] })).toBeUndefined();
+      expect((await stage.get(`${path}/q`)).body).toMatchObject({
+        paused: true,
+        paused_at: paused.body.paused_at,
+      });
+      const resumed = await stage.post(`${path}/q/resume`);
+      fits("POST", `${path}/:queue/resume`, resumed);
+      expect(resumed.body).toMatchObject({ paused: false, queue: { name: "q", paused: false } });
+      expect(await stage.fetch({ queues: ["q"] })).toBeDefined();
+      const { body } = await stage.get("/admin/audit?queue=q");
+      expect(body.items.map(({ action }: { action: string }) => action)).toEqual([
+        "queue.resume",
+        "queue.pause",
+      ]);
+    },
+  );
+});
