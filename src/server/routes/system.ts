@@ -60,7 +60,7 @@ const manifest = route({
       specversion: "1.0",
       ojs_version: "1.0",
       implementation: { name: "curfew", version, language: "typescript" },
-      conformance_level: 1,
+      conformance_level: 4,
       protocols: ["http"],
       backend: engine.store.capabilities.name,
       capabilities: {
