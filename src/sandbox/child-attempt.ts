@@ -150,7 +150,7 @@ export class ChildAttempt {
     const enqueue = {
       say: "enqueue" as const,
       key: this.key,
-      definition: portableDefinition(definition),
+      definition: portableDefinition(definition, payload),
       options: portableOptions(options),
       payload: await preparePayload(definition, payload, this.#limit),
     };

@@ -25,7 +25,7 @@ const DEBUGGER_LINE =
 /** The line comes from code that is not trusted: it may name a port of this machine and nothing else. */
 const DEBUGGER_URL = /ws:\/\/127\.0\.0\.1:\d+\/\S+/;
 /** Loops must not take the time away from the process that has to end them, nor from a sandbox that is starting. */
-const NICE = { starting: 4, ready: 8 };
+const NICE = 5;
 const FEW_LINES = 50;
 
 /** A child process at the head of a process group of its own, so that one signal ends it and all it has started. */
@@ -60,7 +60,6 @@ export class ProcessCarrier implements Carrier {
     const { pid } = this.#child;
     // Where none could be started, the error follows, and there may not even be streams.
     if (pid === undefined) return;
-    lowerPriority(pid, NICE.starting);
     reaper.add(pid);
     this.#pipe = this.#child.stdio[PIPE] as Duplex;
     this.#listen(this.#pipe);
@@ -104,7 +103,7 @@ export class ProcessCarrier implements Carrier {
     // A module may catch what nobody else did; then it goes on, and its end has another cause.
     this.#crash = report.say === "crashed" ? { error: decodeError(report.error) } : undefined;
     // Not before it is loaded: a start is waited for.
-    if (report.say === "ready") lowerPriority(this.#child.pid, NICE.ready);
+    if (report.say === "ready") lowerPriority(this.#child.pid);
     if (report.say !== "crashed") this.#events.onReport(report);
   }
 
@@ -179,9 +178,9 @@ export class ProcessCarrier implements Carrier {
   }
 }
 
-function lowerPriority(pid: number | undefined, nice: number): void {
+function lowerPriority(pid: number | undefined): void {
   try {
-    if (pid !== undefined) setPriority(pid, nice);
+    if (pid !== undefined) setPriority(pid, NICE);
   } catch {
     // Not every system has priorities, and not every process lives that long.
   }

@@ -99,7 +99,7 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
     size: options.size === undefined ? undefined : wholeNumber(options.size, "sandbox.size", 1),
     spare: wholeNumber(options.spare ?? 1, "sandbox.spare", 0),
     load: parseDuration(options.load ?? "30s", "sandbox.load"),
-    loading: Math.max(1, availableParallelism() >> 1),
+    loading: Math.max(2, availableParallelism() >> 1),
     jobs:
       options.jobs === undefined ? Number.POSITIVE_INFINITY : wholeNumber(options.jobs, "sandbox.jobs", 1),
     age: options.age === undefined ? Number.POSITIVE_INFINITY : parseDuration(options.age, "sandbox.age"),

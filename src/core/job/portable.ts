@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type Json, toJsonText } from "../schema.ts";
 import { type DurationText, parseDuration, parseInstant } from "../time.ts";
 import type { AnyDefinition, DefinitionOptions } from "./definition.ts";
@@ -13,21 +14,38 @@ export type PortableDefinition = DefinitionOptions<undefined, undefined>;
 /** The options of an enqueue that can travel: all but the caller's transaction. */
 export type PortableOptions = Omit<EnqueueOptions, "tx">;
 
-/** A definition as JSON, for an enqueue on behalf of a process that has no store. */
-export function portableDefinition({
-  type,
-  queue,
-  priority,
-  unique,
-  rung,
-}: AnyDefinition): PortableDefinition {
-  return { type, queue, priority, ...(unique && { unique: portableUnique(unique) }), ...rungOptions(rung) };
+/**
+ * A definition as JSON, for one payload that is enqueued on behalf of a process that has no store, or later: the key of
+ * its limit may be a function, which cannot travel either, so it is asked here.
+ */
+export function portableDefinition(definition: AnyDefinition, payload?: unknown): PortableDefinition {
+  const { type, queue, priority, unique, limit, rung } = definition;
+  return {
+    type,
+    queue,
+    priority,
+    ...(unique && { unique: portableUnique(unique) }),
+    ...(limit && { limit: portableLimit(limit, payload) }),
+    ...rungOptions(rung),
+  };
+}
+
+/** A limit as a user would have written it. */
+function portableLimit({ key, limit }: KeyedLimit, payload: unknown): LimitOptions {
+  const { concurrency, rate, strict, onLimit } = limit;
+  return {
+    key: typeof key === "string" ? key : checkLimitKey(key(payload as never), "limit.key(payload)"),
+    ...(concurrency !== undefined && { concurrency }),
+    ...(rate && { rate: { limit: rate.limit, per: inText(rate.per) } }),
+    ...(strict && { strict }),
+    ...(onLimit && { onLimit: onLimit === "drop" ? onLimit : { reschedule: inText(onLimit.after) } }),
+  };
 }
 
 /** The options of an enqueue as JSON; instants and durations of every kind become texts that mean the same. */
 export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
   refuseUnknownKeys(options, "options", ENQUEUE_KEYS);
-  const { id, queue, priority, detach, delay, at, expiresAt, meta, unique, tx } = options;
+  const { id, queue, priority, detach, delay, at, expiresAt, meta, unique, limit, tx } = options;
   if (tx !== undefined)
     throw refuse("invalid_option", "options.tx", "a transaction", "it cannot leave its process");
   return {
@@ -45,6 +63,9 @@ export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
     }),
     ...(unique !== undefined && {
       unique: unique === false ? false : portableUnique(parseUnique(unique, "options.unique")),
+    }),
+    ...(limit !== undefined && {
+      limit: limit === "none" ? limit : portableLimit(parseLimit(limit, "options.limit"), undefined),
     }),
     ...rungOptions(parseRung(options, "options")),
   };

@@ -42,7 +42,7 @@ import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cr
 /** What the jobs of a cron may say on top of their definition. */
 export type CronJobOptions = Pick<
   EnqueueOptions,
-  "queue" | "priority" | "meta" | "timeouts" | "retry" | "retention"
+  "queue" | "priority" | "meta" | "limit" | "timeouts" | "retry" | "retention"
 > & {
   /** A definition with `unique` must say that its crons do without: `overlap` keeps their jobs apart. */
   readonly unique?: false;
@@ -97,7 +97,7 @@ export interface RemoteCronJob {
 
 const TRIES = 20;
 const PUT_KEYS = [...CRON_KEYS, "job", "payload", "options", "ifExists"];
-const JOB_KEYS = ["queue", "priority", "meta", "timeouts", "retry", "retention", "unique"];
+const JOB_KEYS = ["queue", "priority", "meta", "limit", "timeouts", "retry", "retention", "unique"];
 const MOST_PREVIEWED = 1_000;
 
 type CronsHost = CronHost & { readonly assertOpen: () => void };
@@ -288,7 +288,7 @@ export class Crons {
         );
     prepareStencil(definition, { ...options, unique: false }, this.#context());
     return {
-      definition: portableDefinition(definition),
+      definition: portableDefinition(definition, JSON.parse(payload)),
       options: portableOptions(options),
       payload,
       ...(visibility !== undefined && { visibility }),

@@ -193,6 +193,34 @@ const stops: ConformanceCase[] = [
 
 const gates: ConformanceCase[] = [
   {
+    name: "a step with a gate is woken at its last need but one, and its gate holds it until the last is gone",
+    async run(bed) {
+      const step = await bed.add({ gate: "gate", needs: 3, options: { limit: {} } });
+      await bed.effect({ countdown: step.id });
+      assert.deepEqual(await bed.load(step.id), { ...step, needs: 2 });
+      await bed.effect({ countdown: step.id }, { admit: "gate", count: 10, limit: { concurrency: 5 } });
+      const woken = { ...step, needs: 1, wake: "judge", wakeAt: bed.now, rev: step.rev + 1 };
+      assert.deepEqual(await bed.load(step.id), woken);
+      assert.deepEqual(idsOf((await bed.sweep()).jobs), [step.id]);
+      await bed.effect({ countdown: step.id }, { admit: "gate", count: 10, limit: { concurrency: 5 } });
+      assert.equal(found(await bed.load(step.id)).state, "available");
+      const other = await bed.add({ gate: "gate", needs: 2, options: { limit: {} } });
+      await bed.effect({ countdown: other.id }, { countdown: other.id });
+      assert.equal(found(await bed.load(other.id)).rev, other.rev + 2);
+    },
+  },
+  {
+    name: "a scheduled job is counted down as well: what kept it from its gate is gone when it is due",
+    async run(bed) {
+      const step = await bed.add({ gate: "gate", needs: 1, options: { limit: {} } });
+      const { image } = bed.job({ dueAt: bed.now + 60_000 });
+      const write = { id: step.id, fence: step.fence, rev: step.rev, image };
+      await bed.commit({ job: write, effects: [{ countdown: step.id }] });
+      const row = found(await bed.load(step.id));
+      assert.deepEqual([row.state, row.needs, row.wakeAt], ["scheduled", 0, bed.now]);
+    },
+  },
+  {
     name: "a gate admits its best n, and what it admits can be claimed",
     async run(bed) {
       const urgent = bed.job({ gate: "gate", priority: 5 });
