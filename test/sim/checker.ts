@@ -1,4 +1,5 @@
 import type { JobId, JobRow } from "../../src/core/job/job.ts";
+import { isAtGate } from "../../src/core/job/verdict.ts";
 import type { BeatAnswer, BeatRequest, Outcome, Unit } from "../../src/ports/store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./change-rules.ts";
@@ -345,7 +346,10 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   /** When everything should be over: what is still alive is named. */
   unsettled(): JobLedger[] {
-    return [...this.jobs.values()].filter((job) => !job.isGone && !hasEnded(job.row.state) && !isOrphan(job));
+    const alive = [...this.jobs.values()].filter((job) => !job.isGone && !hasEnded(job.row.state));
+    // Whoever nobody ever judges keeps its place, and whoever waits for that place waits as long.
+    const kept = new Set(alive.filter(isOrphan).map(({ row }) => row.gate));
+    return alive.filter((job) => !isOrphan(job) && !(isAtGate(job.row) && kept.has(job.row.gate)));
   }
 
   /** Running handlers of living processes that should have heard their signal by now. */
