@@ -77,12 +77,16 @@ export type QueueFields = ReturnType<typeof fieldsOf>;
 
 /** One queue; every name is a queue, whether it has anything or not. */
 export async function describeQueue(engine: Engine, name: string): Promise<QueueFields> {
-  const [day, recent, [settings, pause]] = await Promise.all([
+  const [day, recent, live, [settings, pause]] = await Promise.all([
     engine.stats({ since: LATELY, queue: name, by: "queue" }),
     engine.stats({ since: RECENTLY, queue: name }),
+    engine.store.inspect.live(),
     engine.store.records.load([QueueSettings.key(name), pauseKey(name)]),
   ]);
-  const facts = { name, day: day.total, recent: recent.total };
+  // Figures may be a moment old on a busy store; whoever asks for one queue wants to know what is in it now.
+  const depth = { ...NOTHING.depth };
+  for (const { queue, state, count } of live) if (queue === name) depth[state as keyof Depth] += count;
+  const facts = { name, day: { ...day.total, depth }, recent: recent.total };
   return fieldsOf({ ...facts, settings: settings ?? undefined, pause: pause ?? undefined });
 }
 
