@@ -4,7 +4,7 @@ import type { JobRow, JobState } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/service.ts";
 import { HttpError } from "../errors.ts";
-import { notFound } from "../failures.ts";
+import { conflict, notFound } from "../failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { readJob } from "../wire/enqueue.ts";
 import { jobText } from "../wire/job.ts";
@@ -247,6 +247,23 @@ const retry = route({
     ),
 });
 
+const result = route({
+  method: "GET",
+  path: "/ojs/v1/jobs/:id/result",
+  right: "read",
+  tag: TAG,
+  summary: "What a completed job gave",
+  replies: { 200: "Its result", 404: "There is no such job", 409: "The job is not completed" },
+  async run({ params }, { engine }) {
+    const id = jobId(params);
+    const row = await engine.load(id);
+    if (!row) throw notFound("job", id);
+    if (row.state !== "completed") throw conflict(row, "result");
+    const value = row.result ?? "null";
+    return reply(200, `{"job_id":"${id}","state":"completed","result":${value}}`);
+  },
+});
+
 const limit = (value: number | "none" | null | undefined) =>
   value === "none" ? ("none" as const) : ({ milliseconds: value as number } as const);
 
@@ -290,6 +307,7 @@ export const jobRoutes: readonly Route[] = [
   cancelBy("POST", "/ojs/v1/jobs/:id/cancel"),
   activate,
   retry,
+  result,
   extend,
   explain,
 ];

@@ -101,10 +101,14 @@ function checkpointReply(row: JobRow): Reply {
   return json(200, { ...fields, checkpoint: fields });
 }
 
-const saveBy = (method: "PUT" | "POST") =>
+const CHECKPOINT = "/ojs/v1/jobs/:id/checkpoint";
+/** Where the public JavaScript SDK keeps its checkpoints: it puts its base path before paths that have it already. */
+const SDK_CHECKPOINTS = "/ojs/v1/ojs/v1/checkpoints/:id";
+
+const saveBy = (method: "PUT" | "POST", path: string) =>
   route({
     method,
-    path: "/ojs/v1/jobs/:id/checkpoint",
+    path,
     right: "work",
     tag: TAG,
     summary: "Save a state that the next attempt begins with; counts as a beat",
@@ -124,7 +128,7 @@ const saveBy = (method: "PUT" | "POST") =>
 
 const getCheckpoint = route({
   method: "GET",
-  path: "/ojs/v1/jobs/:id/checkpoint",
+  path: CHECKPOINT,
   right: "read",
   tag: TAG,
   summary: "The state that was saved last",
@@ -133,17 +137,33 @@ const getCheckpoint = route({
   run: async ({ params }, context) => checkpointReply(await loadJob(params.id ?? "", context)),
 });
 
-const deleteCheckpoint = route({
-  method: "DELETE",
-  path: "/ojs/v1/jobs/:id/checkpoint",
-  right: "work",
+const deleteBy = (path: string) =>
+  route({
+    method: "DELETE",
+    path,
+    right: "work",
+    tag: TAG,
+    summary: "Forget the saved state",
+    replies: { 200: "It is gone", 404: "There is no such job" },
+    async run({ params }, { service }) {
+      const id = jobId(params);
+      counted(id, await service.notes.checkpoint(id, {}, null), "checkpoint");
+      return json(200, { deleted: true, job_id: id });
+    },
+  });
+
+const resume = route({
+  method: "GET",
+  path: `${SDK_CHECKPOINTS}/resume`,
+  right: "read",
   tag: TAG,
-  summary: "Forget the saved state",
-  replies: { 200: "It is gone", 404: "There is no such job" },
-  async run({ params }, { service }) {
-    const id = jobId(params);
-    counted(id, await service.notes.checkpoint(id, {}, null), "checkpoint");
-    return json(200, { deleted: true, job_id: id });
+  summary: "The saved state as the public JavaScript SDK asks for it",
+  replies: { 200: "The state, or that there is none", 404: "There is no such job" },
+  async run({ params }, context) {
+    const row = await loadJob(params.id ?? "", context);
+    const saved = checkpointOf(row);
+    const checkpoint = saved && { job_id: row.id, ...checkpointFields(saved) };
+    return json(200, { has_checkpoint: saved !== null, checkpoint });
   },
 });
 
@@ -190,10 +210,13 @@ export const noteRoutes: readonly Route[] = [
   putProgress,
   workerProgress,
   getProgress,
-  saveBy("PUT"),
-  saveBy("POST"),
+  saveBy("PUT", CHECKPOINT),
+  saveBy("POST", CHECKPOINT),
   getCheckpoint,
-  deleteCheckpoint,
+  deleteBy(CHECKPOINT),
+  saveBy("POST", SDK_CHECKPOINTS),
+  deleteBy(SDK_CHECKPOINTS),
+  resume,
   addLogs,
   getLogs,
 ];

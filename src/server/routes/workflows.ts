@@ -110,6 +110,22 @@ const jobs = route({
   },
 });
 
+const progress = route({
+  method: "GET",
+  path: "/ojs/v1/workflows/:id/progress",
+  right: "read",
+  tag: TAG,
+  summary: "How far a workflow is",
+  replies: { 200: "How many of its jobs have ended, and how", 404: "There is no such workflow" },
+  async run({ params }, context) {
+    const { id, state, total, progress: counts } = await load(params.id, context);
+    const { completed, discarded, cancelled } = counts;
+    const ended = completed + discarded + cancelled;
+    const percentage = Math.round((ended / Math.max(1, total)) * 100);
+    return json(200, { workflow_id: id, state, total, completed, failed: discarded, cancelled, percentage });
+  },
+});
+
 async function cancel(id: string | undefined, context: RouteContext): Promise<Reply> {
   const view = await load(id, context);
   await context.engine.workflows.cancel(view.id);
@@ -139,4 +155,4 @@ const cancelByPost = route({
   run: ({ params }, context) => cancel(params.id, context),
 });
 
-export const workflowRoutes: readonly Route[] = [start, list, get, jobs, remove, cancelByPost];
+export const workflowRoutes: readonly Route[] = [start, list, get, jobs, progress, remove, cancelByPost];
