@@ -257,7 +257,7 @@ describe("looking and changing", () => {
     const manifest = await stage.call("GET", "/ojs/manifest");
     expect(manifest.body).toMatchObject({
       specversion: "1.0",
-      conformance_level: 1,
+      conformance_level: 4,
       implementation: { name: "curfew" },
     });
     expect((await stage.get("/health")).body.backend).toEqual({ type: "memory", status: "healthy" });
