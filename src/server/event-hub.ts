@@ -13,8 +13,8 @@ export interface Reader {
 interface Subscription {
   readonly channel: Channel;
   readonly reader: Reader;
-  /** Set while it catches up: live events are not for it yet. */
-  isCatchingUp: boolean;
+  /** While it catches up: what happens meanwhile, to follow on what it has missed. Undefined once it reads along. */
+  meanwhile: JournalEvent[] | undefined;
 }
 
 interface Channel {
@@ -72,7 +72,7 @@ export class EventHub {
   /** Sends events from now on, or from behind a cursor on. Answers the function that ends it. */
   subscribe(filter: EventFilter, after: string | null | undefined, reader: Reader): () => void {
     const channel = this.#channelOf(filter);
-    const subscription: Subscription = { channel, reader, isCatchingUp: after !== undefined };
+    const subscription: Subscription = { channel, reader, meanwhile: after === undefined ? undefined : [] };
     channel.readers.add(subscription);
     this.#everybody.add(subscription);
     this.#following ??= this.#follow();
@@ -128,6 +128,7 @@ export class EventHub {
     for (const channel of this.#channels.values()) {
       if (!fitsFilter(event, channel.filter)) continue;
       isWanted = true;
+      for (const { meanwhile } of channel.readers) meanwhile?.push(event);
       channel.pending.push(event);
       if (channel.pending.length < 2 * MOST_PENDING) continue;
       channel.missed += MOST_PENDING;
@@ -154,7 +155,7 @@ export class EventHub {
     const bytes = encode(gapOf(missed) + kept.map(frameOf).join(""));
     let sent = 0;
     for (const subscription of channel.readers)
-      if (!subscription.isCatchingUp && this.#send(subscription, bytes)) sent += 1;
+      if (!subscription.meanwhile && this.#send(subscription, bytes)) sent += 1;
     return sent * (COST.reader + bytes.length * COST.byte);
   }
 
@@ -166,22 +167,21 @@ export class EventHub {
     return false;
   }
 
-  /** Reads from the journal until it has what live readers have, and goes on with them. */
+  /** Reads from the journal what it has missed, and goes on with the others. */
   async #catchUp(subscription: Subscription, from: string | null): Promise<void> {
     const { filter } = subscription.channel;
     let after = from;
     try {
       for (let pages = 0; pages < MOST_PAGES; pages++) {
+        // What was told before this look is in it; what is told while it is under way may be, or may not.
+        subscription.meanwhile = [];
         const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
         if (!this.#everybody.has(subscription)) return;
         after = page.cursor ?? after;
         const text = page.events.map(frameOf).join("");
         if (text !== "" && !this.#send(subscription, encode(text))) return;
         if (page.hasMore) continue;
-        // Nothing is awaited from here on, so no event comes between what was read and what is told live. One that
-        // was read and is told as well comes twice, which its id tells.
-        this.#flushOne(subscription.channel);
-        subscription.isCatchingUp = false;
+        this.#readAlong(subscription, new Set(page.events.map(({ cursor }) => cursor)));
         return;
       }
     } catch (error) {
@@ -189,6 +189,16 @@ export class EventHub {
     }
     this.#leave(subscription);
     subscription.reader.end();
+  }
+
+  /** Nothing is awaited here, so that no event comes in between. */
+  #readAlong(subscription: Subscription, known: ReadonlySet<string>): void {
+    const text = (subscription.meanwhile ?? [])
+      .filter(({ cursor }) => !known.has(cursor))
+      .map(frameOf)
+      .join("");
+    this.#flushOne(subscription.channel);
+    if (text === "" || this.#send(subscription, encode(text))) subscription.meanwhile = undefined;
   }
 
   /** Comments keep proxies from cutting a line on which nothing happens. */

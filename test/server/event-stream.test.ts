@@ -83,6 +83,25 @@ describe("live events", () => {
     expect(next?.id).not.toBe(first.id);
   });
 
+  it("miss nothing of what happens while somebody catches up", async () => {
+    const { listening, post } = await openServer();
+    await post("/jobs", { type: "a", args: [] });
+    const first = (await (await fetch(`${listening.url}/ojs/v1/events?after=0`)).json()) as {
+      cursor: string;
+    };
+    const url = `${listening.url}/ojs/v1/events/stream?types=job.enqueued`;
+    const ids: string[] = [];
+    const enqueue = async () => {
+      for (let nth = 0; nth < 100; nth++) ids.push((await post("/jobs", { type: "a", args: [] })).job.id);
+    };
+    const enqueued = enqueue();
+    const read = await Promise.all(
+      Array.from({ length: 10 }, () => frames(url, 100, { "Last-Event-ID": first.cursor })),
+    );
+    await enqueued;
+    for (const found of read) expect(new Set(found.map(({ data }) => data.subject))).toEqual(new Set(ids));
+  });
+
   it("end when the server closes, at once", async () => {
     const { listening } = await openServer();
     const reading = frames(`${listening.url}/ojs/v1/events/stream`, 1);
