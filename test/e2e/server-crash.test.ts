@@ -19,7 +19,6 @@ function expectTrue(name: string, report: LoadReport): void {
   expect(report.verdicts).toBeGreaterThanOrEqual(50 * KILLS);
   // A kill in the middle of nothing proves nothing.
   expect(report.unanswered).toBeGreaterThan(0);
-  expect(report.refused).toBeGreaterThan(0);
 }
 
 describe("a server that is killed under the load of 16 clients", () => {
