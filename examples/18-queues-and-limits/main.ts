@@ -2,7 +2,7 @@
  * Three ways to hold work back: at most two calls to a bank at once, orders of one customer strictly one after the
  * other, and at most three mails in any second. The jobs wait at the gates of their keys; nothing else waits with them.
  */
-import { defineJob, processor, unchecked } from "curfew";
+import { constant, defineJob, processor, unchecked } from "curfew";
 import { openTestEngine } from "curfew/testing";
 
 const { engine, advance, sleep, now } = await openTestEngine();
@@ -18,6 +18,7 @@ const order = defineJob({
   type: "order.step",
   payload: unchecked<{ customer: string; step: number }>(),
   limit: { key: ({ customer }) => `orders of ${customer}`, concurrency: 1, strict: true },
+  retry: { backoff: constant({ first: "1s", jitter: false }) },
 });
 const mail = defineJob({
   type: "mail.send",

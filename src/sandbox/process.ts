@@ -25,7 +25,7 @@ const DEBUGGER_LINE =
 /** The line comes from code that is not trusted: it may name a port of this machine and nothing else. */
 const DEBUGGER_URL = /ws:\/\/127\.0\.0\.1:\d+\/\S+/;
 /** Loops must not take the time away from the process that has to end them, nor from a sandbox that is starting. */
-const NICE = 5;
+const NICE = 10;
 const FEW_LINES = 50;
 
 /** A child process at the head of a process group of its own, so that one signal ends it and all it has started. */

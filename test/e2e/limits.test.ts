@@ -11,7 +11,7 @@ import { startOwnPostgres } from "../postgres.ts";
 import { PACE, PLACES, paceJob, placesJob, QUEUE_PLACES, queueJob } from "./limits/jobs.ts";
 
 const WORKERS = 3;
-const KILLS = 6;
+const KILLS = 4;
 const LIMIT = 120_000;
 /** A handler is entered at most so long after the start that counts. */
 const SHIFT = 300;

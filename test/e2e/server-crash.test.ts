@@ -6,7 +6,7 @@ import { createDatabase } from "../postgres.ts";
 import { type LoadReport, serverCrash } from "./server-crash/load.ts";
 
 /** More by `CURFEW_SERVER_KILLS`. */
-const KILLS = Number(process.env.CURFEW_SERVER_KILLS ?? 8);
+const KILLS = Number(process.env.CURFEW_SERVER_KILLS ?? 5);
 const SEED = Number(process.env.CURFEW_CRASH_SEED ?? 1);
 const LIMIT = (KILLS * 20 + 150) * 1_000;
 const CLIENTS = 16;

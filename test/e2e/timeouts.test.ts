@@ -106,7 +106,7 @@ describe.each(Object.entries(STORES))("timeouts on %s, in processes of their own
       [...all, ...cancelled].map((id, index) => ({
         id,
         destination: "mail",
-        dueAt: { after: `${2_000 + (index % 600) * 5}ms` },
+        dueAt: { after: `${2_000 + (index % 600) * 15}ms` },
       })),
     );
     for (const id of cancelled) expect(await timeouts.cancel({ id })).toEqual({ pending: 1, leased: 0 });
