@@ -3,6 +3,7 @@ import { createIdSource, UUID } from "../core/ids.ts";
 import type { JobDefinition } from "../core/job/definition.ts";
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
+import { checkMany } from "../core/job/many.ts";
 import { refuseOldNode } from "../core/node-version.ts";
 import type { Duration } from "../core/time.ts";
 import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "../engine/bus.ts";
@@ -105,14 +106,7 @@ export class Client implements AsyncDisposable {
     options?: Omit<EnqueueOptions, "id">,
   ): Promise<RemoteJobHandle<Result>[]> {
     this.#assertOpen();
-    if (options && "id" in options)
-      throw refuse(
-        "unknown_option",
-        "options.id",
-        options.id,
-        "many jobs cannot share one id: use enqueue()",
-      );
-    if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
+    checkMany(payloads, options);
     const fields = enqueueFields(definition, options, undefined);
     const texts: string[] = [];
     for (const payload of payloads) {

@@ -11,6 +11,7 @@ import {
   stampAny,
 } from "../core/job/envelope.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
+import { checkMany } from "../core/job/many.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../core/job/unique.ts";
 import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
 import { JobHandle } from "./handle.ts";
@@ -74,14 +75,7 @@ export class Enqueuer {
     options: Omit<EnqueueOptions, "id"> | undefined,
   ): Promise<JobHandle<unknown>[]> {
     this.#assertOpen();
-    if (options && "id" in options)
-      throw refuse(
-        "unknown_option",
-        "options.id",
-        options.id,
-        "many jobs cannot share one id: use enqueue()",
-      );
-    if (!Array.isArray(payloads)) throw refuse("invalid_option", "payloads", payloads, "pass a list");
+    checkMany(payloads, options);
     const { tracing } = this.#parts;
     if (!tracing) return this.#enqueueAll(definition, payloads, options);
     assertDefinition(definition, "definition");

@@ -2,7 +2,7 @@ import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { decide } from "../core/job/decide.ts";
 import { checkQueue } from "../core/job/definition.ts";
-import type { JobRow, JobState } from "../core/job/job.ts";
+import { type JobRow, type JobState, noJobs } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import {
   parseQueue,
@@ -224,20 +224,9 @@ export async function allRecords(store: Store, kind: string): Promise<Map<string
   }
 }
 
-const NO_JOBS: Readonly<Record<JobState, number>> = {
-  scheduled: 0,
-  available: 0,
-  pending: 0,
-  active: 0,
-  retryable: 0,
-  completed: 0,
-  cancelled: 0,
-  discarded: 0,
-};
-
 function viewOf(
   name: string,
-  depth: QueueView["depth"] = NO_JOBS,
+  depth: QueueView["depth"] = noJobs(),
   settings: RecordRow | undefined,
   pause: RecordRow | undefined,
 ): QueueView {

@@ -14,6 +14,21 @@ export const JOB_STATES = [
 ] as const;
 
 export type JobState = (typeof JOB_STATES)[number];
+
+/** Nothing in any state, to count on from. */
+export function noJobs(): Record<JobState, number> {
+  return {
+    scheduled: 0,
+    available: 0,
+    pending: 0,
+    active: 0,
+    retryable: 0,
+    completed: 0,
+    cancelled: 0,
+    discarded: 0,
+  };
+}
+
 export type Terminal = "completed" | "cancelled" | "discarded";
 export type JobId = string;
 

@@ -12,6 +12,7 @@ import {
   readTemplate,
   runFields,
 } from "../wire/cron.ts";
+import { cursorPage } from "../wire/pages.ts";
 import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
 import { jobReply } from "./jobs.ts";
@@ -62,9 +63,8 @@ const listBy = (path: string) =>
     async run({ query }, { engine }) {
       const { cursor, limit = 100 } = query;
       const found = await engine.crons.list({ ...(cursor && { after: cursor }), limit: limit + 1 });
-      const crons = found.slice(0, limit).map(cronFields);
-      const isMore = found.length > limit;
-      const pagination = { has_more: isMore, next_cursor: isMore ? (crons.at(-1)?.name ?? null) : null };
+      const { items, pagination } = cursorPage(found, limit, ({ name }) => name);
+      const crons = items.map(cronFields);
       return json(200, { crons, cron_jobs: crons, items: crons, pagination });
     },
   });

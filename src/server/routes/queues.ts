@@ -1,4 +1,5 @@
-import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { instantText } from "../../core/event/wire-fields.ts";
+import { byKey, json, type Route, route } from "../route.ts";
 import { pausedReply, queueReply, queueStatsReply, queuesReply } from "../wire/admin-replies.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import { pageOf } from "../wire/pages.ts";
@@ -56,48 +57,35 @@ const stats = route({
   },
 });
 
-async function paused(name: string, isPaused: boolean, { engine }: RouteContext): Promise<Reply> {
-  const status = isPaused ? "paused" : "active";
-  const fields = { name, paused: isPaused, status, state: status };
-  const at = isPaused ? { paused_at: new Date(engine.now()).toISOString() } : {};
-  return json(200, { ...fields, ...at, queue: { ...fields, ...at } });
-}
-
-const pauseBy = (path: string) =>
-  route({
-    method: "POST",
-    path: `${path}/:queue/pause`,
-    right: "operate",
-    tag: TAG,
+const PAUSES = {
+  pause: {
     summary: "Hand out no more jobs of a queue; it goes on taking them in",
-    reply: pausedReply,
-    body: emptySchema,
     replies: { 200: "It is paused, for every worker" },
-    async run({ params, identity }, context) {
-      const name = queueOf(params);
-      await context.engine.pause(name, byKey(identity));
-      return paused(name, true, context);
-    },
-  });
+  },
+  resume: { summary: "Hand out jobs of a queue again", replies: { 200: "It is not paused" } },
+} as const;
 
-const resumeBy = (path: string) =>
+const pauseBy = (path: string, action: "pause" | "resume") =>
   route({
     method: "POST",
-    path: `${path}/:queue/resume`,
+    path: `${path}/:queue/${action}`,
     right: "operate",
     tag: TAG,
-    summary: "Hand out jobs of a queue again",
     reply: pausedReply,
     body: emptySchema,
-    replies: { 200: "It is not paused" },
-    async run({ params, identity }, context) {
+    ...PAUSES[action],
+    async run({ params, identity }, { engine }) {
       const name = queueOf(params);
-      await context.engine.resume(name, byKey(identity));
-      return paused(name, false, context);
+      await engine[action](name, byKey(identity));
+      const isPaused = action === "pause";
+      const status = isPaused ? "paused" : "active";
+      const at = isPaused ? { paused_at: instantText(engine.now()) } : {};
+      const queue = { name, paused: isPaused, status, state: status, ...at };
+      return json(200, { ...queue, queue });
     },
   });
 
 export const queueRoutes: readonly Route[] = [
   stats,
-  ...PATHS.flatMap((path) => [listBy(path), getBy(path), pauseBy(path), resumeBy(path)]),
+  ...PATHS.flatMap((path) => [listBy(path), getBy(path), pauseBy(path, "pause"), pauseBy(path, "resume")]),
 ];

@@ -5,6 +5,7 @@ import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { readIsoDuration } from "../wire/durations.ts";
 import { jobText } from "../wire/job.ts";
+import { cursorPage } from "../wire/pages.ts";
 import { jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
 import {
@@ -69,9 +70,8 @@ const list = route({
   async run({ query }, { engine }) {
     const { cursor, limit = 100 } = query;
     const found = await engine.workflows.list({ ...(cursor && { after: cursor }), limit: limit + 1 });
-    const workflows = found.slice(0, limit).map(workflowFields);
-    const isMore = found.length > limit;
-    const pagination = { has_more: isMore, next_cursor: isMore ? (workflows.at(-1)?.id ?? null) : null };
+    const { items, pagination } = cursorPage(found, limit, ({ id }) => id);
+    const workflows = items.map(workflowFields);
     return json(200, { workflows, items: workflows, pagination });
   },
 });

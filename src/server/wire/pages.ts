@@ -30,6 +30,13 @@ export function pageOf<Item>(all: readonly Item[], query: PageQuery) {
   return { items, pagination };
 }
 
+/** What follows a page of a list that was asked for one item more than it shows. */
+export function cursorPage<Item>(found: readonly Item[], limit: number, cursorOf: (item: Item) => string) {
+  const items = found.slice(0, limit);
+  const last = found.length > limit ? items.at(-1) : undefined;
+  return { items, pagination: { has_more: last !== undefined, next_cursor: last ? cursorOf(last) : null } };
+}
+
 /** A page of jobs, by number or by cursor, and how many there are as far as that was counted. */
 export async function jobsPage(
   query: PageQuery,

@@ -1,6 +1,6 @@
 import { type NewJob, newRow } from "../../core/job/envelope.ts";
 import { isWanted } from "../../core/job/filter.ts";
-import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
+import { JOB_STATES, type JobId, type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
@@ -330,17 +330,4 @@ function comparePlace(row: JobRow, { id, at }: Place): number {
 
 function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function noJobs(): Record<JobState, number> {
-  return {
-    scheduled: 0,
-    available: 0,
-    pending: 0,
-    active: 0,
-    retryable: 0,
-    completed: 0,
-    cancelled: 0,
-    discarded: 0,
-  };
 }

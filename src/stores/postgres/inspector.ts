@@ -1,5 +1,5 @@
 import { UUID } from "../../core/ids.ts";
-import { JOB_STATES, type JobState } from "../../core/job/job.ts";
+import { type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
@@ -93,10 +93,6 @@ async function depthsOf(runner: Runner): Promise<Map<string, Record<JobState, nu
     depths.set(queue as string, depth);
   }
   return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-function noJobs(): Record<JobState, number> {
-  return Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
 }
 
 /** How often, and how many milliseconds apart, a page is read again while other transactions hold its end back. */

@@ -1,4 +1,4 @@
-import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
+import { type JobId, type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import {
   BATCH_LIMIT,
@@ -167,10 +167,6 @@ async function depthsOf(connection: Connection): Promise<Map<string, Record<JobS
     });
   }
   return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-function noJobs(): Record<JobState, number> {
-  return Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
 }
 
 /** Walks a table in the order of ids, a stretch at a time, until `look` says that it has seen enough. */
