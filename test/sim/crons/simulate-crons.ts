@@ -12,8 +12,9 @@ import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { Violation } from "../checker.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { Machine } from "../machine.ts";
-import { Network } from "../network.ts";
+import { type Place, startFleet, troubledNetwork } from "../fleet.ts";
+import type { Machine } from "../machine.ts";
+import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
 import { EPOCH, Scheduler } from "../scheduler.ts";
 import { Trace } from "../trace.ts";
@@ -51,20 +52,12 @@ export function simulateCrons(options: CronSimOptions): Promise<CronSimReport> {
 }
 
 /** A place in which a process runs; whenever it dies, it is started again as a new process. */
-interface Place {
-  readonly name: string;
-  starts: number;
-  machine: Machine;
-  engine: Engine | undefined;
-}
-
 interface PlannedCron extends CronLedger {
   readonly missed: CronMissed;
 }
 
 class CronWorld {
   readonly #scheduler = new Scheduler();
-  readonly #seed: number;
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #checker: CronChecker;
@@ -76,28 +69,21 @@ class CronWorld {
 
   constructor({ seed, mutate, isTraced = false }: CronSimOptions) {
     const scheduler = this.#scheduler;
-    this.#seed = seed;
     this.#dice = new Dice(subSeed(seed, "crons"));
     this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
     const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
     this.#checker = new CronChecker(memory, () => scheduler.now, this.#trace);
     const mutated = mutate?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
     this.#store = this.#checker.watch(mutated);
-    const trouble = this.#dice.chance(0.2) ? 0 : this.#dice.pick([0.5, 1, 3]);
-    const rate = (most: number) => most * trouble * this.#dice.random();
-    this.#network = new Network({
-      rates: {
-        drop: rate(0.02),
-        loseReply: rate(0.02),
-        slow: rate(0.02),
-        crash: rate(0.003),
-        loseHint: rate(0.2),
-      },
-      scheduler,
-      dice: new Dice(subSeed(seed, "network")),
-      trace: this.#trace,
-      observer: { heard: () => {} },
+    const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
+    const { network, isTroubled } = troubledNetwork(world, {
+      drop: 0.02,
+      loseReply: 0.02,
+      slow: 0.02,
+      crash: 0.003,
+      loseHint: 0.2,
     });
+    this.#network = network;
     this.#calmAt = this.#dice.between(20_000, 120_000);
     this.#crons = Array.from({ length: 1 + this.#dice.int(4) }, (_, nth) => this.#planCron(nth));
     for (const cron of this.#crons) this.#checker.crons.set(cron.name, cron);
@@ -108,12 +94,9 @@ class CronWorld {
         isReplaced: unique?.onConflict === "replace",
         jobs: [],
       });
-    this.#places = Array.from({ length: 1 + this.#dice.int(3) }, (_, nth) => {
-      const place = { name: `p${nth}`, starts: 0 } as Place;
-      this.#boot(place);
-      return place;
-    });
-    this.#scheduleChaos(trouble > 0);
+    const open = (place: Place, machine: Machine) => this.#open(place, machine);
+    this.#places = startFleet({ ...world, downFor: [20, 8_000], open });
+    this.#scheduleChaos(isTroubled);
   }
 
   #planCron(nth: number): PlannedCron {
@@ -132,27 +115,6 @@ class CronWorld {
       fired: new Map(),
       last: undefined,
     };
-  }
-
-  #boot(place: Place): void {
-    const scheduler = this.#scheduler;
-    const name = `${place.name}.${place.starts}`;
-    const machine = new Machine({
-      name,
-      seed: subSeed(this.#seed, name),
-      scheduler,
-      trace: this.#trace,
-      rate: 1,
-    });
-    place.starts += 1;
-    place.machine = machine;
-    place.engine = undefined;
-    machine.onDeath = () => {
-      if (place.machine !== machine) return;
-      place.engine = undefined;
-      scheduler.after(this.#dice.between(20, 8_000), null, () => this.#boot(place));
-    };
-    scheduler.after(1, machine, () => void this.#open(place, machine));
   }
 
   /** As deployed processes do, each puts all the crons when it starts. */

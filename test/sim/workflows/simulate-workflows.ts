@@ -7,8 +7,9 @@ import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { Violation } from "../checker.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { Machine } from "../machine.ts";
-import { Network } from "../network.ts";
+import { type Place, startFleet, troubledNetwork } from "../fleet.ts";
+import type { Machine } from "../machine.ts";
+import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
 import { EPOCH, Scheduler } from "../scheduler.ts";
 import { Trace } from "../trace.ts";
@@ -44,16 +45,8 @@ export async function simulateWorkflows(options: WorkflowSimOptions): Promise<Wo
 }
 
 /** A place in which a process runs; whenever it dies, it is started again as a new process. */
-interface Place {
-  readonly name: string;
-  starts: number;
-  machine: Machine;
-  engine: Engine | undefined;
-}
-
 class WorkflowWorld {
   readonly #scheduler = new Scheduler();
-  readonly #seed: number;
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #checker: WorkflowChecker;
@@ -65,57 +58,25 @@ class WorkflowWorld {
 
   constructor({ seed, mutate, isTraced = false }: WorkflowSimOptions) {
     const scheduler = this.#scheduler;
-    this.#seed = seed;
     this.#dice = new Dice(subSeed(seed, "workflows"));
     this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
     this.#checker = new WorkflowChecker(() => scheduler.now, this.#trace);
     this.#memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
     const watched = this.#checker.watch(this.#memory);
     this.#store = mutate?.(watched, new Dice(subSeed(seed, "mutation"))) ?? watched;
-    const trouble = this.#dice.chance(0.2) ? 0 : this.#dice.pick([0.5, 1, 3]);
-    const rate = (most: number) => most * trouble * this.#dice.random();
-    this.#network = new Network({
-      rates: {
-        drop: rate(0.01),
-        loseReply: rate(0.01),
-        slow: rate(0.01),
-        crash: rate(0.002),
-        loseHint: rate(0.1),
-      },
-      scheduler,
-      dice: new Dice(subSeed(seed, "network")),
-      trace: this.#trace,
-      observer: { heard: () => {} },
+    const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
+    const { network, isTroubled } = troubledNetwork(world, {
+      drop: 0.01,
+      loseReply: 0.01,
+      slow: 0.01,
+      crash: 0.002,
+      loseHint: 0.1,
     });
+    this.#network = network;
     this.#specs = new Specs(new Dice(subSeed(seed, "specs")));
-    this.#places = Array.from({ length: 1 + this.#dice.int(3) }, (_, nth) => this.#place(`p${nth}`));
-    if (trouble > 0) this.#scheduleFaults();
-  }
-
-  #place(name: string): Place {
-    const place = { name, starts: 0, engine: undefined } as unknown as Place;
-    this.#boot(place);
-    return place;
-  }
-
-  #boot(place: Place): void {
-    const scheduler = this.#scheduler;
-    const name = place.starts === 0 ? place.name : `${place.name}.${place.starts}`;
-    const machine = new Machine({
-      name,
-      seed: subSeed(this.#seed, name),
-      scheduler,
-      trace: this.#trace,
-      rate: 1,
-    });
-    place.starts += 1;
-    place.machine = machine;
-    place.engine = undefined;
-    machine.onDeath = () => {
-      place.engine = undefined;
-      scheduler.after(this.#dice.between(50, 4_000), null, () => this.#boot(place));
-    };
-    scheduler.after(1, machine, () => void this.#open(place, machine));
+    const open = (place: Place, machine: Machine) => this.#open(place, machine);
+    this.#places = startFleet({ ...world, downFor: [50, 4_000], open });
+    if (isTroubled) this.#scheduleFaults();
   }
 
   async #open(place: Place, machine: Machine): Promise<void> {

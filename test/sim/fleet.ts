@@ -1,0 +1,72 @@
+import type { Engine } from "../../src/engine/engine.ts";
+import { Dice, subSeed } from "./dice.ts";
+import { Machine } from "./machine.ts";
+import { type FaultRates, Network } from "./network.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { Trace } from "./trace.ts";
+
+/** Where a process runs; when its machine dies, another one is started there. */
+export interface Place {
+  readonly name: string;
+  starts: number;
+  machine: Machine;
+  engine: Engine | undefined;
+}
+
+interface World {
+  readonly seed: number;
+  readonly dice: Dice;
+  readonly scheduler: Scheduler;
+  readonly trace: Trace;
+}
+
+/** A network that is troubled in most worlds, and up to three times as much as `worst` says. */
+export function troubledNetwork({ seed, dice, scheduler, trace }: World, worst: FaultRates) {
+  const trouble = dice.chance(0.2) ? 0 : dice.pick([0.5, 1, 3]);
+  const rate = (most: number) => most * trouble * dice.random();
+  const network = new Network({
+    rates: {
+      drop: rate(worst.drop),
+      loseReply: rate(worst.loseReply),
+      slow: rate(worst.slow),
+      crash: rate(worst.crash),
+      loseHint: rate(worst.loseHint),
+    },
+    scheduler,
+    dice: new Dice(subSeed(seed, "network")),
+    trace,
+    observer: { heard: () => {} },
+  });
+  return { network, isTroubled: trouble > 0 };
+}
+
+interface FleetOptions extends World {
+  /** The longest that a place stays empty after a death. */
+  readonly downFor: readonly [least: number, most: number];
+  /** Starts the process of a place. */
+  readonly open: (place: Place, machine: Machine) => Promise<void>;
+}
+
+/** Starts one to three places, and each again whenever it died. */
+export function startFleet(options: FleetOptions): Place[] {
+  return Array.from({ length: 1 + options.dice.int(3) }, (_, nth) => {
+    const place = { name: `p${nth}`, starts: 0 } as Place;
+    boot(place, options);
+    return place;
+  });
+}
+
+function boot(place: Place, options: FleetOptions): void {
+  const { seed, dice, scheduler, trace, downFor, open } = options;
+  const name = `${place.name}.${place.starts}`;
+  const machine = new Machine({ name, seed: subSeed(seed, name), scheduler, trace, rate: 1 });
+  place.starts += 1;
+  place.machine = machine;
+  place.engine = undefined;
+  machine.onDeath = () => {
+    if (place.machine !== machine) return;
+    place.engine = undefined;
+    scheduler.after(dice.between(...downFor), null, () => boot(place, options));
+  };
+  scheduler.after(1, machine, () => void open(place, machine));
+}
