@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Route } from "./route.ts";
+import { isAudited, type Route } from "./route.ts";
 import { ROUTES } from "./routes/all.ts";
 
 type Fields = Record<string, unknown>;
@@ -37,6 +37,14 @@ const COMMON_REPLIES: Readonly<Record<number, string>> = {
   503: "The store does not answer",
 };
 
+const AUDIT_REASON = {
+  name: "X-Audit-Reason",
+  in: "header",
+  required: false,
+  description: "Why this is done, for the audit; `reason` in the body does the same.",
+  schema: { type: "string", maxLength: 500 },
+};
+
 function schemaOf(schema: z.ZodType, io: "input" | "output"): Fields {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io,
@@ -53,7 +61,8 @@ function parametersOf(route: Route): Fields[] {
     required: true,
     schema: { type: "string" },
   }));
-  if (!route.query) return inPath;
+  const inHead = isAudited(route) ? [AUDIT_REASON] : [];
+  if (!route.query) return [...inPath, ...inHead];
   const { properties = {} } = schemaOf(route.query, "input") as { properties?: Record<string, unknown> };
   const inQuery = Object.entries(properties).map(([name, schema]) => ({
     name,
@@ -61,7 +70,7 @@ function parametersOf(route: Route): Fields[] {
     required: false,
     schema,
   }));
-  return [...inPath, ...inQuery];
+  return [...inPath, ...inQuery, ...inHead];
 }
 
 function repliesOf(route: Route, schemas: Record<string, unknown>): Fields {

@@ -4,6 +4,7 @@ import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/
 import { AUDIT } from "../audit/audit-log.ts";
 import { ADMITTED_AT_ONCE } from "../consequences.ts";
 import type { Parts } from "../parts.ts";
+import { RECESS } from "../recess-record.ts";
 import { DIRECTIVE } from "../remote/remote-workers.ts";
 
 /** Acts on due records of one kind; answers when the first of them wants to be looked at again, null for never. */
@@ -39,6 +40,7 @@ export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges 
     reply: forget,
     [AUDIT]: forget,
     [DIRECTIVE]: forget,
+    [RECESS]: forget,
   };
 }
 

@@ -111,10 +111,12 @@ function meant({ filter, job_ids }: BulkBody, now: number): JobQuery {
   return query;
 }
 
-const bulkBy = (action: keyof typeof BULK & string, what: string) =>
+const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
+
+const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirmed = false) =>
   route({
     method: "POST",
-    path: `${PATH}/bulk/${action}`,
+    path: `${path}/bulk/${action}`,
     right: "operate",
     tag: TAG,
     summary: what,
@@ -122,19 +124,23 @@ const bulkBy = (action: keyof typeof BULK & string, what: string) =>
     body: bulkSchema,
     replies: { 200: "What was done" },
     async run({ body, identity, isGone }, context) {
-      const options = readBulk(body, identity, isGone);
+      const options = readBulk(isConfirmed ? { ...body, confirm: true } : body, identity, isGone);
       const act = BULK[action] as (typeof BULK)[string];
-      return bulkReply(action, options, await act(meant(body, context.engine.now()), options, context));
+      const result = await act(meant(body, context.engine.now()), options, context);
+      return bulkReply(action, options, result, DONE[action]);
     },
   });
 
-export const adminJobRoutes: readonly Route[] = [
-  list,
-  bulkBy("retry", "Run discarded jobs again"),
-  bulkBy("cancel", "End jobs that wait or run"),
-  bulkBy("delete", "Delete jobs that have ended"),
-  get,
-  cancel,
-  retry,
-  prioritise,
+const bulkRoutesBy = (path: string, isConfirmed?: boolean) => [
+  bulkBy(path, "retry", "Run discarded jobs again", isConfirmed),
+  bulkBy(path, "cancel", "End jobs that wait or run", isConfirmed),
+  bulkBy(path, "delete", "Delete jobs that have ended", isConfirmed),
 ];
+
+/**
+ * The same as producers and the public command line ask for it, who confirm nothing: which jobs are meant must be named
+ * there too. They go before the routes of single jobs, whose id could be "bulk".
+ */
+export const bulkRoutes: readonly Route[] = bulkRoutesBy("/ojs/v1/jobs", true);
+
+export const adminJobRoutes: readonly Route[] = [list, ...bulkRoutesBy(PATH), get, cancel, retry, prioritise];

@@ -30,7 +30,9 @@ const list = route({
     // The last page may end with a cursor after which there is nothing: who reads on must not be told to for that.
     const next = page.cursor && (await engine.deadLetters.list({}, { after: page.cursor, limit: 1 }));
     const hasMore = next ? next.jobs.length > 0 || next.cursor !== null : false;
-    return listReply(page.jobs, limit, hasMore ? page.cursor : null);
+    const { count, isComplete } = await engine.bulk.countSome({ deadLetter: true });
+    const total = { total: count, total_is_exact: isComplete };
+    return listReply(page.jobs, limit, hasMore ? page.cursor : null, total);
   },
 });
 

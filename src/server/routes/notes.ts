@@ -39,7 +39,7 @@ async function setProgress(
   return json(200, { job_id: id, ...progressFields(counted(id, outcome, "progress")) });
 }
 
-function progressFields(row: JobRow): Record<string, unknown> {
+export function progressFields(row: JobRow): Record<string, unknown> {
   const kept = progressOf(row);
   const value = row.state === "completed" ? 1 : (kept?.value ?? null);
   return {

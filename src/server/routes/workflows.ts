@@ -1,18 +1,23 @@
+import { instantText } from "../../core/event/wire-fields.ts";
 import { UUID } from "../../core/ids.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import { progressOf } from "../../core/job/progress.ts";
 import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { readIsoDuration } from "../wire/durations.ts";
 import { jobText } from "../wire/job.ts";
-import { cursorPage } from "../wire/pages.ts";
+import { listedPage } from "../wire/pages.ts";
 import { jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
 import {
   readWorkflow,
   workflowFields,
+  workflowProgressReply,
   workflowReplySchema,
   workflowSchema,
+  workflowsQuery,
   workflowsReplySchema,
 } from "../wire/workflow.ts";
 
@@ -30,6 +35,12 @@ async function load(id: string | undefined, { engine }: RouteContext): Promise<W
   const view = id !== undefined && UUID.test(id) ? await engine.workflows.get(id).view() : null;
   if (!view) throw notFound("workflow", id ?? "");
   return view;
+}
+
+function stepFields(row: JobRow) {
+  const { id, type, state } = row;
+  const progress = state === "completed" ? 1 : (progressOf(row)?.value ?? null);
+  return { id, job_id: id, type, state, progress };
 }
 
 const start = route({
@@ -65,14 +76,19 @@ const list = route({
   tag: TAG,
   summary: "List workflows in the order in which they were started",
   reply: workflowsReplySchema,
-  query: pageQuery,
-  replies: { 200: "A page of workflows" },
+  query: workflowsQuery,
+  replies: { 200: "A page of workflows; with a state it may be short and still not be the last" },
   async run({ query }, { engine }) {
-    const { cursor, limit = 100 } = query;
-    const found = await engine.workflows.list({ ...(cursor && { after: cursor }), limit: limit + 1 });
-    const { items, pagination } = cursorPage(found, limit, ({ id }) => id);
+    const { state } = query;
+    const { items, pagination } = await listedPage(query, {
+      usual: 100,
+      list: (after, limit) => engine.workflows.list({ ...(after !== null && { after }), limit }),
+      cursorOf: ({ id }) => id,
+      // The admin page calls a workflow active that is running.
+      isWanted: state && ((workflow) => workflow.state === (state === "active" ? "running" : state)),
+    });
     const workflows = items.map(workflowFields);
-    return json(200, { workflows, items: workflows, pagination });
+    return json(200, { workflows, items: workflows, total: pagination.total, pagination });
   },
 });
 
@@ -110,19 +126,44 @@ const jobs = route({
   },
 });
 
+/** A few steps at a time cost one read; more than that are counted and not shown. */
+const MOST_STEPS = 200;
+
 const progress = route({
   method: "GET",
   path: "/ojs/v1/workflows/:id/progress",
   right: "read",
   tag: TAG,
   summary: "How far a workflow is",
-  replies: { 200: "How many of its jobs have ended, and how", 404: "There is no such workflow" },
+  reply: workflowProgressReply,
+  replies: {
+    200: "How many of its jobs have ended and how, and how far each of the first 200 is",
+    404: "There is no such workflow",
+  },
   async run({ params }, context) {
-    const { id, state, total, progress: counts } = await load(params.id, context);
+    const { id, kind, state, total, progress: counts } = await load(params.id, context);
     const { completed, discarded, cancelled } = counts;
     const ended = completed + discarded + cancelled;
-    const percentage = Math.round((ended / Math.max(1, total)) * 100);
-    return json(200, { workflow_id: id, state, total, completed, failed: discarded, cancelled, percentage });
+    const rows = await context.engine.workflows.get(id).steps({ limit: MOST_STEPS });
+    const steps = rows.flatMap((row) => (row ? [stepFields(row)] : []));
+    const running = steps.reduce(
+      (sum, { state, progress }) => sum + (state === "active" ? (progress ?? 0) : 0),
+      0,
+    );
+    const share = Math.min(1, (ended + running) / Math.max(1, total));
+    const percentage = Math.round(share * 100);
+    const done = { total, completed, failed: discarded, cancelled };
+    const now = instantText(context.engine.now());
+    return json(200, {
+      workflow_id: id,
+      type: kind,
+      state,
+      ...done,
+      percentage,
+      progress: share,
+      steps,
+      updated_at: now,
+    });
   },
 });
 

@@ -13,6 +13,7 @@ import {
 } from "../../core/workflow/node.ts";
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { HttpError } from "../errors.ts";
+import { adminPageQuery } from "./admin-schemas.ts";
 import { readIsoDuration } from "./durations.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
@@ -78,6 +79,10 @@ export const workflowSchema = z
     description: "Jobs as one thing. A step may itself be a chain, group or batch.",
   });
 
+export const workflowsQuery = adminPageQuery.extend({
+  state: z.enum(["running", "active", "completed", "failed", "cancelled"]).optional(),
+});
+
 type WorkflowBody = z.output<typeof workflowSchema>;
 
 /** What was sent, as a tree of the engine's. */
@@ -138,6 +143,7 @@ export function workflowFields(view: WorkflowSummary & Partial<WorkflowView>) {
     type: kind,
     name,
     state,
+    step_count: total,
     steps_total: total,
     steps_completed: completed,
     jobs_total: total,
@@ -172,3 +178,13 @@ const workflow = z
 
 export const workflowReplySchema = z.looseObject({ workflow });
 export const workflowsReplySchema = z.looseObject({ workflows: z.array(workflow) });
+
+export const workflowProgressReply = z
+  .looseObject({
+    workflow_id: z.string(),
+    state: z.string(),
+    total: z.int(),
+    progress: z.number().min(0).max(1),
+    steps: z.array(z.looseObject({ id: z.string(), state: z.string(), progress: z.number().nullable() })),
+  })
+  .meta({ id: "WorkflowProgress" });

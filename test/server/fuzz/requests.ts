@@ -1,6 +1,5 @@
 import { type Random, randomInt } from "../../../src/core/random.ts";
-import { ROUTES as ALL } from "../../../src/server/routes/all.ts";
-import { eventStreamRoutes } from "../../../src/server/routes/event-stream.ts";
+import { ROUTES as ALL, STREAM_ROUTES } from "../../../src/server/routes/all.ts";
 import {
   brokenText,
   mutated,
@@ -13,7 +12,7 @@ import {
 } from "./strange.ts";
 
 /** Streams have no end that could be waited for: their tests are their own. */
-const ROUTES = ALL.filter((route) => !eventStreamRoutes.includes(route));
+const ROUTES = ALL.filter((route) => !STREAM_ROUTES.includes(route));
 
 /** Jobs that really exist, so that strange reports meet real ones. */
 export class Known {
@@ -88,6 +87,13 @@ const worker = (random: Random) => `w${randomInt(random, 10_000)}`;
 /** A sound body by the end of the path it belongs to. */
 const SOUNDS: readonly (readonly [RegExp, Sound])[] = [
   [/\/jobs$/, job],
+  [
+    /\/n?ack\/batch$/,
+    (random, id, fence) => ({
+      worker_id: worker(random),
+      jobs: [{ job_id: id, fence, result: { ok: true }, error: { code: "x" } }, { job_id: id }],
+    }),
+  ],
   [/\/batch$/, (random, id, fence) => ({ jobs: [job(random, id, fence), { type: "fuzz.batch", args: [] }] })],
   [
     /\/fetch$/,
