@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { toCloudEvent } from "../../core/event/cloud-event.ts";
 import { type EventFilter, isEventCursor } from "../../core/event/journal-event.ts";
 import { HttpError } from "../errors.ts";
 import type { Feed } from "../event-hub.ts";
 import { eventFrame, eventLine } from "../event-lines.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
+import { readTypes, wireEvents } from "../wire/event.ts";
 import { listOf } from "./events.ts";
 
 const streamQuery = z.looseObject({
@@ -35,16 +35,25 @@ function filterOf({ channel = "all", types, queues, queue, job_id }: StreamCall[
   };
 }
 
-const EVENTS: Pick<Feed, "name" | "frame"> = {
-  name: "events",
-  frame: (event) => eventFrame(toCloudEvent(event), { id: event.cursor, name: event.name }),
-};
+/** Those who ask for the same share what is written; a type may be asked for by either of its names. */
+function feedOf(filter: EventFilter): Feed {
+  const asked = filter.types;
+  const types = readTypes(asked);
+  return {
+    name: `events ${asked ?? ""}`,
+    filter: { ...filter, ...(types && { types }) },
+    frame: (event) =>
+      wireEvents(event, asked)
+        .map((fields) => eventFrame(fields, { id: event.cursor, name: fields.type }))
+        .join(""),
+  };
+}
 
 function stream(filter: EventFilter, { query, header }: StreamCall, { hub }: RouteContext): Reply {
   const after = header("last-event-id") ?? query.after;
   if (after != null && !isEventCursor(after))
     throw new HttpError(400, "invalid_request", "Last-Event-ID: it is no id of ours; leave it out");
-  return eventLine(hub, { ...EVENTS, filter }, { after: after ?? undefined });
+  return eventLine(hub, feedOf(filter), { after: after ?? undefined });
 }
 
 const streamBy = (path: string, summary: string, filter: (call: StreamCall) => EventFilter) =>

@@ -1,7 +1,7 @@
-import { toCloudEvent } from "../../core/event/cloud-event.ts";
 import { isEventCursor } from "../../core/event/journal-event.ts";
 import { HttpError } from "../errors.ts";
 import { json, type Route, route } from "../route.ts";
+import { readTypes, wireEvents } from "../wire/event.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
 import { loadJob } from "./jobs.ts";
@@ -31,10 +31,9 @@ const list = route({
         "invalid_request",
         "after: it is no cursor of ours; leave it out to begin anew",
       );
-    const { types, queues } = {
-      types: listOf(query.types ?? query.type),
-      queues: listOf(query.queues ?? query.queue),
-    };
+    const asked = listOf(query.types ?? query.type);
+    const types = readTypes(asked);
+    const queues = listOf(query.queues ?? query.queue);
     const wanted = {
       limit: query.limit ?? query.per_page ?? 100,
       ...(types && { types }),
@@ -43,10 +42,7 @@ const list = route({
     };
     const { journal } = engine;
     const page = after === null ? await journal.latest(wanted) : await journal.read({ ...wanted, after });
-    const events = page.events.map((event) => {
-      const fields = toCloudEvent(event);
-      return { ...fields, timestamp: fields.time };
-    });
+    const events = page.events.flatMap((event) => wireEvents(event, asked));
     return json(200, {
       events,
       items: events,
@@ -81,10 +77,9 @@ const history = route({
   async run({ params }, context) {
     const { id } = await loadJob(params.id ?? "", context);
     const page = await context.engine.journal.latest({ job: id, limit: MOST_OF_ONE });
-    const events = page.events.map((event) => {
-      const fields = toCloudEvent(event);
+    const events = page.events.flatMap((event) => {
       const state = STATES[event.name];
-      return { ...fields, timestamp: fields.time, job_id: id, ...(state !== undefined && { state }) };
+      return wireEvents(event).map((fields) => ({ ...fields, ...(state !== undefined && { state }) }));
     });
     return json(200, { job_id: id, events, items: events, cursor: page.cursor, has_more: page.hasMore });
   },
