@@ -131,7 +131,7 @@ export const enqueueSchema = z
     type: jobType,
     args: z.array(z.any()).meta({
       description:
-        "What the job is given. Any JSON, handed through as it came; numbers beyond 2^53 lose digits.",
+        "What the job is given. Any JSON, handed through as it came; whole numbers that would lose digits (beyond 2^53) are refused.",
     }),
     id: optional(jobId),
     parent_id: optional(anyId).meta({
