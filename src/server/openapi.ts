@@ -112,7 +112,8 @@ function contentOf(body: z.ZodType, schemas: Record<string, unknown>, io: "input
   const { id: _id, $defs, ...schema } = schemaOf(body, io) as { id?: string; $defs?: Record<string, Fields> };
   for (const [key, { id: _inner, ...definition }] of Object.entries($defs ?? {})) schemas[key] = definition;
   if (name === undefined) return { [JSON_TYPE]: { schema } };
-  schemas[name] = schema;
+  // Where it is among the definitions, what is left of it only refers to itself.
+  if (!("$ref" in schema)) schemas[name] = schema;
   return { [JSON_TYPE]: { schema: { $ref: `#/components/schemas/${name}` } } };
 }
 

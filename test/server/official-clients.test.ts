@@ -316,6 +316,9 @@ describe("the public admin page", () => {
       progress: 0,
       steps: [{ state: "available", type: "a", progress: null }],
     });
+    expect((await stage.get(`/workflows/${flow.id}`)).body.steps).toMatchObject([
+      { type: "a", state: "available", job_ids: [expect.any(String)] },
+    ]);
     expect((await stage.post(`/workflows/${flow.id}/cancel`)).body.state).toBe("cancelled");
     expect((await stage.get("/admin/stats")).body).toMatchObject({ throughput: expect.any(Object) });
     expect((await stage.get("/admin/stats/history")).status).toBe(200);

@@ -24,8 +24,8 @@ import {
 const TAG = "workflows";
 
 /** Wrapped for those who read it so, and flat for the others. */
-function workflowReply(status: number, view: Parameters<typeof workflowFields>[0]): Reply {
-  const workflow = workflowFields(view);
+function workflowReply(status: number, view: Parameters<typeof workflowFields>[0], more = {}): Reply {
+  const workflow = { ...workflowFields(view), ...more };
   const { steps_total, steps_completed, created_at, completed_at } = workflow;
   const metadata = { created_at, completed_at, job_count: steps_total, completed_count: steps_completed };
   return json(status, { workflow, ...workflow, metadata });
@@ -37,10 +37,27 @@ async function load(id: string | undefined, { engine }: RouteContext): Promise<W
   return view;
 }
 
+/** A few steps cost one read; more than that are counted and not shown. */
+const MOST_STEPS = 200;
+
+async function firstSteps(id: string, { engine }: RouteContext) {
+  const rows = await engine.workflows.get(id).steps({ limit: MOST_STEPS });
+  return rows.flatMap((row) => (row ? [stepFields(row)] : []));
+}
+
 function stepFields(row: JobRow) {
-  const { id, type, state } = row;
+  const { id, type, state, startedAt, finishedAt } = row;
   const progress = state === "completed" ? 1 : (progressOf(row)?.value ?? null);
-  return { id, job_id: id, type, state, progress };
+  return {
+    id,
+    job_id: id,
+    job_ids: [id],
+    type,
+    state,
+    progress,
+    ...(startedAt !== null && { started_at: instantText(startedAt) }),
+    ...(finishedAt !== null && { completed_at: instantText(finishedAt) }),
+  };
 }
 
 const start = route({
@@ -99,8 +116,11 @@ const get = route({
   tag: TAG,
   summary: "Look at a workflow",
   reply: workflowReplySchema,
-  replies: { 200: "The workflow", 404: "There is no such workflow" },
-  run: async ({ params }, context) => workflowReply(200, await load(params.id, context)),
+  replies: { 200: "The workflow, with its first 200 steps", 404: "There is no such workflow" },
+  async run({ params }, context) {
+    const view = await load(params.id, context);
+    return workflowReply(200, view, { steps: await firstSteps(view.id, context) });
+  },
 });
 
 const jobs = route({
@@ -126,9 +146,6 @@ const jobs = route({
   },
 });
 
-/** A few steps at a time cost one read; more than that are counted and not shown. */
-const MOST_STEPS = 200;
-
 const progress = route({
   method: "GET",
   path: "/ojs/v1/workflows/:id/progress",
@@ -144,8 +161,7 @@ const progress = route({
     const { id, kind, state, total, progress: counts } = await load(params.id, context);
     const { completed, discarded, cancelled } = counts;
     const ended = completed + discarded + cancelled;
-    const rows = await context.engine.workflows.get(id).steps({ limit: MOST_STEPS });
-    const steps = rows.flatMap((row) => (row ? [stepFields(row)] : []));
+    const steps = await firstSteps(id, context);
     const running = steps.reduce(
       (sum, { state, progress }) => sum + (state === "active" ? (progress ?? 0) : 0),
       0,
