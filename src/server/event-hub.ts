@@ -67,6 +67,7 @@ export class EventHub {
   readonly #logger: Logger;
   readonly #channels = new Map<string, Channel>();
   readonly #everybody = new Set<Subscription>();
+  readonly #pulses = new Map<string, { readonly at: number; readonly bytes: Promise<Uint8Array> }>();
   #following: AbortController | undefined;
   #flushing: Timer | undefined;
   /** The readers' share of the time is used up until then. */
@@ -115,10 +116,19 @@ export class EventHub {
     return channel;
   }
 
-  /** However many read along, it is made once. */
+  /** However many read along, and whatever they choose of the events, it is made once. */
+  #pulseOf(name: string, pulse: NonNullable<Feed["pulse"]>): Promise<Uint8Array> {
+    const now = this.#system.monotonic();
+    const known = this.#pulses.get(name);
+    if (known && now - known.at < PULSE_EVERY / 2) return known.bytes;
+    const bytes = pulse().then(encode);
+    this.#pulses.set(name, { at: now, bytes });
+    return bytes;
+  }
+
   async #pulse(channel: Channel, pulse: NonNullable<Feed["pulse"]>): Promise<void> {
     try {
-      channel.pulsed = encode(await pulse());
+      channel.pulsed = await this.#pulseOf(channel.feed.name, pulse);
     } catch (error) {
       this.#logger.error({ error, feed: channel.feed.name }, "readers could not be told how things stand");
     }

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { type Random, randomInt, seededRandom } from "../../src/core/random.ts";
 import { createDeferred } from "../../src/testing/index.ts";
 import { jobWith } from "../engine/stage.ts";
 import { type Call, openClientStage } from "./client-stage.ts";
@@ -153,4 +154,48 @@ it("sends large results by themselves", async () => {
   expect((await Promise.all(jobs.map(load))).every(({ state }) => state === "completed")).toBe(true);
   // Two of them are more than may travel together.
   expect([wire.sent("ck/batch").length, wire.sent("/ack").length]).toEqual([0, 10]);
+});
+
+const FAILURES = [500, 502, 503, 429] as const;
+
+/** What a bad line, a proxy and an older server between others do to reports. */
+function trouble(random: Random, call: Call): Response | undefined {
+  if (!isReport(call) || random() > 0.2) return undefined;
+  const isMany = call.path.endsWith("/batch");
+  const status = isMany && random() < 0.4 ? pickOne(random, [404, 405, 413]) : pickOne(random, FAILURES);
+  return new Response('{"error":{"code":"trouble"}}', { status });
+}
+
+function pickOne<Value>(random: Random, values: readonly Value[]): Value {
+  return values[randomInt(random, values.length)] as Value;
+}
+
+it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])("loses nothing on a bad line (seed %i)", async (seed) => {
+  const random = seededRandom(seed);
+  const { client, work, wire, load, engine, advance, sleep } = await openClientStage({ seed });
+  wire.answer = (call) => trouble(random, call);
+  wire.fate = (call) => {
+    const roll = isReport(call) ? random() : 1;
+    return roll < 0.15 ? "unsent" : roll < 0.35 ? "unanswered" : "served";
+  };
+  let ran = 0;
+  const { definition, processors } = jobWith(async ({ payload }) => {
+    ran += 1;
+    await sleep(random() * 60);
+    return payload;
+  });
+  const jobs = await client.enqueueMany(
+    definition,
+    Array.from({ length: 150 }, (_, index) => index),
+  );
+  wire.latency = randomInt(random, 40);
+  const worker = work(processors, { queues: { default: { concurrency: 30 } } });
+  await advance("5m");
+  const rows = await Promise.all(jobs.map(load));
+  expect(rows.map(({ state, attempt, result }) => [state, attempt, result])).toEqual(
+    jobs.map((_, index) => ["completed", 1, String(index)]),
+  );
+  expect([ran, engine.counters().completed, client.counters().lost]).toEqual([150, 150, 0]);
+  expect(worker.status().unreported).toBe(0);
+  expect(wire.sent("ck/batch").length).toBeGreaterThan(0);
 });

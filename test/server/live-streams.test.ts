@@ -162,7 +162,8 @@ describe("live figures", () => {
     const stats = vi.spyOn(stage.engine, "stats");
     onTestFinished(() => stats.mockRestore());
     const lines = [];
-    for (let nth = 0; nth < 20; nth++) lines.push(await follow(stage, "/admin/stats/stream"));
+    for (let nth = 0; nth < 20; nth++)
+      lines.push(await follow(stage, `/admin/stats/stream${nth % 2 === 0 ? "" : `?queue=q-${nth}`}`));
     await stage.advance("9s");
     expect(stats.mock.calls.length).toBe(4);
     for (const line of lines) {

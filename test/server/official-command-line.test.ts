@@ -142,6 +142,24 @@ describe("the public command line", () => {
     expect((await stage.call("PATCH", "/cron/c", { job_template: { type: "x" } })).status).toBe(400);
   });
 
+  it("starts workflows whose steps name those that they wait for", async () => {
+    await using stage = await openStage();
+    const steps = [
+      { id: "validate", type: "order.validate", args: ["order-123"] },
+      { id: "charge", type: "payment.charge", args: ["order-123"], depends_on: ["validate"] },
+    ];
+    const { status, body } = await stage.post("/workflows", { name: "order-pipeline", steps });
+    expect([status, body.type, body.name, body.steps_total]).toEqual([201, "chain", "order-pipeline", 2]);
+    const first = await stage.fetch();
+    expect([first.type, first.step_id]).toEqual(["order.validate", "validate"]);
+    expect(await stage.fetch()).toBeUndefined();
+    const circle = steps.map((step) => ({ ...step, depends_on: ["charge"] }));
+    const refused = await stage.post("/workflows", { name: "x", steps: circle });
+    expect([refused.status, refused.body.error.message]).toEqual([400, expect.stringContaining("steps")]);
+    const { workflows, total } = (await stage.get("/workflows?limit=25&state=running")).body;
+    expect([workflows[0].step_count, total]).toEqual([2, 1]);
+  });
+
   it("reads counters as JSON, or for Prometheus", async () => {
     await using stage = await openStage();
     await stage.enqueue();

@@ -4,7 +4,7 @@ import { json, type Route, route } from "../route.ts";
 import { readTypes, wireEvents } from "../wire/event.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
-import { loadJob } from "./jobs.ts";
+import { loadJob } from "./job-actions.ts";
 
 export function listOf(text: string | undefined): readonly string[] | undefined {
   const parts = text

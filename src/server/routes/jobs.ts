@@ -24,27 +24,11 @@ import {
   jobQuery,
   jobsQuery,
   resultQuery,
-  retryJobSchema,
 } from "../wire/schemas.ts";
+import { cancelBy, jobId, jobReply, loadJob, plainFace, retryBy } from "./job-actions.ts";
 
 const TAG = "jobs";
-
-/** A job by an id out of a path; what is no id at all is not found either. */
-export async function loadJob(id: string, { engine }: RouteContext): Promise<JobRow> {
-  const row = UUID.test(id) ? await engine.load(id) : null;
-  if (!row) throw notFound("job", id);
-  return row;
-}
-
-export function jobId(params: Readonly<Record<string, string>>): string {
-  const id = params.id ?? "";
-  if (!UUID.test(id)) throw notFound("job", id);
-  return id;
-}
-
-export function jobReply(status: number, row: JobRow): Reply {
-  return reply(status, `{"job":${jobText(row)}}`);
-}
+const FACE = plainFace(TAG);
 
 /** What the conformance suite's own middleware would refuse; only behind its flag. */
 function refuseForSuite(body: EnqueueBody): void {
@@ -219,20 +203,6 @@ export function listReply(rows: readonly JobRow[], limit: number, cursor: string
   return reply(200, `{"jobs":[${texts}],${end}`);
 }
 
-const cancelBy = (method: "DELETE" | "POST", path: string) =>
-  route({
-    method,
-    path,
-    right: "cancel",
-    tag: TAG,
-    summary: "End a waiting or running job at once",
-    reply: jobReplySchema,
-    ...(method === "POST" && { body: emptySchema }),
-    replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
-    run: async ({ params, identity }, { engine }) =>
-      jobReply(200, await engine.cancel(jobId(params), byKey(identity))),
-  });
-
 const activate = route({
   method: "POST",
   path: "/ojs/v1/jobs/:id/activate",
@@ -244,22 +214,6 @@ const activate = route({
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not pending" },
   run: async ({ params, identity }, { engine }) =>
     jobReply(200, await engine.activate(jobId(params), byKey(identity))),
-});
-
-const retry = route({
-  method: "POST",
-  path: "/ojs/v1/jobs/:id/retry",
-  right: "operate",
-  tag: TAG,
-  summary: "Run a discarded job again: attempts start anew",
-  reply: jobReplySchema,
-  body: retryJobSchema,
-  replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
-  run: async ({ params, body, identity }, { engine }) =>
-    jobReply(
-      200,
-      await engine.retry(jobId(params), body?.keep_deadline ? { keepDeadline: true } : {}, byKey(identity)),
-    ),
 });
 
 const result = route({
@@ -378,10 +332,10 @@ export const jobRoutes: readonly Route[] = [
   enqueueBatch,
   list,
   get,
-  cancelBy("DELETE", "/ojs/v1/jobs/:id"),
-  cancelBy("POST", "/ojs/v1/jobs/:id/cancel"),
+  cancelBy("DELETE", "/ojs/v1/jobs/:id", "cancel", FACE),
+  cancelBy("POST", "/ojs/v1/jobs/:id/cancel", "cancel", FACE),
   activate,
-  retry,
+  retryBy("/ojs/v1/jobs/:id/retry", FACE),
   result,
   retries,
   extend,

@@ -10,7 +10,7 @@ import { checkpointFields } from "../wire/progress.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
-import { jobId, loadJob } from "./jobs.ts";
+import { jobId, loadJob } from "./job-actions.ts";
 import { counted } from "./workers.ts";
 
 const TAG = "progress";

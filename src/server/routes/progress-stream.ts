@@ -5,7 +5,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { type Beginning, eventFrame, eventLine } from "../event-lines.ts";
 import { type Route, route } from "../route.ts";
 import { STREAM_REPLIES } from "./event-stream.ts";
-import { loadJob } from "./jobs.ts";
+import { loadJob } from "./job-actions.ts";
 import { progressFields } from "./notes.ts";
 
 /** The names by which the end of a job is told, as the specification of progress has them. */
