@@ -177,7 +177,7 @@ describe("a remote worker with a sandbox", () => {
 describe("a wire that loses replies", () => {
   /** Hands requests on, and drops the connection instead of handing back every other reply. */
   async function dropReplies(target: string): Promise<{ url: string; dropped: readonly string[] }> {
-    const random = seededRandom(7);
+    const random = seededRandom(8);
     const dropped: string[] = [];
     const proxy = createHttpServer((incoming, outgoing) => {
       const { method, url, headers } = incoming;
