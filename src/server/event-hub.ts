@@ -26,6 +26,8 @@ interface Subscription {
   readonly reader: Reader;
   /** While it catches up: what happens meanwhile, to follow on what it has missed. Undefined once it reads along. */
   meanwhile: JournalEvent[] | undefined;
+  /** What it was given while it caught up: those who read along may hear of it only later, and it must not hear it twice. */
+  known: Set<string> | undefined;
 }
 
 interface Channel {
@@ -88,7 +90,8 @@ export class EventHub {
   /** Sends events from now on, or from behind a cursor on. Answers the function that ends it. */
   subscribe(feed: Feed, after: string | null | undefined, reader: Reader): () => void {
     const channel = this.#channelOf(feed);
-    const subscription: Subscription = { channel, reader, meanwhile: after === undefined ? undefined : [] };
+    const [meanwhile, known] = after === undefined ? [] : [[], new Set<string>()];
+    const subscription: Subscription = { channel, reader, meanwhile, known };
     channel.readers.add(subscription);
     this.#everybody.add(subscription);
     this.#following ??= this.#follow();
@@ -199,11 +202,15 @@ export class EventHub {
     const kept = channel.pending.slice(-MOST_PENDING);
     const missed = channel.missed + channel.pending.length - kept.length;
     Object.assign(channel, { pending: [], missed: 0 });
-    const bytes = encode(gapOf(missed) + kept.map((event) => channel.feed.frame(event)).join(""));
+    const textOf = (events: readonly JournalEvent[]) =>
+      gapOf(missed) + events.map(channel.feed.frame).join("");
+    const bytes = encode(textOf(kept));
     const isOver = kept.some((event) => channel.feed.isLast?.(event));
     let sent = 0;
     for (const subscription of channel.readers) {
-      if (subscription.meanwhile || !this.#send(subscription, bytes)) continue;
+      if (subscription.meanwhile) continue;
+      const own = subscription.known ? encode(textOf(unknown(subscription, kept))) : bytes;
+      if (own.length > 0 && !this.#send(subscription, own)) continue;
       sent += 1;
       if (isOver) this.#dismiss(subscription);
     }
@@ -233,10 +240,11 @@ export class EventHub {
         const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
         if (!this.#everybody.has(subscription)) return;
         after = page.cursor ?? after;
+        remember(subscription, page.events);
         const text = page.events.map(frame).join("");
         if (text !== "" && !this.#send(subscription, encode(text))) return;
         if (page.hasMore) continue;
-        this.#readAlong(subscription, new Set(page.events.map(({ cursor }) => cursor)));
+        this.#readAlong(subscription);
         return;
       }
     } catch (error) {
@@ -246,12 +254,10 @@ export class EventHub {
   }
 
   /** Nothing is awaited here, so that no event comes in between. */
-  #readAlong(subscription: Subscription, known: ReadonlySet<string>): void {
-    const text = (subscription.meanwhile ?? [])
-      .filter(({ cursor }) => !known.has(cursor))
-      .map(subscription.channel.feed.frame)
-      .join("");
-    this.#flushOne(subscription.channel);
+  #readAlong(subscription: Subscription): void {
+    const { channel, meanwhile = [] } = subscription;
+    const text = unknown(subscription, meanwhile).map(channel.feed.frame).join("");
+    this.#flushOne(channel);
     if (text === "" || this.#send(subscription, encode(text))) subscription.meanwhile = undefined;
   }
 
@@ -271,6 +277,25 @@ export class EventHub {
     this.#flushing = undefined;
     for (const subscription of [...this.#everybody]) this.#dismiss(subscription);
   }
+}
+
+/** Those who read along are never further behind than this. */
+const MOST_KNOWN = 2_000;
+
+function remember({ known }: Subscription, events: readonly JournalEvent[]): void {
+  for (const { cursor } of events) known?.add(cursor);
+  for (const oldest of known ?? []) {
+    if ((known?.size ?? 0) <= MOST_KNOWN) return;
+    known?.delete(oldest);
+  }
+}
+
+/** What it has not been given yet. Events come in one order: behind the first that is new, all of them are. */
+function unknown(subscription: Subscription, events: readonly JournalEvent[]): readonly JournalEvent[] {
+  const { known } = subscription;
+  const fresh = known ? events.filter(({ cursor }) => !known.has(cursor)) : events;
+  if (fresh.length > 0) subscription.known = undefined;
+  return fresh;
 }
 
 /** Told in its place, so that whoever must have all of them reads on from the last id by cursor. */
