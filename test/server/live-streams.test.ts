@@ -219,3 +219,23 @@ it("nobody who asks only for the head of a stream is kept", async () => {
   const signals = latest.mock.calls.map(([options]) => options?.signal?.aborted);
   expect(signals).toEqual(paths.map(() => true));
 });
+
+it("whoever catches up faster than the others read along is sent nothing twice", async () => {
+  await using stage = await openStage();
+  const read = stage.engine.journal.read.bind(stage.engine.journal);
+  const slow = await follow(stage, "/events/stream?types=job.enqueued");
+  await stage.advance("1s");
+  const ids: string[] = [];
+  // The journal itself tells of them only when time passes; whoever reads it has them at once.
+  for (let nth = 0; nth < 3; nth++) ids.push((await stage.enqueue()).id);
+  const { events } = await read({ after: null });
+  expect(events).toHaveLength(3);
+  const fast = await follow(stage, "/events/stream?types=job.enqueued&after=0");
+  await stage.advance("1s");
+  ids.push((await stage.enqueue()).id);
+  await stage.advance("1s");
+  for (const line of [slow, fast]) {
+    expect(line.read().map(({ data }) => data.job_id)).toEqual(ids);
+    await line.leave();
+  }
+});
