@@ -1,6 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
-import { CLAIMED_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
-import { type Statement, texts } from "./statements.ts";
+import { STATE_CODES } from "../sql/row-codec.ts";
+import { CLAIMED, type Statement, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -91,7 +91,7 @@ update curfew.jobs j
           limit greatest(0, least($3::bigint, $8::bigint - (
             select count(*) from curfew.jobs where queue = $1::text and gate is not null and state = ${ACTIVE})))
           for update skip locked))
-returning ${CLAIMED_COLUMNS.join(", ")}`,
+returning ${CLAIMED}`,
 };
 
 /** How many jobs wait in a queue, as far as one wants to know. $1 queue, $2 how many at most of each kind. */
