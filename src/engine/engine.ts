@@ -25,7 +25,7 @@ import type { LogLine } from "./draft.ts";
 import { checkEvents, type EngineOptions } from "./engine-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { EventJournal, type EventsOption } from "./events/event-journal.ts";
-import { recordWorkerEvents } from "./events/worker-events.ts";
+import { recordBusEvents } from "./events/recorded.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
 import { Limits } from "./limits.ts";
@@ -112,7 +112,7 @@ export class Engine implements AsyncDisposable {
     const { system, logger, storeFailed } = this.#parts;
     this.journal = new EventJournal(this.#parts, events);
     this.audit = new AuditLog(this.#parts);
-    recordWorkerEvents(this.#parts);
+    recordBusEvents(this.#parts);
     this.#intake = new Intake(this.#parts);
     this.#unique = new UniqueJobs(this.#parts, this.#intake);
     this.#enqueuer = new Enqueuer(this.#parts, this.#intake, this.#unique, () => this.#assertOpen());

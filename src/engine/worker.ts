@@ -98,7 +98,13 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   start(): this {
     for (const lane of this.#lanes.values()) lane.loop.start();
     this.#beat.loop.start();
+    this.#tell("worker.started");
     return this;
+  }
+
+  #tell(name: "worker.started" | "worker.quiet"): void {
+    const { bus, clock } = this.parts;
+    if (bus.wants(name)) bus.emit({ name, at: clock.now(), worker: this.id, queues: this.queues });
   }
 
   /** What the worker is doing, for readiness checks: an unready worker claims nothing or gives back, and says why. */
@@ -415,7 +421,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       { gap: Math.round(gap), jobs },
       "the event loop was blocked; no deadline in this process could be kept meanwhile",
     );
-    bus.emit({ name: "worker.blocked", at: clock.now(), gap: Math.round(gap), jobs });
+    bus.emit({ name: "worker.blocked", at: clock.now(), worker: this.id, gap: Math.round(gap), jobs });
     clock.sample().catch((error) => this.parts.storeFailed(error, "clock"));
     this.#beat.loop.wake();
   }
@@ -439,6 +445,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   async #close(drain: number): Promise<void> {
     const { clock } = this.parts;
+    this.#tell("worker.quiet");
     // A claim under way is not waited for here: a store that hangs must not keep close() from keeping its own time.
     const stopped = Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
     this.#giveBackHeld();

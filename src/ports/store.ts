@@ -154,6 +154,8 @@ export interface BeatRequest {
     readonly fence: Fence;
     readonly rev: number;
     readonly stallAt?: Instant;
+    /** What is told of it, in the same write, if its `stallAt` is moved. */
+    readonly tells?: NewEvent;
   }[];
 }
 

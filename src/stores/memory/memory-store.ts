@@ -99,7 +99,7 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
       checkBatch(request.jobs, "jobs");
       const { id, body, wakeAt } = request.worker;
       records.put(["worker", id], body, wakeAt);
-      return request.jobs.map((beat) => beatJob(jobs, beat));
+      return request.jobs.map((beat) => beatJob(tables, beat, request.now));
     },
     async sweep(request) {
       assertOpen();
@@ -207,12 +207,19 @@ function gateRow(jobs: JobTable, records: RecordTable, gate: string): GateRow {
 }
 
 /** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
-function beatJob(jobs: JobTable, beat: BeatRequest["jobs"][number]): BeatAnswer {
+function beatJob(
+  { jobs, events }: Tables,
+  beat: BeatRequest["jobs"][number],
+  now: Instant,
+): BeatAnswer {
   const entry = jobs.get(beat.id);
   if (!entry) return { lost: "gone" };
   const { row } = entry;
   if (row.fence !== beat.fence || row.state !== "active") return { lost: row.state };
-  if (beat.stallAt !== undefined) jobs.amend(entry, { ...row, stallAt: beat.stallAt });
+  if (beat.stallAt !== undefined) {
+    jobs.amend(entry, { ...row, stallAt: beat.stallAt });
+    if (beat.tells) events.add(beat.tells, now);
+  }
   return row.rev === beat.rev ? "ok" : "changed";
 }
 
