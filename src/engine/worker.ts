@@ -19,6 +19,7 @@ import { Pulse } from "./pulse.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StuckHandlers } from "./stuck-handlers.ts";
 import { VerdictWrite } from "./verdict-write.ts";
+import { warnOfHolds } from "./warn-of-holds.ts";
 import { Watch } from "./watch.ts";
 import { within } from "./within.ts";
 import {
@@ -78,8 +79,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#onClosed = onClosed;
     this.#drain =
       options.drain === undefined ? 25_000 : parseDuration(options.drain, "work.drain", { zero: true });
-    for (const processor of checkProcessors(options.processors))
+    for (const processor of checkProcessors(options.processors)) {
       this.#processors.set(processor.definition.type, processor);
+      warnOfHolds(parts, processor.definition);
+    }
     for (const [queue, concurrency] of checkQueues(options.queues))
       this.#lanes.set(queue, new Lane(this, queue, concurrency));
     this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
