@@ -212,18 +212,19 @@ select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uu
 }
 
 /**
- * The next instant at which a job or record is due; null when nothing is pending. Ordered and limited rather than
+ * The next instants at which a job is to be judged, a job becomes available, and a record is due; null where nothing is
+ * pending. Ordered and limited rather than
  * min(): PostgreSQL 15, asked on an empty table, plans a min() as a walk over all rows and keeps that plan.
  */
 export const NEXT_WAKE: Statement = {
   name: "next_wake",
   text: `
-select least((select wake_at from curfew.jobs where wake = 0 and wake_at is not null order by wake, wake_at limit 1),
-             (select wake_at from curfew.jobs where wake = 1 and wake_at is not null order by wake, wake_at limit 1),
-             (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1))`,
+select (select wake_at from curfew.jobs where wake = 0 and wake_at is not null order by wake, wake_at limit 1),
+       (select wake_at from curfew.jobs where wake = 1 and wake_at is not null order by wake, wake_at limit 1),
+       (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1)`,
 };
 
-/** Makes due jobs available. $1 now, $2 limit. Gives queue and count. */
+/** Makes due jobs available. $1 now, $2 limit. Gives queue, count, and when the first is to be judged. */
 export const PROMOTE: Statement = {
   name: "promote",
   text: `
@@ -232,8 +233,8 @@ with promoted as (
    where id = any(array(
            select id from curfew.jobs where wake = 1 and wake_at <= $1::bigint
             order by wake, wake_at limit $2::int for update skip locked))
-  returning queue)
-select queue, count(*) from promoted group by queue`,
+  returning queue, wake_at)
+select queue, count(*), min(wake_at) from promoted group by queue`,
 };
 
 /** Hands out jobs to be judged; nobody else gets them before $3. $1 now, $2 limit, $3 hold. Gives whole rows. */
