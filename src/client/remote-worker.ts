@@ -349,7 +349,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     const jobs = [...this.attempts()].slice(0, MOST_NAMED).map(({ row }) => ({ id: row.id, type: row.type }));
     const says = "the event loop was blocked; no deadline in this process could be kept meanwhile";
     logger.warn({ gap: Math.round(gap), jobs }, says);
-    bus.emit({ name: "worker.blocked", at: clock.now(), gap: Math.round(gap), jobs });
+    bus.emit({ name: "worker.blocked", at: clock.now(), worker: this.id, gap: Math.round(gap), jobs });
     this.#beat.loop.wake();
   }
 

@@ -21,7 +21,7 @@ import type { Parts } from "./parts.ts";
 import { isThenable, runPipeline } from "./pipeline.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
 import { SandboxedRun } from "./sandboxed-run.ts";
-import { type MarkedAttempt, STARTED, StartMark } from "./start-mark.ts";
+import { type MarkedAttempt, StartMark } from "./start-mark.ts";
 import { VerdictWrite } from "./verdict-write.ts";
 import type { Writer } from "./writer.ts";
 
@@ -249,13 +249,11 @@ export class Attempt implements ScopedAttempt, MarkedAttempt {
       this.#over();
       return;
     }
-    // Asked for after the commit: a mark on its way may still be refused, and then nothing has told of the start.
-    const before = () => (this.mark.isTold ? undefined : STARTED);
-    const { nextRev } = this.mark;
-    const row = nextRev === this.row.rev ? this.row : { ...this.row, rev: nextRev };
+    const { mark } = this;
+    const row = mark.nextRev === this.row.rev ? this.row : { ...this.row, rev: mark.nextRev };
     const draft = this.#journal?.take();
     const trace = this.#trace;
-    writer.push(new VerdictWrite({ parts, writer, row, event, decision, at, before, draft, trace }));
+    writer.push(new VerdictWrite({ parts, writer, row, event, decision, at, mark, draft, trace }));
     this.#over();
   }
 

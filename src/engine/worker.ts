@@ -19,6 +19,7 @@ import { Pulse } from "./pulse.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StuckHandlers } from "./stuck-handlers.ts";
 import { VerdictWrite } from "./verdict-write.ts";
+import { warnOfHolds } from "./warn-of-holds.ts";
 import { Watch } from "./watch.ts";
 import { within } from "./within.ts";
 import {
@@ -78,8 +79,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#onClosed = onClosed;
     this.#drain =
       options.drain === undefined ? 25_000 : parseDuration(options.drain, "work.drain", { zero: true });
-    for (const processor of checkProcessors(options.processors))
+    for (const processor of checkProcessors(options.processors)) {
       this.#processors.set(processor.definition.type, processor);
+      warnOfHolds(parts, processor.definition);
+    }
     for (const [queue, concurrency] of checkQueues(options.queues))
       this.#lanes.set(queue, new Lane(this, queue, concurrency));
     this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
@@ -98,7 +101,13 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   start(): this {
     for (const lane of this.#lanes.values()) lane.loop.start();
     this.#beat.loop.start();
+    this.#tell("worker.started");
     return this;
+  }
+
+  #tell(name: "worker.started" | "worker.quiet"): void {
+    const { bus, clock } = this.parts;
+    if (bus.wants(name)) bus.emit({ name, at: clock.now(), worker: this.id, queues: this.queues });
   }
 
   /** What the worker is doing, for readiness checks: an unready worker claims nothing or gives back, and says why. */
@@ -415,7 +424,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       { gap: Math.round(gap), jobs },
       "the event loop was blocked; no deadline in this process could be kept meanwhile",
     );
-    bus.emit({ name: "worker.blocked", at: clock.now(), gap: Math.round(gap), jobs });
+    bus.emit({ name: "worker.blocked", at: clock.now(), worker: this.id, gap: Math.round(gap), jobs });
     clock.sample().catch((error) => this.parts.storeFailed(error, "clock"));
     this.#beat.loop.wake();
   }
@@ -439,6 +448,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   async #close(drain: number): Promise<void> {
     const { clock } = this.parts;
+    this.#tell("worker.quiet");
     // A claim under way is not waited for here: a store that hangs must not keep close() from keeping its own time.
     const stopped = Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
     this.#giveBackHeld();

@@ -12,6 +12,18 @@ interface Problem {
   readonly says: string;
 }
 
+/**
+ * A job with a strike and one under a rate are entered after their start is committed, which is what `wait` asks for; the
+ * handler follows a moment later.
+ */
+function hasStartedBefore({ job, claim }: Run, waitAt: number): boolean {
+  const { strikes, gate, options } = claim.row;
+  if (strikes === 0 && (gate === null || !options?.limit?.rate)) return false;
+  // Somebody else has it by now: what this process had committed is gone.
+  if (job.row.fence !== claim.fence) return true;
+  return job.row.startedAt !== null && job.row.startedAt < waitAt + CLOCK_SLACK;
+}
+
 /** What must hold at the moment a handler is entered (SEMANTICS 3.1, 4.3). */
 export function entryProblem(run: Run): Problem | undefined {
   const { job, claim, enteredAt: now, attempt } = run;
@@ -20,7 +32,7 @@ export function entryProblem(run: Run): Problem | undefined {
   const deadlineRule = "no handler is entered past a deadline";
   if (row.totalAt !== null && now >= row.totalAt && !job.isExtended)
     return past(deadlineRule, `entered ${(now - row.totalAt).toFixed(2)} ms after totalAt`);
-  if (row.waitAt !== null && now >= row.waitAt && row.strikes === 0)
+  if (row.waitAt !== null && now >= row.waitAt && !hasStartedBefore(run, row.waitAt))
     return past(deadlineRule, `entered ${(now - row.waitAt).toFixed(2)} ms after waitAt`);
   if (row.strikes === 0 && row.stallAt !== null && now >= row.stallAt)
     return past("no handler is entered after its lease", `${(now - row.stallAt).toFixed(2)} ms late`);

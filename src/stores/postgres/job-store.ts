@@ -13,8 +13,9 @@ import {
   type Swept,
 } from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
+import { packEvents } from "../sql/event-pack.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
-import { idArray, numberArray } from "./array-literal.ts";
+import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";
 import { enqueueOn, enqueueTold, enqueueWithin } from "./enqueue.ts";
 import { type Bounded, claimLimited } from "./gates.ts";
@@ -22,6 +23,7 @@ import { HintBatch, type HintChannel } from "./hints.ts";
 import type { Lanes } from "./lanes.ts";
 import {
   BEAT,
+  BEAT_TOLD,
   CLAIM,
   FORGET_LOGS,
   HOLD_DUE_JOBS,
@@ -109,20 +111,31 @@ function byRank(a: JobRow, b: JobRow): number {
   return a.rank - b.rank || (a.id < b.id ? -1 : 1);
 }
 
-async function beat(lanes: LaneGroup, { worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
+async function beat(lanes: LaneGroup, { now, worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
   const known = jobs.filter(({ id }) => UUID.test(id));
+  const values = [
+    worker.id,
+    JSON.stringify(worker.body),
+    worker.wakeAt,
+    idArray(known.map(({ id }) => id)),
+    numberArray(known, ({ fence }) => fence),
+    numberArray(known, ({ stallAt }) => stallAt),
+  ];
+  const isTelling = known.some(({ tells }) => tells);
   const rows = await withRepeats(() =>
-    lanes.run(BEAT, [
-      worker.id,
-      JSON.stringify(worker.body),
-      worker.wakeAt,
-      idArray(known.map(({ id }) => id)),
-      numberArray(known, ({ fence }) => fence),
-      numberArray(known, ({ stallAt }) => stallAt),
-    ]),
+    isTelling ? lanes.run(BEAT_TOLD, [...values, ...toldOf(known, now)]) : lanes.run(BEAT, values),
   );
   const places = new Map(rows.map((row) => [row[0] as JobId, placeOf(row)]));
   return jobs.map((job) => beatAnswer(job, places.get(job.id)));
+}
+
+/** What `tell` takes. */
+function toldOf(jobs: BeatRequest["jobs"], now: Instant): unknown[] {
+  const telling = jobs.flatMap(({ id, tells }) => (tells ? [{ id, tells }] : []));
+  const { heads, items } = packEvents(telling.map(({ tells }) => tells));
+  const places = new Map(telling.map(({ id }, place) => [id, place]));
+  const placeAt = ({ id }: { readonly id: JobId }) => places.get(id);
+  return [now, heads, jsonTexts(jobs, (job) => items[placeAt(job) ?? -1]), numberArray(jobs, placeAt)];
 }
 
 function beatAnswer(job: BeatRequest["jobs"][number], place: Place | undefined): BeatAnswer {

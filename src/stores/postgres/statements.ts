@@ -36,16 +36,16 @@ export function texts(parameter: number): string {
 }
 
 /**
- * Adds one row with the events of those jobs that `written` gives, and none if it gives none of them. The ids are $1; the
- * next four parameters are: at, the JSON text of the heads, the items of each id (none for one that tells nothing), and
+ * Adds one row with the events of those jobs that `written` gives, and none if it gives none of them. The ids are $1 or
+ * the parameter that is named; the next four parameters are: at, the JSON text of the heads, the items of each id (none for one that tells nothing), and
  * the place of each id in the order of the call.
  */
-export function tell(parameter: number): string {
+export function tell(parameter: number, ids = 1): string {
   const [at, heads, items, places] = [parameter, parameter + 1, parameter + 2, parameter + 3];
   return `
 insert into curfew.events (at, body)
 select $${at}::bigint, '{"heads":' || $${heads}::text || ',"items":[' || string_agg(t.items, ',' order by t.place) || ']}'
-  from unnest($1::uuid[], ${texts(items)}, $${places}::int[]) as t(id, items, place)
+  from unnest($${ids}::uuid[], ${texts(items)}, $${places}::int[]) as t(id, items, place)
  where t.items is not null and t.id in (select id from written)
 having count(*) > 0`;
 }
@@ -196,20 +196,27 @@ export const HOLDERS: Statement = {
  * $5 fences, $6 new stall_at or null. Gives what LOCATE does. Only `stall_at` of jobs that still hold is moved, so no
  * index is touched.
  */
-export const BEAT: Statement = {
-  name: "beat",
-  text: `
+export const BEAT: Statement = { name: "beat", text: beatText("") };
+
+/** BEAT together with what the moved jobs tell: the same, then what `tell` takes. */
+export const BEAT_TOLD: Statement = {
+  name: "beat_told",
+  text: beatText(` returning j.id), told as (${tell(7, 4)}`),
+};
+
+function beatText(told: string): string {
+  return `
 with seen as (
   insert into curfew.records (kind, key, wake_at, body) values ('worker', $1::text, $3::bigint, $2::text)
   on conflict (kind, key) do update set version = default, wake_at = excluded.wake_at, body = excluded.body),
-moved as (
+written as (
   update curfew.jobs j set stall_at = s.stall_at
     from unnest($4::uuid[], $5::bigint[], $6::bigint[]) as s(id, fence, stall_at)
-   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and j.state = ${ACTIVE} and s.stall_at is not null)
+   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and j.state = ${ACTIVE} and s.stall_at is not null${told})
 select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($4::uuid[])
 union all
-select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uuid[])`,
-};
+select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uuid[])`;
+}
 
 /**
  * The next instants at which a job is to be judged, a job becomes available, and a record is due; null where nothing is
