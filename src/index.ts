@@ -77,6 +77,8 @@ export {
 } from "./engine/processor.ts";
 export { QueueFullError } from "./engine/queue-full.ts";
 export type { PurgeOptions, Queues, QueueView } from "./engine/queues.ts";
+export type { Recess, RecessOptions } from "./engine/recess.ts";
+export type { RecessView } from "./engine/recess-record.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
 export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";

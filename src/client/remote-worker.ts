@@ -97,6 +97,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     this.#reports = new Reports({
       id: this.id,
       transport,
+      system: parts.system,
       logger: parts.logger,
       lost: (row) => this.#lost(row),
       reported: () => this.#pumpAll(),

@@ -2,7 +2,7 @@ import type { EventOf } from "../core/job/events.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { ErrorInput } from "../core/job/verdict.ts";
 import { instantText } from "./enqueue-wire.ts";
-import type { Request } from "./transport.ts";
+import type { Reply, Request } from "./transport.ts";
 
 /** The verdicts that a remote worker can report. */
 export type Verdict =
@@ -13,16 +13,48 @@ export type Verdict =
   | EventOf<"expire">
   | EventOf<"stall">;
 
-/** A verdict as a request: under the fence of the attempt, so that a late one changes nothing. */
-export function reportRequest(row: JobRow, worker: string, verdict: Verdict): Request {
-  const sender = { job_id: row.id, fence: row.fence, worker_id: worker };
-  if (verdict.type === "succeed") {
-    const head = JSON.stringify({ ...sender, signalled: verdict.signalled });
-    const result = verdict.result === undefined ? "" : `,"result":${verdict.result}`;
-    return { method: "POST", path: "/workers/ack", what: "ack", body: `${head.slice(0, -1)}${result}}` };
-  }
-  const body = JSON.stringify({ ...sender, ...failureFields(verdict) });
-  return { method: "POST", path: "/workers/nack", what: "nack", body };
+/** A verdict as it travels: under the fence of the attempt, so that a late one changes nothing. */
+export interface WireReport {
+  readonly what: "ack" | "nack";
+  /** A JSON object. */
+  readonly text: string;
+}
+
+export function wireReport(row: JobRow, verdict: Verdict): WireReport {
+  const attempt = { job_id: row.id, fence: row.fence };
+  if (verdict.type !== "succeed")
+    return { what: "nack", text: JSON.stringify({ ...attempt, ...failureFields(verdict) }) };
+  const head = JSON.stringify({ ...attempt, signalled: verdict.signalled });
+  const result = verdict.result === undefined ? "" : `,"result":${verdict.result}`;
+  return { what: "ack", text: `${head.slice(0, -1)}${result}}` };
+}
+
+/** One report by itself. */
+export function reportRequest(worker: string, { what, text }: WireReport): Request {
+  const body = `{"worker_id":${JSON.stringify(worker)},${text.slice(1)}`;
+  return { method: "POST", path: `/workers/${what}`, what, body };
+}
+
+/** Reports of one kind that travel together. */
+export function reportsRequest(
+  worker: string,
+  what: WireReport["what"],
+  reports: readonly WireReport[],
+): Request {
+  const jobs = reports.map(({ text }) => text).join(",");
+  const body = `{"worker_id":${JSON.stringify(worker)},"jobs":[${jobs}]}`;
+  return { method: "POST", path: `/workers/${what}/batch`, what: `${what}s`, body };
+}
+
+/** What became of each of so many reports, as if it had been answered alone; null where the reply does not say. */
+export function repliesOf(reply: Reply, count: number): Reply[] | null {
+  const { results } = (reply.body ?? {}) as { readonly results?: unknown };
+  if (reply.status !== 200 || !Array.isArray(results) || results.length !== count) return null;
+  const replies = results.map((body: unknown) => {
+    const { status } = (body ?? {}) as { readonly status?: unknown };
+    return typeof status === "number" ? { ...reply, status, body } : null;
+  });
+  return replies.every((each) => each !== null) ? replies : null;
 }
 
 function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Record<string, unknown> {

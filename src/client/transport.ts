@@ -55,7 +55,7 @@ const LONGEST_BACKOFF = 5_000;
 const LONGEST_RETRY_AFTER = 30_000;
 const MOST_FAULTS = 10;
 /** Statuses of a server or proxy that cannot answer now; the same request may succeed later. */
-const LATER: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
+export const LATER: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
 
 /** Codes that mean that the request was not even sent, so that it can have had no effect. */
 const UNSENT: ReadonlySet<unknown> = new Set([
@@ -132,10 +132,11 @@ export class Transport {
 
   /**
    * Repeats a request until it has an answer, however long the server is away: what a worker reports must not get lost
-   * while its server is restarted. Null once nobody wants the answer any more, or the client is closed.
+   * while its server is restarted. Null once nobody wants the answer any more, or the client is closed. `wasSent`: it went
+   * out before, in another request that got no answer.
    */
-  async insist(request: Request, isWanted: () => boolean): Promise<Reply | null> {
-    let isRepeated = false;
+  async insist(request: Request, isWanted: () => boolean, wasSent = false): Promise<Reply | null> {
+    let isRepeated = wasSent;
     let faults = 0;
     for (let tries = 1; ; tries++) {
       let reply: Reply | undefined;

@@ -37,6 +37,7 @@ import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
 import { depthOfAll, Queues } from "./queues.ts";
+import { Recess } from "./recess.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
@@ -68,6 +69,8 @@ export class Engine implements AsyncDisposable {
   readonly timeouts: EngineTimeouts;
   /** Queues: their settings, pauses and depth. */
   readonly queues: Queues;
+  /** A time in which nothing is handed out. */
+  readonly recess: Recess;
   /** Limits of keys: what is in use of them, and what operators say about them. */
   readonly limits: Limits;
   /** The stream of everything that happened to jobs, where `events` is on. */
@@ -138,6 +141,7 @@ export class Engine implements AsyncDisposable {
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
     this.queues = new Queues(this.#parts, { assertOpen, ready });
+    this.recess = new Recess(this.#parts, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#parts, assertOpen);
     this.#sagas = new Sagas(this.#parts, notice);
     this.bulk = new Bulk(this.#parts);
@@ -282,6 +286,12 @@ export class Engine implements AsyncDisposable {
     return worker.start();
   }
 
+  /** Names of the middleware around the handlers of its workers, outer to inner, each once. */
+  get middleware(): readonly string[] {
+    const all = [...this.#workers].flatMap(({ middleware }) => middleware);
+    return [...new Set(all)].map(({ name }) => name || "anonymous");
+  }
+
   /** The engine for workers and producers that live elsewhere: what a server is built on. */
   get service(): Service {
     this.#assertOpen();
@@ -401,6 +411,10 @@ export class Engine implements AsyncDisposable {
     for (let offset = 0; offset < workers.length; offset++)
       workers[(first + offset) % workers.length]?.notify(queue);
     this.#service?.notify(queue);
+  }
+
+  #readyAll(): void {
+    for (const queue of new Set([...this.#workers].flatMap(({ queues }) => queues))) this.#ready(queue);
   }
 
   #hear(hint: Hint): void {

@@ -137,6 +137,7 @@ export class Lane {
     const { parts, id } = this.#host;
     const limit = this.#wanted;
     if (limit <= 0) return this.#isDry ? this.#pollDelay() : null;
+    if (parts.queues.isClosed(parts.clock.now())) return this.#pollDelay();
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
     const place = this.#place && sentAt < this.#place.until ? this.#place : undefined;

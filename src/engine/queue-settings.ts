@@ -1,6 +1,8 @@
 import type { Rung } from "../core/job/job.ts";
 import type { QueueDepth, StoredQueue } from "../core/limit/queue-settings.ts";
+import type { Instant } from "../core/time.ts";
 import type { RecordKey, RecordRow, Store } from "../ports/store.ts";
+import { RECESS_KEY, recessIn } from "./recess-record.ts";
 
 const KIND = "queue";
 const PAGE = 500;
@@ -18,6 +20,7 @@ export class QueueSettings {
   readonly #waiting = new Map<string, number>();
   /** Grows whenever a setting changed: policies that were resolved under an older one are resolved anew. */
   #epoch = 0;
+  #recess: RecordRow | null | undefined;
 
   constructor(store: Store) {
     this.#store = store;
@@ -25,6 +28,11 @@ export class QueueSettings {
 
   get epoch(): number {
     return this.#epoch;
+  }
+
+  /** Whether nothing is handed out, of no queue at all. */
+  isClosed(now: Instant): boolean {
+    return recessIn(this.#recess, now) !== null;
   }
 
   rungOf(queue: string): Rung | undefined {
@@ -59,6 +67,7 @@ export class QueueSettings {
 
   async refresh(): Promise<void> {
     const known = new Map<string, Known>();
+    [this.#recess] = await this.#store.records.load([RECESS_KEY]);
     let after: string | null = null;
     for (;;) {
       const page: RecordRow[] = await this.#store.records.list(KIND, after, PAGE);

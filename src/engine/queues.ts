@@ -135,6 +135,12 @@ export class Queues {
     return { waiting, most: depth.most };
   }
 
+  /** Somebody who must not fill a queue in part was refused: that is told as if the store had refused it. */
+  tellFull(queue: string, waiting: number, most: number): void {
+    const { bus, clock } = this.#parts;
+    bus.emit({ name: "queue.full", at: clock.now(), queue, waiting, most });
+  }
+
   /**
    * Removes the waiting jobs of a queue, for good and a batch at a time; answers how many. Jobs that come in meanwhile
    * may be removed as well. Pause the queue before, or workers go on taking jobs.

@@ -10,7 +10,6 @@ import {
   prepareStencil,
   stampAny,
 } from "../core/job/envelope.ts";
-import type { JobEvent } from "../core/job/events.ts";
 import { ANONYMOUS, isCounted, isHolder, isTooLate, type Sender } from "../core/job/holder.ts";
 import type { JobId, JobRow, Policy, Rung } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
@@ -32,7 +31,7 @@ import { RemoteNotes } from "./remote/notes.ts";
 import { ReadyWaits } from "./remote/ready-waits.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote/remote-workers.ts";
 import { Repeats } from "./remote/repeats.ts";
-import type { Reported } from "./remote/reported.ts";
+import type { Report, Reported } from "./remote/reported.ts";
 import { tracedEach } from "./traced.ts";
 import { within } from "./within.ts";
 
@@ -316,13 +315,31 @@ export class Service {
   }
 
   /**
-   * Decides what a remote worker reports. `event` is asked with the row and the time, since what a report means may
-   * depend on both. The sender must hold the attempt (SEMANTICS 3.8); one that comes too late is refused, even where
-   * its coming was what brought the verdict that was due. A worker that gives that very verdict is not late.
+   * Decides what a remote worker reports. The sender must hold the attempt (SEMANTICS 3.8); one that comes too late is
+   * refused, even where its coming was what brought the verdict that was due. A worker that gives that very verdict is
+   * not late.
    */
-  async report(id: JobId, sender: Sender, event: (row: JobRow, now: Instant) => JobEvent): Promise<Reported> {
+  async report(id: JobId, sender: Sender, event: Report["event"]): Promise<Reported> {
+    return this.#judge({ id, sender, event }, this.#held.get(id) ?? (await this.#load(id)));
+  }
+
+  /**
+   * Reports that came together, each decided for itself: rows that are not remembered are read in one call, and what is
+   * decided shares its commits. One that fails holds up none of the others.
+   */
+  async reportMany(reports: readonly Report[]): Promise<PromiseSettledResult<Reported>[]> {
+    const strange = new Set<JobId>();
+    for (const { id } of reports) if (!this.#held.get(id)) strange.add(id);
+    const rows = strange.size === 0 ? [] : await this.#parts.store.jobs.load([...strange]);
+    const found = new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
+    return Promise.allSettled(
+      reports.map((report) => this.#judge(report, this.#held.get(report.id) ?? found.get(report.id) ?? null)),
+    );
+  }
+
+  async #judge({ id, sender, event }: Report, known: JobRow | null): Promise<Reported> {
     const { clock, random } = this.#parts;
-    let row: JobRow | null = this.#held.get(id) ?? (await this.#load(id));
+    let row = known;
     for (let tries = 0; tries < TRIES; tries++) {
       if (row === null) return { ok: false, because: "gone", row };
       const now = clock.now();

@@ -25,6 +25,7 @@ import { type Decided, outsidersUnit } from "./decision-unit.ts";
 import { EnqueueFailedError, foundOr, type Intake } from "./intake.ts";
 import { tellOutcome } from "./operations.ts";
 import type { Parts } from "./parts.ts";
+import { UNIQUE } from "./unique-keys.ts";
 
 /** The key of a job was taken, and its rule says to refuse it. `existing` is the job that has the key. */
 export class DuplicateJobError extends CurfewError {
@@ -61,7 +62,6 @@ const ROUND = 500;
 const MOST_FAILURES = 4;
 const MOST_RACES = 100;
 const BACKOFF = 25;
-const KIND = "unique";
 
 /**
  * Enqueues jobs of which there must be one. Where a job blocks others exactly while it lives, the store keeps its key and
@@ -184,7 +184,7 @@ export class UniqueJobs {
   async #round(batch: readonly Waiting[]): Promise<void> {
     const { store, clock } = this.#parts;
     const groups = Map.groupBy(batch, ({ unique }) => unique.job.uniqueKey as string);
-    const keys = [...groups.keys()].map((key): RecordKey => [KIND, key]);
+    const keys = [...groups.keys()].map((key): RecordKey => [UNIQUE, key]);
     const records = await store.records.load(keys);
     const known = records.map((record) => (record ? keepersIn(record.body) : []));
     const given = batch.flatMap(({ unique: { job } }) => (job.fresh ? [] : [job.id]));

@@ -367,6 +367,12 @@ export interface LiveCount {
   readonly count: number;
 }
 
+/** A unique key and the live job that holds it. */
+export interface KeyHolder {
+  readonly key: string;
+  readonly job: JobId;
+}
+
 /** The most rows that one step of a walk looks at. */
 export const WALK_STRETCH = 2_000;
 /** The most counts that `live` answers with. */
@@ -403,6 +409,8 @@ export interface Inspector {
   depth(queue?: string): Promise<Record<JobState, number>>;
   /** The depth of every queue that has a job, finished ones included, in the order of their names. */
   depths(): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
+  /** Unique keys that live jobs hold, in their order, after a cursor; jobs without one cost nothing here. */
+  holders(after: string | null, limit: number): Promise<KeyHolder[]>;
   /** Gates with live jobs, in the order of their names, after a cursor. */
   gates(after: string | null, limit: number): Promise<GateRow[]>;
   /** One gate, whether anything is behind it or not. */

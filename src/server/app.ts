@@ -9,6 +9,7 @@ import type { ServerEnv } from "./env.ts";
 import { EventHub } from "./event-hub.ts";
 import { createGate, type GateOptions } from "./gate.ts";
 import { LANDING_PAGE } from "./landing.ts";
+import { checkLimits } from "./limits.ts";
 import { createMetrics } from "./metrics.ts";
 import { nodeHandler } from "./node-handler.ts";
 import { openApiText } from "./openapi.ts";
@@ -45,6 +46,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
   const { logger = silentLogger } = options;
   const gate = createGate(options, { system: service.system, now: () => engine.now() });
   const metrics = createMetrics(engine, service.system);
+  const startedAt = service.system.monotonic();
   let isReady = true;
   const context: RouteContext = {
     engine,
@@ -53,8 +55,16 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     isReady: () => isReady,
     version: packageVersion(),
     metrics: () => metrics.text(),
+    uptime: () => Math.floor((service.system.monotonic() - startedAt) / 1_000),
+    config: {
+      limits: checkLimits(options.limits),
+      authentication: !gate.isOpen,
+      cors: options.cors ?? [],
+      conformance: options.conformance === true,
+    },
     openapi: openApiText,
     hub: new EventHub(engine, service.system, logger),
+    logger,
   };
   // From here on events are recorded, so that clients can read them.
   if (!engine.journal.isForbidden)
@@ -88,7 +98,14 @@ function packageVersion(): string {
 function createApp(door: Door): Hono<ServerEnv> {
   const app = new Hono<ServerEnv>();
   for (const route of ROUTES) {
-    app.on(route.method, route.path, async (c) => respond(await door.answer(route, askedBy(c))));
+    app.on(route.method, route.path, async (c) => {
+      const { body, ...head } = await door.answer(route, askedBy(c));
+      if (!body) return respond(head);
+      if (c.req.raw.method !== "HEAD") return respond({ ...head, body });
+      // Who asks only for the head reads nothing, and would never be seen to leave.
+      await body.cancel();
+      return respond(head);
+    });
   }
   app.get("/", (c) => respond(door.page(c.req.raw, LANDING_PAGE)));
   const served = [{ method: "GET", path: "/" }, ...ROUTES].map(({ method, path }) => ({

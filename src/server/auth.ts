@@ -37,6 +37,8 @@ export interface Identity {
   readonly name: string;
   readonly role: Role;
   readonly rate: number | undefined;
+  /** Why it is done, as far as the caller says; only for what is entered in the audit. */
+  readonly reason?: string | undefined;
 }
 
 interface Key extends Identity {

@@ -1,4 +1,3 @@
-import { toCloudEvent } from "../core/event/cloud-event.ts";
 import { type EventFilter, fitsFilter, type JournalEvent } from "../core/event/journal-event.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Logger } from "../ports/log.ts";
@@ -10,6 +9,18 @@ export interface Reader {
   end(): void;
 }
 
+/** What is read along, and how it is written. */
+export interface Feed {
+  /** Feeds of one name write the same of the same event. */
+  readonly name: string;
+  readonly filter: EventFilter;
+  frame(event: JournalEvent): string;
+  /** Whether nothing can follow this event: its readers are sent it and let go. */
+  isLast?(event: JournalEvent): boolean;
+  /** What its readers are sent every few seconds beside the events. */
+  pulse?(): Promise<string>;
+}
+
 interface Subscription {
   readonly channel: Channel;
   readonly reader: Reader;
@@ -18,12 +29,15 @@ interface Subscription {
 }
 
 interface Channel {
-  readonly filter: EventFilter;
+  readonly feed: Feed;
   readonly readers: Set<Subscription>;
   /** What its readers have not been sent yet: put into text once, however many there are. */
   pending: JournalEvent[];
   /** How many events were left out, because there was more than its readers can be sent. */
   missed: number;
+  pulsing: Timer | undefined;
+  /** What was last sent by itself: whoever comes now has it at once. */
+  pulsed: Uint8Array | undefined;
 }
 
 /** Readers are written to together, at most this often. */
@@ -33,6 +47,7 @@ const COST = { reader: 0.1, byte: 1e-5 };
 /** However many read along, and however much there is to tell, that takes no more than a twentieth of the time. */
 const SHARE = 0.05;
 const BEAT_EVERY = 15_000;
+const PULSE_EVERY = 3_000;
 const BEAT = encode(": beat\n\n");
 const MOST_READERS = 5_000;
 const PAGE = 500;
@@ -52,6 +67,7 @@ export class EventHub {
   readonly #logger: Logger;
   readonly #channels = new Map<string, Channel>();
   readonly #everybody = new Set<Subscription>();
+  readonly #pulses = new Map<string, { readonly at: number; readonly bytes: Promise<Uint8Array> }>();
   #following: AbortController | undefined;
   #flushing: Timer | undefined;
   /** The readers' share of the time is used up until then. */
@@ -70,35 +86,66 @@ export class EventHub {
   }
 
   /** Sends events from now on, or from behind a cursor on. Answers the function that ends it. */
-  subscribe(filter: EventFilter, after: string | null | undefined, reader: Reader): () => void {
-    const channel = this.#channelOf(filter);
+  subscribe(feed: Feed, after: string | null | undefined, reader: Reader): () => void {
+    const channel = this.#channelOf(feed);
     const subscription: Subscription = { channel, reader, meanwhile: after === undefined ? undefined : [] };
     channel.readers.add(subscription);
     this.#everybody.add(subscription);
     this.#following ??= this.#follow();
     this.#beating ??= this.#system.after(BEAT_EVERY, () => this.#beat());
+    if (channel.pulsed) this.#send(subscription, channel.pulsed);
     if (after !== undefined) void this.#catchUp(subscription, after);
     return () => this.#leave(subscription);
   }
 
-  #channelOf(filter: EventFilter): Channel {
-    const key = JSON.stringify([filter.types, filter.queues, filter.job]);
-    const channel = this.#channels.get(key) ?? {
-      filter,
+  #channelOf(feed: Feed): Channel {
+    const { types, queues, job } = feed.filter;
+    const key = JSON.stringify([feed.name, types, queues, job]);
+    const known = this.#channels.get(key);
+    if (known) return known;
+    const channel: Channel = {
+      feed,
       readers: new Set(),
       pending: [],
       missed: 0,
+      pulsing: undefined,
+      pulsed: undefined,
     };
     this.#channels.set(key, channel);
+    if (feed.pulse) void this.#pulse(channel, feed.pulse);
     return channel;
+  }
+
+  /** However many read along, and whatever they choose of the events, it is made once. */
+  #pulseOf(name: string, pulse: NonNullable<Feed["pulse"]>): Promise<Uint8Array> {
+    const now = this.#system.monotonic();
+    const known = this.#pulses.get(name);
+    if (known && now - known.at < PULSE_EVERY / 2) return known.bytes;
+    const bytes = pulse().then(encode);
+    this.#pulses.set(name, { at: now, bytes });
+    return bytes;
+  }
+
+  async #pulse(channel: Channel, pulse: NonNullable<Feed["pulse"]>): Promise<void> {
+    try {
+      channel.pulsed = await this.#pulseOf(channel.feed.name, pulse);
+    } catch (error) {
+      this.#logger.error({ error, feed: channel.feed.name }, "readers could not be told how things stand");
+    }
+    const { pulsed, readers } = channel;
+    if (pulsed) for (const subscription of [...readers]) this.#send(subscription, pulsed);
+    if (readers.size === 0) return;
+    channel.pulsing = this.#system.after(PULSE_EVERY, () => void this.#pulse(channel, pulse));
   }
 
   #leave(subscription: Subscription): void {
     const { channel } = subscription;
     this.#everybody.delete(subscription);
     channel.readers.delete(subscription);
-    if (channel.readers.size === 0)
+    if (channel.readers.size === 0) {
+      channel.pulsing?.cancel();
       for (const [key, each] of this.#channels) if (each === channel) this.#channels.delete(key);
+    }
     if (this.#everybody.size > 0) return;
     this.#following?.abort();
     this.#following = undefined;
@@ -126,7 +173,7 @@ export class EventHub {
   #tell(event: JournalEvent): void {
     let isWanted = false;
     for (const channel of this.#channels.values()) {
-      if (!fitsFilter(event, channel.filter)) continue;
+      if (!fitsFilter(event, channel.feed.filter)) continue;
       isWanted = true;
       for (const { meanwhile } of channel.readers) meanwhile?.push(event);
       channel.pending.push(event);
@@ -152,24 +199,32 @@ export class EventHub {
     const kept = channel.pending.slice(-MOST_PENDING);
     const missed = channel.missed + channel.pending.length - kept.length;
     Object.assign(channel, { pending: [], missed: 0 });
-    const bytes = encode(gapOf(missed) + kept.map(frameOf).join(""));
+    const bytes = encode(gapOf(missed) + kept.map((event) => channel.feed.frame(event)).join(""));
+    const isOver = kept.some((event) => channel.feed.isLast?.(event));
     let sent = 0;
-    for (const subscription of channel.readers)
-      if (!subscription.meanwhile && this.#send(subscription, bytes)) sent += 1;
+    for (const subscription of channel.readers) {
+      if (subscription.meanwhile || !this.#send(subscription, bytes)) continue;
+      sent += 1;
+      if (isOver) this.#dismiss(subscription);
+    }
     return sent * (COST.reader + bytes.length * COST.byte);
   }
 
   /** One that cannot keep up is let go: it comes back with the id of the last event that it has read. */
   #send(subscription: Subscription, bytes: Uint8Array): boolean {
     if (subscription.reader.push(bytes)) return true;
+    this.#dismiss(subscription);
+    return false;
+  }
+
+  #dismiss(subscription: Subscription): void {
     this.#leave(subscription);
     subscription.reader.end();
-    return false;
   }
 
   /** Reads from the journal what it has missed, and goes on with the others. */
   async #catchUp(subscription: Subscription, from: string | null): Promise<void> {
-    const { filter } = subscription.channel;
+    const { filter, frame } = subscription.channel.feed;
     let after = from;
     try {
       for (let pages = 0; pages < MOST_PAGES; pages++) {
@@ -178,7 +233,7 @@ export class EventHub {
         const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
         if (!this.#everybody.has(subscription)) return;
         after = page.cursor ?? after;
-        const text = page.events.map(frameOf).join("");
+        const text = page.events.map(frame).join("");
         if (text !== "" && !this.#send(subscription, encode(text))) return;
         if (page.hasMore) continue;
         this.#readAlong(subscription, new Set(page.events.map(({ cursor }) => cursor)));
@@ -187,15 +242,14 @@ export class EventHub {
     } catch (error) {
       this.#logger.error({ error }, "a reader of live events could not be given what it missed");
     }
-    this.#leave(subscription);
-    subscription.reader.end();
+    this.#dismiss(subscription);
   }
 
   /** Nothing is awaited here, so that no event comes in between. */
   #readAlong(subscription: Subscription, known: ReadonlySet<string>): void {
     const text = (subscription.meanwhile ?? [])
       .filter(({ cursor }) => !known.has(cursor))
-      .map(frameOf)
+      .map(subscription.channel.feed.frame)
       .join("");
     this.#flushOne(subscription.channel);
     if (text === "" || this.#send(subscription, encode(text))) subscription.meanwhile = undefined;
@@ -215,20 +269,13 @@ export class EventHub {
   #hangUp(): void {
     this.#flushing?.cancel();
     this.#flushing = undefined;
-    for (const subscription of [...this.#everybody]) {
-      this.#leave(subscription);
-      subscription.reader.end();
-    }
+    for (const subscription of [...this.#everybody]) this.#dismiss(subscription);
   }
 }
 
 /** Told in its place, so that whoever must have all of them reads on from the last id by cursor. */
 function gapOf(missed: number): string {
   return missed === 0 ? "" : `event: stream.gap\ndata: ${JSON.stringify({ missed })}\n\n`;
-}
-
-function frameOf(event: JournalEvent): string {
-  return `id: ${event.cursor}\nevent: ${event.name}\ndata: ${JSON.stringify(toCloudEvent(event))}\n\n`;
 }
 
 function encode(text: string): Uint8Array {

@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { HttpError } from "./errors.ts";
+import { refuseInexact } from "./exact-numbers.ts";
 
 export interface LimitOptions {
   /** The most bytes of a request's body. Default 4 MiB. */
@@ -182,8 +183,11 @@ export function parseBody(text: string, limits: Limits): unknown {
   // A text of so few characters cannot nest deeper or hold more keys.
   if (text.length > limits.depth || text.length > limits.keys) checkShape(text, limits);
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    refuseInexact(text);
+    return value;
   } catch (error) {
+    if (error instanceof HttpError) throw error;
     throw new HttpError(400, "invalid_payload", `The body is not JSON: ${(error as Error).message}`);
   }
 }

@@ -1,4 +1,4 @@
-import { JOB_STATES } from "../core/job/job.ts";
+import { JOB_STATES, type JobRow } from "../core/job/job.ts";
 import { OTHER } from "../core/stats/series.ts";
 import { type CounterSnapshot, LATENESS_BOUNDS } from "../engine/counters.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -132,7 +132,8 @@ function writeTimeouts(page: Exposition, counters: CounterSnapshot): void {
       "ojs_job_timeout_count_total",
       "Timeouts by kind and mode.",
       counters.timeouts.map(
-        ({ kind, mode, queue, type, count }) => [{ timeout_kind: kind, mode, queue, type }, count] as const,
+        ({ kind, mode, queue, type, count }) =>
+          [{ timeout_kind: kind, mode, queue, job_type: type }, count] as const,
       ),
     )
     .histogram("curfew_fire_lateness_seconds", "How late deadlines fired.", LATENESS_BOUNDS, [
@@ -161,6 +162,7 @@ function writeRequests(page: Exposition, meters: readonly Meter[]): void {
 
 const MOST_QUEUES = 20;
 const MOST_WORKERS = 1_000;
+const MOST_ACTIVE = 1_000;
 const GAUGES_EVERY = 10_000;
 /** A store counts by walking, so counting may take this part of the time and no more. */
 const SHARE = 1 / 20;
@@ -173,6 +175,7 @@ class Gauges {
   readonly #system: Pick<System, "monotonic">;
   #depths: Depths = [];
   #workers = 0;
+  #silences: ReadonlyMap<string, number> = new Map();
   #dueAt = Number.NEGATIVE_INFINITY;
   #asking: Promise<void> | undefined;
 
@@ -196,7 +199,12 @@ class Gauges {
           JOB_STATES.map((state) => [{ queue, state }, states[state] ?? 0] as const),
         ),
       )
-      .gauge("ojs_workers_active", "Workers that gave a sign of life.", [[{}, this.#workers]]);
+      .gauge("ojs_workers_active", "Workers that gave a sign of life.", [[{}, this.#workers]])
+      .gauge(
+        "ojs_job_heartbeat_age_seconds",
+        "How long the most silent active job has given no sign of life, of those whose silence is limited.",
+        [...this.#silences].map(([queue, age]) => [{ queue }, age / 1_000] as const),
+      );
   }
 
   async #ask(tallies: readonly Tally[]): Promise<void> {
@@ -208,12 +216,25 @@ class Gauges {
       const records = await this.#engine.store.records.list("worker", null, MOST_WORKERS);
       const now = this.#engine.now();
       this.#workers = records.filter(({ wakeAt }) => wakeAt === null || wakeAt > now).length;
+      const { jobs } = await this.#engine.find({ state: "active" }, { limit: MOST_ACTIVE });
+      this.#silences = longestSilences(jobs, now);
     } finally {
       const took = this.#system.monotonic() - from;
       this.#dueAt = this.#system.monotonic() + Math.max(GAUGES_EVERY, took / SHARE);
       this.#asking = undefined;
     }
   }
+}
+
+/** The end of a silence that is allowed says when it began. */
+function longestSilences(jobs: readonly JobRow[], now: number): ReadonlyMap<string, number> {
+  const silences = new Map<string, number>();
+  for (const { queue, stallAt, heartbeat } of jobs) {
+    if (stallAt === null || heartbeat === null) continue;
+    const age = Math.max(0, now - (stallAt - heartbeat));
+    silences.set(queue, Math.max(age, silences.get(queue) ?? 0));
+  }
+  return silences;
 }
 
 /** The queues with the most traffic, and the default one, which is there before anything was enqueued. */

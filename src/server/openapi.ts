@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Route } from "./route.ts";
+import { isAudited, type Route } from "./route.ts";
 import { ROUTES } from "./routes/all.ts";
 
 type Fields = Record<string, unknown>;
@@ -37,6 +37,14 @@ const COMMON_REPLIES: Readonly<Record<number, string>> = {
   503: "The store does not answer",
 };
 
+const AUDIT_REASON = {
+  name: "X-Audit-Reason",
+  in: "header",
+  required: false,
+  description: "Why this is done, for the audit; `reason` in the body does the same.",
+  schema: { type: "string", maxLength: 500 },
+};
+
 function schemaOf(schema: z.ZodType, io: "input" | "output"): Fields {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io,
@@ -53,7 +61,8 @@ function parametersOf(route: Route): Fields[] {
     required: true,
     schema: { type: "string" },
   }));
-  if (!route.query) return inPath;
+  const inHead = isAudited(route) ? [AUDIT_REASON] : [];
+  if (!route.query) return [...inPath, ...inHead];
   const { properties = {} } = schemaOf(route.query, "input") as { properties?: Record<string, unknown> };
   const inQuery = Object.entries(properties).map(([name, schema]) => ({
     name,
@@ -61,7 +70,7 @@ function parametersOf(route: Route): Fields[] {
     required: false,
     schema,
   }));
-  return [...inPath, ...inQuery];
+  return [...inPath, ...inQuery, ...inHead];
 }
 
 function repliesOf(route: Route, schemas: Record<string, unknown>): Fields {
@@ -103,7 +112,8 @@ function contentOf(body: z.ZodType, schemas: Record<string, unknown>, io: "input
   const { id: _id, $defs, ...schema } = schemaOf(body, io) as { id?: string; $defs?: Record<string, Fields> };
   for (const [key, { id: _inner, ...definition }] of Object.entries($defs ?? {})) schemas[key] = definition;
   if (name === undefined) return { [JSON_TYPE]: { schema } };
-  schemas[name] = schema;
+  // Where it is among the definitions, what is left of it only refers to itself.
+  if (!("$ref" in schema)) schemas[name] = schema;
   return { [JSON_TYPE]: { schema: { $ref: `#/components/schemas/${name}` } } };
 }
 

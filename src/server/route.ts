@@ -1,9 +1,11 @@
 import type { z } from "zod";
 import type { By } from "../core/audit/audit-entry.ts";
+import { show } from "../core/errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Service } from "../engine/service.ts";
+import type { Logger } from "../ports/log.ts";
 import type { Identity, Right } from "./auth.ts";
-import type { PlainHeaders } from "./errors.ts";
+import { HttpError, type PlainHeaders } from "./errors.ts";
 import type { EventHub } from "./event-hub.ts";
 
 /** What the routes work with. */
@@ -16,9 +18,14 @@ export interface RouteContext {
   readonly isReady: () => boolean;
   readonly version: string;
   readonly metrics: () => Promise<string>;
+  /** Whole seconds since the server was made. */
+  readonly uptime: () => number;
+  /** How it was set up, as far as everybody who may read may know. */
+  readonly config: Readonly<Record<string, unknown>>;
   readonly openapi: () => string;
   /** Live events for those who read along. */
   readonly hub: EventHub;
+  readonly logger: Logger;
 }
 
 /** A request that has been let in, read and checked. */
@@ -62,6 +69,13 @@ export interface Route {
   readonly run: (call: RouteCall<never, never>, context: RouteContext) => Reply | Promise<Reply>;
 }
 
+/** Routes with these rights are entered in the audit, with the reason that the caller gives. */
+const AUDITED: ReadonlySet<Right> = new Set<Right>(["operate", "cancel"]);
+
+export function isAudited({ right, method }: Pick<Route, "right" | "method">): boolean {
+  return AUDITED.has(right) && method !== "GET";
+}
+
 type InputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
 /** Declares a route; its handler sees the types of its schemas. */
@@ -78,12 +92,31 @@ export function route<
     ) => Reply | Promise<Reply>;
   },
 ): Route {
-  return spec as unknown as Route;
+  const made = spec as unknown as Route;
+  if (!isAudited(made)) return made;
+  const run = (call: RouteCall, context: RouteContext) =>
+    made.run({ ...call, identity: { ...call.identity, reason: reasonOf(call) } } as never, context);
+  return { ...made, run };
+}
+
+const REASON_LIMIT = 500;
+
+/** Why somebody does this: a field of the body, or a header, in which nothing but ASCII travels safely. */
+function reasonOf({ body, header }: RouteCall): string | undefined {
+  const inBody = (body as { readonly reason?: unknown } | null | undefined)?.reason ?? "";
+  const said = inBody === "" ? header("x-audit-reason") : inBody;
+  if (said === null || said === "") return undefined;
+  const printable = inBody === "" ? /^[\x20-\x7e]*$/ : /^[^\p{Cc}\p{Cs}]*$/u;
+  if (typeof said === "string" && said.length <= REASON_LIMIT && printable.test(said)) return said;
+  const fix = `send a text of up to ${REASON_LIMIT} characters on one line, beyond ASCII in the body`;
+  throw new HttpError(400, "invalid_request", `reason: ${show(said)} cannot be taken; ${fix}`, {
+    details: { field: "reason" },
+  });
 }
 
 /** Who an action is entered under in the audit: the name of the key, never the key. */
-export function byKey({ name }: Identity): By {
-  return { actor: name };
+export function byKey({ name, reason }: Identity): By {
+  return reason === undefined ? { actor: name } : { actor: name, reason };
 }
 
 export function reply(status: number, text: string | null, headers?: PlainHeaders): Reply {

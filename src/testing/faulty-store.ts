@@ -23,6 +23,7 @@ export type StoreCall =
   | "inspect.live"
   | "inspect.depth"
   | "inspect.depths"
+  | "inspect.holders"
   | "inspect.gates"
   | "inspect.gate"
   | "inspect.events"
@@ -94,6 +95,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       live: () => through("inspect.live", () => inspect.live()),
       depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
       depths: () => through("inspect.depths", () => inspect.depths()),
+      holders: (after, limit) => through("inspect.holders", () => inspect.holders(after, limit)),
       gates: (after, limit) => through("inspect.gates", () => inspect.gates(after, limit)),
       gate: (gate) => through("inspect.gate", () => inspect.gate(gate)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),

@@ -12,12 +12,15 @@ import { fuzzSocket } from "./fuzz/socket.ts";
 const IN_PROCESS = 43_000;
 const ON_A_DATABASE = 2_000;
 const OVER_SOCKET = 3_000;
+const MOST_READERS = 5_000;
 const GROWTH = 8_000_000;
 
 it("answers 43,000 strange requests without a failure of its own, and keeps nothing of them", async () => {
-  const { sent, statuses, heaps, findings } = await fuzz({ seed: 8, requests: IN_PROCESS });
+  const { sent, streams, statuses, heaps, findings } = await fuzz({ seed: 8, requests: IN_PROCESS });
   expect(findings).toEqual([]);
   expect(sent).toBe(IN_PROCESS);
+  // More than a server keeps readers: had it forgotten none who left, it would have turned the last ones away.
+  expect(streams).toBeGreaterThan(MOST_READERS);
   // What only meets a closed door tests nothing: every kind of answer must have been reached.
   for (const status of [200, 201, 400, 404, 405, 409, 413, 422])
     expect(statuses.get(status), String(status)).toBeGreaterThan(20);
@@ -92,10 +95,30 @@ describe("the fuzzer finds what is wrong", () => {
     ["a hang", () => new Promise<Response>(() => {}), /was not answered/],
     ["a stack", () => new Response(String(new Error("x").stack), { headers }), /our insides/],
     ["a reply that is not JSON", () => new Response("oops", { headers }), /not JSON/],
+    [
+      "a stream that begins oddly",
+      () => new Response("data: 1\n\n", { headers: { ...headers, "content-type": "text/event-stream" } }),
+      /stream that begins/,
+    ],
     ["a reply without an id", () => new Response("{}", { status: 400 }), /without a request id/],
   ] as const)("%s", async (_what, fault, message) => {
     const { findings } = await fuzz({ seed: 1, requests: 100, make: faulty(fault) });
     expect(findings.join("\n")).toMatch(message);
+  });
+
+  it("a stream that cannot be left", async () => {
+    const make = (engine: Parameters<typeof createServer>[0]) => {
+      const server = createServer(engine);
+      const fetch = async (request: Request) => {
+        const response = await server.fetch(request);
+        const isStream = response.headers.get("content-type") === "text/event-stream";
+        // One of two halves can leave as it likes: the other one still reads along.
+        return isStream && response.body ? new Response(response.body.tee()[0], response) : response;
+      };
+      return { fetch, close: () => server.close() };
+    };
+    const { findings } = await fuzz({ seed: 1, requests: 100, make });
+    expect(findings.join("\n")).toMatch("was not answered");
   });
 
   it("a leak", async () => {

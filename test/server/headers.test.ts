@@ -96,7 +96,8 @@ describe("cross-origin calls", () => {
     const reply = preflight(ask(origin), open(ask(origin)));
     expect(reply?.status).toBe(204);
     expect(reply?.headers.get("access-control-allow-origin")).toBe(origin);
-    expect(reply?.headers.get("access-control-allow-headers")).toContain("Authorization");
+    const allowed = reply?.headers.get("access-control-allow-headers");
+    for (const name of ["Authorization", "X-Audit-Reason"]) expect(allowed).toContain(name);
     expect(reply?.headers.get("access-control-allow-credentials")).toBeNull();
     expect(reply?.headers.get("vary")).toBe("Origin");
     for (const other of [

@@ -90,7 +90,7 @@ describe("metrics", () => {
     expect(of("ojs_job_duration_seconds_count", ',state="discarded"')).toBe(2);
     expect(
       samples.get(
-        'ojs_job_timeout_count_total{timeout_kind="execution",mode="fail",queue="default",type="page.render"}',
+        'ojs_job_timeout_count_total{timeout_kind="execution",mode="fail",queue="default",job_type="page.render"}',
       ),
     ).toBe(1);
     expect(samples.get("curfew_fire_lateness_seconds_count")).toBeGreaterThan(0);

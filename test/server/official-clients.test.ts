@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { defineJob, processor } from "../../src/index.ts";
+import { fits } from "./fits.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** What the public JavaScript SDK sends with every request. */
@@ -141,6 +143,7 @@ describe("the public admin page", () => {
     "/workflows",
     "/rate-limits",
     "/events",
+    "/unique-jobs",
   ];
 
   it.each(LISTS)("reads %s as a list of items with pages", async (path) => {
@@ -148,6 +151,128 @@ describe("the public admin page", () => {
     await stage.enqueue();
     const { status, body } = await stage.get(path);
     expect([status, Array.isArray(body.items), typeof body.pagination]).toEqual([200, true, "object"]);
+  });
+
+  it.each(["/crons", "/workflows"])("leafs through %s by the number of the page", async (path) => {
+    await using stage = await openStage();
+    for (const name of ["a", "b", "c"]) {
+      await stage.post("/cron", { name, cron: "@daily", type: "a", args: [] });
+      await stage.post("/workflows", { type: "group", name, jobs: [{ type: "a", args: [] }] });
+    }
+    const pages = [];
+    for (const page of [1, 2, 3]) pages.push((await stage.get(`${path}?page=${page}&per_page=2`)).body);
+    expect(pages.map(({ items }) => items.map(({ name }: { name: string }) => name))).toEqual([
+      ["a", "b"],
+      ["c"],
+      [],
+    ]);
+    expect(pages.map(({ pagination }) => pagination)).toMatchObject([
+      { page: 1, per_page: 2, total: 3, has_more: true },
+      { page: 2, per_page: 2, total: 3, has_more: false, total_is_exact: true },
+      { page: 3, has_more: false },
+    ]);
+  });
+
+  it("finds workflows by their state", async () => {
+    await using stage = await openStage();
+    const { body } = await stage.post("/workflows", { type: "group", jobs: [{ type: "a", args: [] }] });
+    await stage.post("/workflows", { type: "group", jobs: [{ type: "a", args: [] }] });
+    await stage.post(`/workflows/${body.id}/cancel`);
+    const ids = async (state: string) =>
+      (await stage.get(`/workflows?state=${state}`)).body.items.map(({ id }: { id: string }) => id);
+    expect(await ids("cancelled")).toEqual([body.id]);
+    expect(await ids("active")).toHaveLength(1);
+    expect((await stage.get("/workflows?state=odd")).status).toBe(400);
+  });
+
+  it("shows how priorities are spread", async () => {
+    await using stage = await openStage();
+    for (const priority of [5, 0, 5, -3]) await stage.enqueue({ priority });
+    await stage.enqueue({ priority: 9, queue: "other" });
+    const answered = await stage.get("/queues/default/priority-stats");
+    fits("GET", "/queues/:queue/priority-stats", answered);
+    expect(answered.body).toMatchObject({
+      queue: "default",
+      distribution: [
+        { priority: 5, count: 2 },
+        { priority: 0, count: 1 },
+        { priority: -3, count: 1 },
+      ],
+      is_complete: true,
+    });
+  });
+
+  it("shows unique keys, whoever keeps them, and leafs through them", async () => {
+    await using stage = await openStage();
+    await stage.enqueue();
+    const held = await stage.enqueue({ unique: { keys: ["type", "args"] } }, { args: ["held"] });
+    const kept = await stage.enqueue({ unique: { keys: ["args"], period: "PT1H" } }, { args: ["kept"] });
+    const answered = await stage.get("/unique-jobs?page=1&per_page=50");
+    fits("GET", "/unique-jobs", answered);
+    const { items, pagination } = answered.body;
+    expect(pagination).toMatchObject({ total: 2, total_is_exact: true, has_more: false });
+    const byJob = new Map(items.map((item: { job_id: string }) => [item.job_id, item]));
+    expect(byJob.get(held.id)).toMatchObject({ type: "test.job", queue: "default", state: "available" });
+    expect(byJob.get(kept.id)).toMatchObject({ state: "available", locked_until: expect.any(String) });
+    const keys = items.map(({ key }: { key: string }) => key);
+    const second = (await stage.get("/unique-jobs?page=2&per_page=1")).body;
+    expect(second.items[0].key).toBe(keys[1]);
+    const next = (await stage.get(`/unique-jobs?cursor=${encodeURIComponent(keys[0])}`)).body;
+    expect(next.items.map(({ key }: { key: string }) => key)).toEqual([keys[1]]);
+    await stage.post(`/jobs/${held.id}/cancel`);
+    // The period goes on after its job has ended.
+    await stage.post(`/jobs/${kept.id}/cancel`);
+    expect((await stage.get("/unique-jobs")).body.items).toMatchObject([
+      { job_id: kept.id, state: "cancelled" },
+    ]);
+    await stage.advance("61m");
+    expect((await stage.get("/unique-jobs")).body.items).toEqual([]);
+  });
+
+  it("turns maintenance on and off: fetches get nothing, and jobs are taken in", async () => {
+    await using stage = await openStage();
+    const path = "/admin/system/maintenance";
+    expect((await stage.get(path)).body).toMatchObject({ enabled: false, reason: null });
+    const begun = await stage.post(path, { enabled: true, reason: "migration", duration: "PT30M" });
+    fits("POST", path, begun);
+    expect(begun.body).toMatchObject({ enabled: true, maintenance: true, reason: "migration" });
+    expect(begun.body.ends_at).toBe(begun.body.estimated_end);
+    expect((await stage.get("/admin/maintenance")).body).toEqual(begun.body);
+    await stage.enqueue();
+    expect(await stage.fetch()).toBeUndefined();
+    expect((await stage.call("PUT", path, { enabled: false })).body.enabled).toBe(false);
+    expect(await stage.fetch()).toBeDefined();
+    const { items } = (await stage.get("/admin/audit?action=recess.begin")).body;
+    expect(items).toMatchObject([{ reason: "migration", details: { reason: "migration" } }]);
+    expect((await stage.post(path, { enabled: true, duration: "soon" })).status).toBe(400);
+    expect((await stage.post(path, {})).status).toBe(400);
+  });
+
+  it("shows middleware, settings and the health of the store", async () => {
+    await using stage = await openStage({}, { limits: { body: 5_000 } });
+    fits("GET", "/middleware", await stage.get("/middleware"));
+    const work = stage.engine.work({
+      processors: [processor(defineJob({ type: "a" }), () => {})],
+      middleware: [
+        async function timing(_context, next) {
+          return next();
+        },
+      ],
+    });
+    expect((await stage.get("/middleware")).body).toEqual({
+      enqueue: [],
+      execution: [{ name: "timing", phase: "execution", order: 1 }],
+    });
+    const closing = work.close();
+    await stage.advance("1s");
+    await closing;
+    const config = await stage.get("/admin/system/config");
+    fits("GET", "/admin/system/config", config);
+    expect(config.body).toMatchObject({ backend: "memory", limits: { body: 5_000 }, authentication: false });
+    expect((await stage.get("/health")).body).toMatchObject({
+      uptime_seconds: 1,
+      backend: { latency_ms: expect.any(Number) },
+    });
   });
 
   it("shows the pages of what the manifest says is there", async () => {
@@ -188,7 +313,12 @@ describe("the public admin page", () => {
     expect((await stage.get(`/workflows/${flow.id}/progress`)).body).toMatchObject({
       total: 1,
       completed: 0,
+      progress: 0,
+      steps: [{ state: "available", type: "a", progress: null }],
     });
+    expect((await stage.get(`/workflows/${flow.id}`)).body.steps).toMatchObject([
+      { type: "a", state: "available", job_ids: [expect.any(String)] },
+    ]);
     expect((await stage.post(`/workflows/${flow.id}/cancel`)).body.state).toBe("cancelled");
     expect((await stage.get("/admin/stats")).body).toMatchObject({ throughput: expect.any(Object) });
     expect((await stage.get("/admin/stats/history")).status).toBe(200);

@@ -79,4 +79,8 @@ export const BROKEN_WALKS = {
     })),
     foundBy: [[SECTION, "lines of a log"]],
   },
+  "lists unique keys from the start again": {
+    change: inspectWith((inspect) => ({ holders: (_after, limit) => inspect.holders(null, limit) })),
+    foundBy: [[SECTION, "unique keys"]],
+  },
 } satisfies Record<string, Broken>;

@@ -21,6 +21,7 @@ interface Judged {
 
 const TRIES = 5;
 const AT_ONCE = 25;
+const LOOK_AGAIN = 5_000;
 
 /**
  * Fires crons that are due. The job and the record, which moves on to the next instant, are one commit under the
@@ -37,6 +38,9 @@ export class CronJudge {
 
   /** A few at a time: after an outage each has much to count, and others want the event loop too. */
   async judge(records: readonly RecordRow[]): Promise<Instant | null> {
+    const now = this.#parts.clock.now();
+    // What is missed meanwhile is made up for, or not, as each cron says.
+    if (this.#parts.queues.isClosed(now)) return now + LOOK_AGAIN;
     let wakeAt: Instant | null = null;
     for (let from = 0; from < records.length; from += AT_ONCE)
       wakeAt = earlier(wakeAt, await this.#judgeSome(records.slice(from, from + AT_ONCE)));

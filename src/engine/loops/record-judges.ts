@@ -6,6 +6,7 @@ import type { WorkerDetail } from "../bus.ts";
 import { ADMITTED_AT_ONCE } from "../consequences.ts";
 import { workerEvent } from "../events/recorded.ts";
 import type { Parts } from "../parts.ts";
+import { RECESS } from "../recess-record.ts";
 import { DIRECTIVE, silenceOf } from "../remote/remote-workers.ts";
 
 /** Acts on due records of one kind; answers when the first of them wants to be looked at again, null for never. */
@@ -36,6 +37,7 @@ export function forgettingJudges(parts: Pick<Parts, "store" | "recorder" | "bus"
     reply: forget,
     [AUDIT]: forget,
     [DIRECTIVE]: forget,
+    [RECESS]: forget,
   };
 }
 

@@ -53,11 +53,16 @@ export class Claims {
   async #serve(queue: string, wants: readonly Want[], limit: number): Promise<void> {
     const { store, clock, random, queues } = this.#parts;
     const most = queues.concurrencyOf(queue);
+    const now = clock.now();
+    if (queues.isClosed(now)) {
+      for (const { resolve } of wants) resolve([]);
+      return;
+    }
     try {
       const rows = await store.jobs.claim({
         queue,
         limit,
-        now: clock.now(),
+        now,
         lease: CLAIM_LEASE,
         salt: fenceSalt(random),
         worker: this.#id,

@@ -1,21 +1,13 @@
 import { instantText } from "../../core/event/wire-fields.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import { conflict } from "../failures.ts";
-import { byKey, json, type Route, reply, route } from "../route.ts";
-import {
-  adminJobReply,
-  adminJobsReply,
-  bulkReply as bulkReplySchema,
-  deadLetterStatsReply,
-} from "../wire/admin-replies.ts";
+import { json, type Route, reply, route } from "../route.ts";
+import { adminJobsReply, bulkReply as bulkReplySchema, deadLetterStatsReply } from "../wire/admin-replies.ts";
 import { deadLettersBulkSchema, deadLettersPurgeSchema, deadLettersQuery } from "../wire/admin-schemas.ts";
 import { readInstant } from "../wire/durations.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
-import { detailText } from "../wire/job.ts";
 import { jobsPage } from "../wire/pages.ts";
-import { emptySchema } from "../wire/schemas.ts";
-import { loadLetter } from "./dead-letter.ts";
+import { ADMIN, letterRoutesBy } from "./job-actions.ts";
 
 const TAG = "admin";
 const PATH = "/ojs/v1/admin/dead-letter";
@@ -77,46 +69,6 @@ const stats = route({
   },
 });
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:id`,
-  right: "read",
-  tag: TAG,
-  summary: "Look at a dead letter",
-  reply: adminJobReply,
-  replies: { 200: "The job", 404: "There is no such dead letter" },
-  run: async ({ params }, context) => reply(200, detailText(await loadLetter(params.id ?? "", context))),
-});
-
-const retry = route({
-  method: "POST",
-  path: `${PATH}/:id/retry`,
-  right: "operate",
-  tag: TAG,
-  summary: "Run a dead letter again: attempts start anew",
-  reply: adminJobReply,
-  body: emptySchema,
-  replies: { 200: "The job is available", 404: "There is no such dead letter" },
-  async run({ params, identity }, context) {
-    const { id } = await loadLetter(params.id ?? "", context);
-    return reply(200, detailText(await context.engine.retry(id, {}, byKey(identity))));
-  },
-});
-
-const remove = route({
-  method: "DELETE",
-  path: `${PATH}/:id`,
-  right: "operate",
-  tag: TAG,
-  summary: "Delete a dead letter for good",
-  replies: { 204: "It is gone", 404: "There is no such dead letter" },
-  async run({ params, identity }, context) {
-    const row = await loadLetter(params.id ?? "", context);
-    if (!(await context.service.remove(row, byKey(identity)))) throw conflict(row, "delete");
-    return reply(204, null);
-  },
-});
-
 const retryAll = route({
   method: "POST",
   path: `${PATH}/retry`,
@@ -158,4 +110,10 @@ const purge = route({
   },
 });
 
-export const adminDeadLetterRoutes: readonly Route[] = [list, stats, retryAll, purge, get, retry, remove];
+export const adminDeadLetterRoutes: readonly Route[] = [
+  list,
+  stats,
+  retryAll,
+  purge,
+  ...letterRoutesBy(PATH, ADMIN, { status: 204, show: () => reply(204, null) }),
+];

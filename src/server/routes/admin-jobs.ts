@@ -1,22 +1,15 @@
-import type { JobRow } from "../../core/job/job.ts";
 import type { BulkOptions, BulkResult } from "../../engine/bulk/bulk.ts";
 import type { JobQuery } from "../../engine/bulk/job-query.ts";
 import { HttpError } from "../errors.ts";
-import { byKey, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { byKey, type Route, type RouteContext, route } from "../route.ts";
 import { adminJobReply, adminJobsReply, bulkReply as bulkReplySchema } from "../wire/admin-replies.ts";
 import { adminJobsQuery, type BulkBody, bulkSchema, prioritySchema } from "../wire/admin-schemas.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
-import { detailText } from "../wire/job.ts";
 import { jobsPage } from "../wire/pages.ts";
-import { emptySchema, retryJobSchema } from "../wire/schemas.ts";
-import { jobId, loadJob } from "./jobs.ts";
+import { ADMIN, cancelBy, jobId, loadJob, retryBy } from "./job-actions.ts";
 
 const TAG = "admin";
 const PATH = "/ojs/v1/admin/jobs";
-
-function detail(row: JobRow): Reply {
-  return reply(200, detailText(row));
-}
 
 const list = route({
   method: "GET",
@@ -46,35 +39,7 @@ const get = route({
   summary: "Look at a job and all that happened to it",
   reply: adminJobReply,
   replies: { 200: "The job", 404: "There is no such job" },
-  run: async ({ params }, context) => detail(await loadJob(params.id ?? "", context)),
-});
-
-const cancel = route({
-  method: "POST",
-  path: `${PATH}/:id/cancel`,
-  right: "operate",
-  tag: TAG,
-  summary: "End a waiting or running job at once",
-  reply: adminJobReply,
-  body: emptySchema,
-  replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
-  run: async ({ params, identity }, { engine }) =>
-    detail(await engine.cancel(jobId(params), byKey(identity))),
-});
-
-const retry = route({
-  method: "POST",
-  path: `${PATH}/:id/retry`,
-  right: "operate",
-  tag: TAG,
-  summary: "Run a discarded job again: attempts start anew",
-  reply: adminJobReply,
-  body: retryJobSchema,
-  replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
-  async run({ params, body, identity }, { engine }) {
-    const options = body?.keep_deadline ? { keepDeadline: true } : {};
-    return detail(await engine.retry(jobId(params), options, byKey(identity)));
-  },
+  run: async ({ params }, context) => ADMIN.show(await loadJob(params.id ?? "", context)),
 });
 
 const prioritise = route({
@@ -87,7 +52,7 @@ const prioritise = route({
   body: prioritySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job does not wait" },
   run: async ({ params, body, identity }, { engine }) =>
-    detail(await engine.job(jobId(params)).prioritise(body.priority, byKey(identity))),
+    ADMIN.show(await engine.job(jobId(params)).prioritise(body.priority, byKey(identity))),
 });
 
 const BULK: Readonly<
@@ -111,10 +76,12 @@ function meant({ filter, job_ids }: BulkBody, now: number): JobQuery {
   return query;
 }
 
-const bulkBy = (action: keyof typeof BULK & string, what: string) =>
+const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
+
+const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirmed = false) =>
   route({
     method: "POST",
-    path: `${PATH}/bulk/${action}`,
+    path: `${path}/bulk/${action}`,
     right: "operate",
     tag: TAG,
     summary: what,
@@ -122,19 +89,30 @@ const bulkBy = (action: keyof typeof BULK & string, what: string) =>
     body: bulkSchema,
     replies: { 200: "What was done" },
     async run({ body, identity, isGone }, context) {
-      const options = readBulk(body, identity, isGone);
+      const options = readBulk(isConfirmed ? { ...body, confirm: true } : body, identity, isGone);
       const act = BULK[action] as (typeof BULK)[string];
-      return bulkReply(action, options, await act(meant(body, context.engine.now()), options, context));
+      const result = await act(meant(body, context.engine.now()), options, context);
+      return bulkReply(action, options, result, DONE[action]);
     },
   });
 
+const bulkRoutesBy = (path: string, isConfirmed?: boolean) => [
+  bulkBy(path, "retry", "Run discarded jobs again", isConfirmed),
+  bulkBy(path, "cancel", "End jobs that wait or run", isConfirmed),
+  bulkBy(path, "delete", "Delete jobs that have ended", isConfirmed),
+];
+
+/**
+ * The same as producers and the public command line ask for it, who confirm nothing: which jobs are meant must be named
+ * there too. They go before the routes of single jobs, whose id could be "bulk".
+ */
+export const bulkRoutes: readonly Route[] = bulkRoutesBy("/ojs/v1/jobs", true);
+
 export const adminJobRoutes: readonly Route[] = [
   list,
-  bulkBy("retry", "Run discarded jobs again"),
-  bulkBy("cancel", "End jobs that wait or run"),
-  bulkBy("delete", "Delete jobs that have ended"),
+  ...bulkRoutesBy(PATH),
   get,
-  cancel,
-  retry,
+  cancelBy("POST", `${PATH}/:id/cancel`, "operate", ADMIN),
+  retryBy(`${PATH}/:id/retry`, ADMIN),
   prioritise,
 ];

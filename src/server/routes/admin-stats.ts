@@ -5,7 +5,7 @@ import { RemoteWorkers } from "../../engine/remote/remote-workers.ts";
 import type { Stats, StatsPoint } from "../../engine/statistics/statistics.ts";
 import { json, type Route, route } from "../route.ts";
 import { adviseReply, auditReply, historyReply, statsReply } from "../wire/admin-replies.ts";
-import { adviseQuery, auditQuery, historyQuery } from "../wire/admin-schemas.ts";
+import { adviseQuery, auditQuery, historyQuery, statsQuery } from "../wire/admin-schemas.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "../wire/counts.ts";
 import { readInstant } from "../wire/durations.ts";
 
@@ -22,11 +22,13 @@ const stats = route({
   replies: {
     200: "Jobs that wait or run now, those that ended in the last 24 hours, and the pace of the last 5 minutes",
   },
-  async run(_call, { engine, service }) {
+  query: statsQuery,
+  async run({ query: { queue } }, { engine, service, uptime }) {
     const now = engine.now();
+    const of = queue === undefined ? {} : { queue };
     const [day, recent, workers] = await Promise.all([
-      engine.stats({ since: LATELY, by: "queue" }),
-      engine.stats({ since: RECENTLY }),
+      engine.stats({ since: LATELY, by: "queue", ...of }),
+      engine.stats({ since: RECENTLY, ...of }),
       service.workers.list(),
     ]);
     return json(200, {
@@ -34,6 +36,7 @@ const stats = route({
       workers: workers.filter((worker) => !RemoteWorkers.isStale(worker, now)).length,
       jobs: countsOf(day.total),
       throughput: throughputOf(recent.total),
+      uptime_seconds: uptime(),
       since: instantText(day.since),
       until: instantText(day.until),
     });
@@ -73,7 +76,7 @@ function pointOf(at: Instant, span: number, point: StatsPoint | undefined) {
     enqueued,
     discarded,
     cancelled,
-    ...(run && { latency_p50_ms: run.p50, latency_p99_ms: run.p99 }),
+    ...(run && { latency_p50_ms: run.p50, latency_p99_ms: run.p99, avg_latency_ms: run.mean }),
     ...(wait && { wait_p50_ms: wait.p50, wait_p99_ms: wait.p99 }),
   };
 }
@@ -102,7 +105,8 @@ const history = route({
       ...(type && { type }),
     });
     const range = { since: instantText(figures.since), until: instantText(figures.until) };
-    return json(200, { period, ...range, data: seriesOf(figures) });
+    const data = seriesOf(figures);
+    return json(200, { period, ...range, data, data_points: data });
   },
 });
 

@@ -3,8 +3,8 @@ import type { Instant } from "../../core/time.ts";
 import { RemoteWorkers, type WorkerDirective, type WorkerView } from "../../engine/remote/remote-workers.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Route, route } from "../route.ts";
-import { workerReply, workersReply } from "../wire/admin-replies.ts";
-import { adminPageQuery, workerParam } from "../wire/admin-schemas.ts";
+import { directiveReply, workerReply, workersReply } from "../wire/admin-replies.ts";
+import { adminPageQuery, directiveSchema, workerParam } from "../wire/admin-schemas.ts";
 import { pageOf } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
 
@@ -13,7 +13,7 @@ const PATH = "/ojs/v1/admin/workers";
 
 type State = "running" | "quiet" | "terminate" | "stale";
 
-function stateOf(worker: WorkerView, now: Instant): State {
+export function workerState(worker: WorkerView, now: Instant): State {
   if (RemoteWorkers.isStale(worker, now)) return "stale";
   if (worker.directive) return worker.directive;
   if (worker.state === "terminate") return "terminate";
@@ -27,12 +27,13 @@ function fieldsOf(worker: WorkerView, now: Instant) {
     ...about,
     id,
     worker_id: id,
-    state: stateOf(worker, now),
+    state: workerState(worker, now),
     reported_state: state,
     directive: directive ?? null,
     remote: isRemote,
     active_jobs: running,
     last_heartbeat_at: instantText(seenAt),
+    last_heartbeat: instantText(seenAt),
   };
 }
 
@@ -42,21 +43,50 @@ function workerOf(params: Readonly<Record<string, string>>): string {
   return id;
 }
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+const listBy = (path: string) =>
+  route({
+    method: "GET",
+    path,
+    right: "read",
+    tag: TAG,
+    summary: "List workers, in processes that have the store open and over the wire",
+    reply: workersReply,
+    query: adminPageQuery,
+    replies: { 200: "A page of workers" },
+    async run({ query }, { service, engine }) {
+      const now = engine.now();
+      const all = (await service.workers.list()).map((worker) => fieldsOf(worker, now));
+      const summary = { total: all.length, running: 0, quiet: 0, terminate: 0, stale: 0 };
+      for (const { state } of all) summary[state] += 1;
+      const { items, pagination } = pageOf(all, query);
+      return json(200, { items, workers: items, pagination, summary });
+    },
+  });
+
+const MOST_DIRECTED = 1_000;
+
+/** Every remote worker that is heard of; those that come later are not meant. */
+const directAll = route({
+  method: "POST",
+  path: `${PATH}/directive`,
+  right: "operate",
   tag: TAG,
-  summary: "List workers, in processes that have the store open and over the wire",
-  reply: workersReply,
-  query: adminPageQuery,
-  replies: { 200: "A page of workers" },
-  async run({ query }, { service, engine }) {
+  summary: "Tell all remote workers to take no more jobs, to end, or to go on",
+  reply: directiveReply,
+  body: directiveSchema,
+  replies: {
+    200: "How many are told, each with its next beat; not complete where there are more than 1,000",
+  },
+  async run({ body, identity }, { service, engine }) {
     const now = engine.now();
-    const all = (await service.workers.list()).map((worker) => fieldsOf(worker, now));
-    const summary = { total: all.length, running: 0, quiet: 0, terminate: 0, stale: 0 };
-    for (const { state } of all) summary[state] += 1;
-    return json(200, { ...pageOf(all, query), summary });
+    const alive = (await service.workers.list()).filter(
+      (worker) => worker.isRemote && !RemoteWorkers.isStale(worker, now),
+    );
+    const told = alive.slice(0, MOST_DIRECTED);
+    const directive = body.directive === "resume" ? null : body.directive;
+    for (const { id } of told) await service.workers.direct(id, directive, byKey(identity));
+    const isComplete = told.length === alive.length;
+    return json(200, { directive: body.directive, workers: told.length, is_complete: isComplete });
   },
 });
 
@@ -117,7 +147,9 @@ const remove = route({
 });
 
 export const adminWorkerRoutes: readonly Route[] = [
-  list,
+  listBy(PATH),
+  listBy("/ojs/v1/workers"),
+  directAll,
   get,
   directBy("quiet", "quiet", "Tell a worker to take no more jobs"),
   directBy("terminate", "terminate", "Tell a worker to end"),

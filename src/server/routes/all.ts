@@ -1,8 +1,9 @@
 import type { Route } from "../route.ts";
 import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
-import { adminJobRoutes } from "./admin-jobs.ts";
+import { adminJobRoutes, bulkRoutes } from "./admin-jobs.ts";
 import { adminQueueRoutes } from "./admin-queues.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
+import { adminSystemRoutes } from "./admin-system.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
@@ -10,17 +11,30 @@ import { eventStreamRoutes } from "./event-stream.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
+import { progressStreamRoutes } from "./progress-stream.ts";
 import { queueRoutes } from "./queues.ts";
 import { rateLimitRoutes } from "./rate-limits.ts";
+import { reportBatchRoutes } from "./report-batches.ts";
+import { statsStreamRoutes } from "./stats-stream.ts";
 import { systemRoutes } from "./system.ts";
+import { uniqueJobRoutes } from "./unique-jobs.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
+
+/** Those whose replies have no end of their own. */
+export const STREAM_ROUTES: readonly Route[] = [
+  ...eventStreamRoutes,
+  ...progressStreamRoutes,
+  ...statsStreamRoutes,
+];
 
 /** Every endpoint of the server: what is served, and what the OpenAPI document describes. */
 export const ROUTES: readonly Route[] = [
   ...systemRoutes,
+  ...bulkRoutes,
   ...jobRoutes,
   ...workerRoutes,
+  ...reportBatchRoutes,
   ...noteRoutes,
   ...deadLetterRoutes,
   ...cronRoutes,
@@ -33,5 +47,7 @@ export const ROUTES: readonly Route[] = [
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,
-  ...eventStreamRoutes,
+  ...uniqueJobRoutes,
+  ...adminSystemRoutes,
+  ...STREAM_ROUTES,
 ];

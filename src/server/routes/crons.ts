@@ -1,21 +1,22 @@
 import type { CronOptions } from "../../core/cron/cron.ts";
 import type { CronView } from "../../engine/crons/crons.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import {
   cronChangeSchema,
   cronFields,
   cronReplySchema,
   cronSchema,
+  cronsQuery,
   cronsReplySchema,
   readSchedule,
   readTemplate,
   runFields,
 } from "../wire/cron.ts";
-import { cursorPage } from "../wire/pages.ts";
+import { jobText } from "../wire/job.ts";
+import { listedPage } from "../wire/pages.ts";
 import { jobReplySchema } from "../wire/replies.ts";
-import { emptySchema, pageQuery } from "../wire/schemas.ts";
-import { jobReply } from "./jobs.ts";
+import { emptySchema } from "../wire/schemas.ts";
 
 const TAG = "crons";
 
@@ -58,12 +59,16 @@ const listBy = (path: string) =>
     tag: TAG,
     summary: "List crons in the order of their names",
     reply: cronsReplySchema,
-    query: pageQuery,
+    query: cronsQuery,
     replies: { 200: "A page of crons" },
     async run({ query }, { engine }) {
-      const { cursor, limit = 100 } = query;
-      const found = await engine.crons.list({ ...(cursor && { after: cursor }), limit: limit + 1 });
-      const { items, pagination } = cursorPage(found, limit, ({ name }) => name);
+      const { enabled } = query;
+      const { items, pagination } = await listedPage(query, {
+        usual: 100,
+        list: (after, limit) => engine.crons.list({ ...(after !== null && { after }), limit }),
+        cursorOf: ({ name }) => name,
+        isWanted: enabled && (({ isPaused }) => isPaused === (enabled === "false")),
+      });
       const crons = items.map(cronFields);
       return json(200, { crons, cron_jobs: crons, items: crons, pagination });
     },
@@ -149,7 +154,7 @@ const trigger = route({
     const { id } = await context.engine.crons.as(byKey(identity)).trigger(name);
     const row = await context.engine.load(id);
     if (!row) throw notFound("job", id);
-    return jobReply(201, row);
+    return reply(201, `{"job_id":"${id}","job":${jobText(row)}}`);
   },
 });
 
@@ -161,8 +166,11 @@ const history = route({
   summary: "The last runs of a cron, newest first, those that were skipped included",
   replies: { 200: "The runs", 404: "There is no cron of this name" },
   async run({ params }, context) {
-    const runs = runFields(await load(params.name, context));
-    return json(200, { runs, items: runs });
+    const view = await load(params.name, context);
+    const ids = view.runs.flatMap(({ job }) => (job === undefined ? [] : [job]));
+    const rows = ids.length === 0 ? [] : await context.engine.store.jobs.load(ids);
+    const runs = runFields(view, new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : []))));
+    return json(200, { runs, items: runs, executions: runs.filter(({ job_id }) => job_id !== null) });
   },
 });
 

@@ -1,9 +1,10 @@
-import { toCloudEvent } from "../../core/event/cloud-event.ts";
 import { isEventCursor } from "../../core/event/journal-event.ts";
 import { HttpError } from "../errors.ts";
 import { json, type Route, route } from "../route.ts";
+import { readTypes, wireEvents } from "../wire/event.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
+import { loadJob } from "./job-actions.ts";
 
 export function listOf(text: string | undefined): readonly string[] | undefined {
   const parts = text
@@ -30,16 +31,18 @@ const list = route({
         "invalid_request",
         "after: it is no cursor of ours; leave it out to begin anew",
       );
-    const { types, queues } = { types: listOf(query.types), queues: listOf(query.queues) };
+    const asked = listOf(query.types ?? query.type);
+    const types = readTypes(asked);
+    const queues = listOf(query.queues ?? query.queue);
     const wanted = {
-      limit: query.limit ?? 100,
+      limit: query.limit ?? query.per_page ?? 100,
       ...(types && { types }),
       ...(queues && { queues }),
       ...(query.job_id !== undefined && { job: query.job_id }),
     };
     const { journal } = engine;
     const page = after === null ? await journal.latest(wanted) : await journal.read({ ...wanted, after });
-    const events = page.events.map((event) => toCloudEvent(event));
+    const events = page.events.flatMap((event) => wireEvents(event, asked));
     return json(200, {
       events,
       items: events,
@@ -50,4 +53,36 @@ const list = route({
   },
 });
 
-export const eventRoutes: readonly Route[] = [list];
+const MOST_OF_ONE = 1_000;
+
+/** The states that events lead to, for those who ask what a job went through. */
+const STATES: Readonly<Record<string, string>> = {
+  "job.enqueued": "available",
+  "job.scheduled": "scheduled",
+  "job.started": "active",
+  "job.completed": "completed",
+  "job.retrying": "retryable",
+  "job.discarded": "discarded",
+  "job.cancelled": "cancelled",
+};
+
+const history = route({
+  method: "GET",
+  path: "/ojs/v1/events/:id/history",
+  right: "read",
+  tag: "events",
+  summary: "What happened to one job, as far as it is among the newest 5,000 events",
+  reply: eventsReplySchema,
+  replies: { 200: "Its events in their order", 404: "There is no such job" },
+  async run({ params }, context) {
+    const { id } = await loadJob(params.id ?? "", context);
+    const page = await context.engine.journal.latest({ job: id, limit: MOST_OF_ONE });
+    const events = page.events.flatMap((event) => {
+      const state = STATES[event.name];
+      return wireEvents(event).map((fields) => ({ ...fields, ...(state !== undefined && { state }) }));
+    });
+    return json(200, { job_id: id, events, items: events, cursor: page.cursor, has_more: page.hasMore });
+  },
+});
+
+export const eventRoutes: readonly Route[] = [list, history];

@@ -1,15 +1,20 @@
 import { z } from "zod";
+import { errorFields, instantText } from "../../core/event/wire-fields.ts";
 import { UUID } from "../../core/ids.ts";
-import type { JobRow, JobState } from "../../core/job/job.ts";
+import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
+import type { Engine } from "../../engine/engine.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/service.ts";
+import type { Depth } from "../../engine/statistics/statistics.ts";
 import { HttpError } from "../errors.ts";
 import { conflict, notFound } from "../failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { readJob } from "../wire/enqueue.ts";
 import { jobText } from "../wire/job.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
-import { batchReplySchema, jobReplySchema, jobsReplySchema } from "../wire/replies.ts";
+import { retryFields } from "../wire/queue-config.ts";
+import { batchReplySchema, jobReplySchema, jobsReplySchema, retriesReplySchema } from "../wire/replies.ts";
 import {
   batchSchema,
   type EnqueueBody,
@@ -18,27 +23,12 @@ import {
   extendSchema,
   jobQuery,
   jobsQuery,
-  retryJobSchema,
+  resultQuery,
 } from "../wire/schemas.ts";
+import { cancelBy, jobId, jobReply, loadJob, plainFace, retryBy } from "./job-actions.ts";
 
 const TAG = "jobs";
-
-/** A job by an id out of a path; what is no id at all is not found either. */
-export async function loadJob(id: string, { engine }: RouteContext): Promise<JobRow> {
-  const row = UUID.test(id) ? await engine.load(id) : null;
-  if (!row) throw notFound("job", id);
-  return row;
-}
-
-export function jobId(params: Readonly<Record<string, string>>): string {
-  const id = params.id ?? "";
-  if (!UUID.test(id)) throw notFound("job", id);
-  return id;
-}
-
-export function jobReply(status: number, row: JobRow): Reply {
-  return reply(status, `{"job":${jobText(row)}}`);
-}
+const FACE = plainFace(TAG);
 
 /** What the conformance suite's own middleware would refuse; only behind its flag. */
 function refuseForSuite(body: EnqueueBody): void {
@@ -172,18 +162,25 @@ const list = route({
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine }) {
     const { queue, type, state, cursor, limit = 50 } = query;
+
     const filter = {
       ...(queue && { queue }),
       ...(type && { type }),
       ...(state && { state: state as JobState }),
     };
-    const rows = await engine.jobs(filter, {
-      ...(cursor && { after: checkCursor(cursor) }),
-      limit: limit + 1,
-    });
-    return pageReply(rows, limit);
+    const page = { ...(cursor && { after: checkCursor(cursor) }), limit: limit + 1 };
+    const [rows, total] = await Promise.all([engine.jobs(filter, page), totalOf(engine, query)]);
+    return pageReply(rows, limit, total);
   },
 });
+
+/** How many there are, where that is counted anyway: of jobs that have not ended. */
+async function totalOf(engine: Engine, query: z.output<typeof jobsQuery>): Promise<number | undefined> {
+  const { queue, type, state } = query;
+  if (state === undefined || isTerminal(state)) return undefined;
+  const of = { ...(queue && { queue }), ...(type && { type }) };
+  return (await engine.stats({ since: "1m", ...of })).total.depth[state as keyof Depth];
+}
 
 function checkCursor(cursor: string): string {
   if (!UUID.test(cursor))
@@ -192,31 +189,19 @@ function checkCursor(cursor: string): string {
 }
 
 /** A page out of one row more than was asked for, which says whether there is another. */
-function pageReply(rows: readonly JobRow[], limit: number): Reply {
+function pageReply(rows: readonly JobRow[], limit: number, total: number | undefined): Reply {
   const page = rows.slice(0, limit);
-  return listReply(page, limit, rows.length > limit ? (page.at(-1)?.id ?? null) : null);
+  const cursor = rows.length > limit ? (page.at(-1)?.id ?? null) : null;
+  return listReply(page, limit, cursor, total === undefined ? {} : { total });
 }
 
 /** A page of jobs; without a cursor it is the last one. */
-export function listReply(rows: readonly JobRow[], limit: number, cursor: string | null): Reply {
+export function listReply(rows: readonly JobRow[], limit: number, cursor: string | null, total = {}): Reply {
   const texts = rows.map((row) => jobText(row)).join(",");
-  const pagination = { has_more: cursor !== null, next_cursor: cursor, limit };
-  return reply(200, `{"jobs":[${texts}],"pagination":${JSON.stringify(pagination)}}`);
+  const pagination = { ...total, has_more: cursor !== null, next_cursor: cursor, limit };
+  const end = JSON.stringify({ pagination, ...total }).slice(1);
+  return reply(200, `{"jobs":[${texts}],${end}`);
 }
-
-const cancelBy = (method: "DELETE" | "POST", path: string) =>
-  route({
-    method,
-    path,
-    right: "cancel",
-    tag: TAG,
-    summary: "End a waiting or running job at once",
-    reply: jobReplySchema,
-    ...(method === "POST" && { body: emptySchema }),
-    replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
-    run: async ({ params, identity }, { engine }) =>
-      jobReply(200, await engine.cancel(jobId(params), byKey(identity))),
-  });
 
 const activate = route({
   method: "POST",
@@ -231,36 +216,76 @@ const activate = route({
     jobReply(200, await engine.activate(jobId(params), byKey(identity))),
 });
 
-const retry = route({
-  method: "POST",
-  path: "/ojs/v1/jobs/:id/retry",
-  right: "operate",
-  tag: TAG,
-  summary: "Run a discarded job again: attempts start anew",
-  reply: jobReplySchema,
-  body: retryJobSchema,
-  replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
-  run: async ({ params, body, identity }, { engine }) =>
-    jobReply(
-      200,
-      await engine.retry(jobId(params), body?.keep_deadline ? { keepDeadline: true } : {}, byKey(identity)),
-    ),
-});
-
 const result = route({
   method: "GET",
   path: "/ojs/v1/jobs/:id/result",
   right: "read",
   tag: TAG,
-  summary: "What a completed job gave",
-  replies: { 200: "Its result", 404: "There is no such job", 409: "The job is not completed" },
-  async run({ params }, { engine }) {
+  summary: "How a job ended: its result, or its error",
+  query: resultQuery,
+  replies: {
+    200: "Its result, or the error that it ended with",
+    404: "There is no such job",
+    408: "It has not ended within the time that was waited",
+    409: "It has not ended",
+  },
+  async run({ params, query }, { service, engine }) {
     const id = jobId(params);
-    const row = await engine.load(id);
+    const isWaited = query.wait === "true";
+    const wait = (query.timeout ?? LONGEST_WAIT) * 1_000;
+    const row = isWaited ? await service.whenEnded(id, wait) : await engine.load(id);
     if (!row) throw notFound("job", id);
-    if (row.state !== "completed") throw conflict(row, "result");
-    const value = row.result ?? "null";
-    return reply(200, `{"job_id":"${id}","state":"completed","result":${value}}`);
+    if (isTerminal(row.state)) return reply(200, endText(row));
+    if (!isWaited) throw conflict(row, "result");
+    const message = `result: the job is ${row.state} still; ask again`;
+    throw new HttpError(408, "timeout", message, { retryable: true, details: { state: row.state } });
+  },
+});
+
+/** Seconds. */
+const LONGEST_WAIT = 30;
+
+function endText(row: JobRow): string {
+  const { id, state, finishedAt, errors } = row;
+  const last = state === "discarded" ? errors?.at(-1) : undefined;
+  const head = JSON.stringify({
+    job_id: id,
+    state,
+    completed_at: instantText(finishedAt as Instant),
+    ...(last && { error: errorFields(last) }),
+  });
+  return state === "completed" ? `${head.slice(0, -1)},"result":${row.result ?? "null"}}` : head;
+}
+
+/** The attempts of a job that failed, and when it is tried again. */
+const retries = route({
+  method: "GET",
+  path: "/ojs/v1/jobs/:id/retries",
+  right: "read",
+  tag: TAG,
+  summary: "Which attempts of a job failed, and by what policy it is retried",
+  reply: retriesReplySchema,
+  replies: { 200: "The failed attempts that are remembered, oldest first", 404: "There is no such job" },
+  async run({ params }, context) {
+    const row = await loadJob(params.id ?? "", context);
+    const errors = row.errors ?? [];
+    const isWaiting = row.state === "retryable";
+    const retries = errors.map((error, index) => {
+      const { attempt, message, type, code, occurred_at } = errorFields(error);
+      const isLast = index === errors.length - 1;
+      return {
+        attempt,
+        state: isLast && row.state === "discarded" ? "discarded" : "failed",
+        error: message,
+        type,
+        code,
+        failed_at: occurred_at,
+        ...(isLast && isWaiting && { next_retry_at: instantText(dueAtOf(row.rank)) }),
+      };
+    });
+    const retry = row.policy?.retry ?? row.options?.rung?.retry;
+    const policy = retry ? retryFields(retry) : {};
+    return json(200, { job_id: row.id, state: row.state, attempt: row.attempt, retries, policy });
   },
 });
 
@@ -272,18 +297,22 @@ const extend = route({
   path: "/ojs/v1/jobs/:id",
   right: "operate",
   tag: TAG,
-  summary: "Change the limits of a waiting or running job",
+  summary: "Change the limits of a waiting or running job, or the priority of a waiting one",
   reply: jobReplySchema,
   body: extendSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "Its time is already up" },
   async run({ params, body, identity }, { engine }) {
-    const { timeout_ms, total_timeout_ms, heartbeat_timeout_ms } = body;
+    const { timeout_ms, total_timeout_ms, heartbeat_timeout_ms, priority } = body;
     const limits = {
       ...(timeout_ms != null && { attempt: limit(timeout_ms) }),
       ...(total_timeout_ms != null && { total: limit(total_timeout_ms) }),
       ...(heartbeat_timeout_ms != null && { heartbeat: limit(heartbeat_timeout_ms) }),
     };
-    return jobReply(200, await engine.extend(jobId(params), limits, byKey(identity)));
+    const id = jobId(params);
+    const by = byKey(identity);
+    if (priority == null) return jobReply(200, await engine.extend(id, limits, by));
+    const row = await engine.job(id).prioritise(priority, by);
+    return jobReply(200, Object.keys(limits).length === 0 ? row : await engine.extend(id, limits, by));
   },
 });
 
@@ -303,11 +332,12 @@ export const jobRoutes: readonly Route[] = [
   enqueueBatch,
   list,
   get,
-  cancelBy("DELETE", "/ojs/v1/jobs/:id"),
-  cancelBy("POST", "/ojs/v1/jobs/:id/cancel"),
+  cancelBy("DELETE", "/ojs/v1/jobs/:id", "cancel", FACE),
+  cancelBy("POST", "/ojs/v1/jobs/:id/cancel", "cancel", FACE),
   activate,
-  retry,
+  retryBy("/ojs/v1/jobs/:id/retry", FACE),
   result,
+  retries,
   extend,
   explain,
 ];

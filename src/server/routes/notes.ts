@@ -10,7 +10,7 @@ import { checkpointFields } from "../wire/progress.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
-import { jobId, loadJob } from "./jobs.ts";
+import { jobId, loadJob } from "./job-actions.ts";
 import { counted } from "./workers.ts";
 
 const TAG = "progress";
@@ -39,7 +39,7 @@ async function setProgress(
   return json(200, { job_id: id, ...progressFields(counted(id, outcome, "progress")) });
 }
 
-function progressFields(row: JobRow): Record<string, unknown> {
+export function progressFields(row: JobRow): Record<string, unknown> {
   const kept = progressOf(row);
   const value = row.state === "completed" ? 1 : (kept?.value ?? null);
   return {

@@ -1,8 +1,17 @@
 import { instantText } from "../../core/event/wire-fields.ts";
+import type { JobPage } from "../../engine/bulk/finder.ts";
+import { HttpError } from "../errors.ts";
 import { byKey, json, type Route, route } from "../route.ts";
-import { pausedReply, queueReply, queueStatsReply, queuesReply } from "../wire/admin-replies.ts";
+import {
+  pausedReply,
+  priorityStatsReply,
+  queueReply,
+  queueStatsReply,
+  queuesReply,
+} from "../wire/admin-replies.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import { pageOf } from "../wire/pages.ts";
+import { changedConfig, newQueueSchema } from "../wire/queue-config.ts";
 import { describeQueue, describeQueues, queueOf } from "../wire/queues.ts";
 import { emptySchema } from "../wire/schemas.ts";
 
@@ -37,7 +46,7 @@ const getBy = (path: string) =>
     replies: { 200: "The queue, whether it has anything or not" },
     async run({ params }, { engine }) {
       const queue = await describeQueue(engine, queueOf(params));
-      return json(200, { ...queue, queue });
+      return json(200, { ...queue, running: queue.counts.active, queue });
     },
   });
 
@@ -52,8 +61,80 @@ const stats = route({
   async run({ params }, { engine }) {
     const { counts, name, depth, ...rest } = await describeQueue(engine, queueOf(params));
     const { paused, status, throughput } = rest;
-    const flat = { name, depth, paused, status, ...counts };
+    const flat = { name, depth, paused, status, ...counts, dead: rest.dead_letters };
     return json(200, { ...flat, throughput, queue: flat, stats: { ...flat, queue: name } });
+  },
+});
+
+const MOST_COUNTED = 10_000;
+const AT_ONCE = 1_000;
+
+const priorities = route({
+  method: "GET",
+  path: "/ojs/v1/queues/:queue/priority-stats",
+  right: "read",
+  tag: TAG,
+  summary: "How many available jobs of a queue have which priority",
+  reply: priorityStatsReply,
+  replies: { 200: "Counts by priority, the highest first" },
+  async run({ params }, { engine }) {
+    const queue = queueOf(params);
+    const counts = new Map<number, number>();
+    let counted = 0;
+    let after: string | null = null;
+    for (let steps = 0; steps < MOST_COUNTED / AT_ONCE && counted < MOST_COUNTED; steps++) {
+      const found: JobPage = await engine.find({ queue, state: "available" }, { after, limit: AT_ONCE });
+      for (const { priority } of found.jobs) counts.set(priority, (counts.get(priority) ?? 0) + 1);
+      counted += found.jobs.length;
+      after = found.cursor;
+      if (after === null) break;
+    }
+    const distribution = [...counts]
+      .sort(([a], [b]) => b - a)
+      .map(([priority, count]) => ({ priority, count }));
+    return json(200, { queue, distribution, counted, is_complete: after === null });
+  },
+});
+
+const create = route({
+  method: "POST",
+  path: "/ojs/v1/queues",
+  right: "operate",
+  tag: TAG,
+  summary: "Give a queue settings before it has jobs; every name is a queue without that",
+  reply: queueReply,
+  body: newQueueSchema,
+  replies: { 201: "The queue" },
+  async run({ body, identity }, { engine }) {
+    const { name } = body;
+    await engine.queues.configure(name, changedConfig({}, body), byKey(identity));
+    const queue = await describeQueue(engine, name);
+    return json(201, { ...queue, queue });
+  },
+});
+
+const remove = route({
+  method: "DELETE",
+  path: "/ojs/v1/queues/:queue",
+  right: "operate",
+  tag: TAG,
+  summary: "Forget the settings and the pause of a queue that has no live jobs",
+  replies: {
+    200: "It is forgotten; jobs that have ended stay",
+    409: "It has live jobs: purge or finish them",
+  },
+  async run({ params, identity }, { engine }) {
+    const name = queueOf(params);
+    const { depth, counts } = await describeQueue(engine, name);
+    if (depth + counts.active > 0) {
+      const message = `queue: "${name}" has ${depth} jobs that wait and ${counts.active} that run; purge or finish them first`;
+      throw new HttpError(409, "conflict", message, {
+        details: { queue: name, depth, active: counts.active },
+      });
+    }
+    await engine.queues.reset(name, byKey(identity));
+    await engine.queues.resume(name, byKey(identity));
+    return json(200, { deleted: true, name });
   },
 });
 
@@ -87,5 +168,8 @@ const pauseBy = (path: string, action: "pause" | "resume") =>
 
 export const queueRoutes: readonly Route[] = [
   stats,
+  priorities,
+  create,
+  remove,
   ...PATHS.flatMap((path) => [listBy(path), getBy(path), pauseBy(path, "pause"), pauseBy(path, "resume")]),
 ];

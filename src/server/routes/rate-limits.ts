@@ -3,7 +3,7 @@ import { byKey, json, type Route, route } from "../route.ts";
 import { limitReply, limitsReply } from "../wire/admin-replies.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import { isKnown, keyOf, limitChangeSchema, limitFields, readChange } from "../wire/limit.ts";
-import { placeOf } from "../wire/pages.ts";
+import { listedPage } from "../wire/pages.ts";
 
 const TAG = "rate limits";
 const PATH = "/ojs/v1/rate-limits";
@@ -18,30 +18,15 @@ const list = route({
   query: adminPageQuery,
   replies: { 200: "A page of limits" },
   async run({ query }, { engine }) {
-    const { perPage, cursor, page } = placeOf(query);
-    // Pages by number are read from the start; keys are few, and a cursor reads on from anywhere.
-    const skipped = cursor === null ? (page - 1) * perPage : 0;
-    const after = cursor === null ? {} : { after: keyOf(cursor, "cursor") };
-    const limit = Math.min(skipped + perPage + 1, MOST);
-    const views = (await engine.limits.list({ ...after, limit })).slice(skipped);
-    const items = views.slice(0, perPage).map(limitFields);
-    const hasMore = views.length > perPage;
-    return json(200, {
-      items,
-      rate_limits: items,
-      pagination: {
-        total: skipped + views.length,
-        total_is_exact: !hasMore && cursor === null,
-        page,
-        per_page: perPage,
-        has_more: hasMore,
-        next_cursor: hasMore ? (items.at(-1)?.key ?? null) : null,
-      },
+    if (query.cursor) keyOf(query.cursor, "cursor");
+    const { items: views, pagination } = await listedPage(query, {
+      list: (after, limit) => engine.limits.list({ ...(after !== null && { after }), limit }),
+      cursorOf: ({ key }) => key,
     });
+    const items = views.map(limitFields);
+    return json(200, { items, rate_limits: items, pagination });
   },
 });
-
-const MOST = 1_000;
 
 const get = route({
   method: "GET",

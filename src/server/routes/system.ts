@@ -26,10 +26,18 @@ const healthBy = (path: string) =>
     reply: healthReplySchema,
     replies: { 200: "Both are", 503: "The store does not answer" },
     async run(_call, context) {
+      const { system } = context.service;
+      const askedAt = system.monotonic();
       const isUp = await storeAnswers(context);
+      const latency = Math.round((system.monotonic() - askedAt) * 100) / 100;
       const status = isUp ? "healthy" : "unhealthy";
       const { name } = context.engine.store.capabilities;
-      return json(isUp ? 200 : 503, { status, version: context.version, backend: { type: name, status } });
+      return json(isUp ? 200 : 503, {
+        status,
+        version: context.version,
+        uptime_seconds: context.uptime(),
+        backend: { type: name, status, latency_ms: latency },
+      });
     },
   });
 

@@ -19,7 +19,7 @@ import {
   succeedSchema,
   workerId,
 } from "../wire/schemas.ts";
-import { jobId } from "./jobs.ts";
+import { jobId } from "./job-actions.ts";
 
 const TAG = "workers";
 

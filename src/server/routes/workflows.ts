@@ -1,26 +1,31 @@
+import { instantText } from "../../core/event/wire-fields.ts";
 import { UUID } from "../../core/ids.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import { progressOf } from "../../core/job/progress.ts";
 import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { readIsoDuration } from "../wire/durations.ts";
 import { jobText } from "../wire/job.ts";
-import { cursorPage } from "../wire/pages.ts";
+import { listedPage } from "../wire/pages.ts";
 import { jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
 import {
   readWorkflow,
   workflowFields,
+  workflowProgressReply,
   workflowReplySchema,
   workflowSchema,
+  workflowsQuery,
   workflowsReplySchema,
 } from "../wire/workflow.ts";
 
 const TAG = "workflows";
 
 /** Wrapped for those who read it so, and flat for the others. */
-function workflowReply(status: number, view: Parameters<typeof workflowFields>[0]): Reply {
-  const workflow = workflowFields(view);
+function workflowReply(status: number, view: Parameters<typeof workflowFields>[0], more = {}): Reply {
+  const workflow = { ...workflowFields(view), ...more };
   const { steps_total, steps_completed, created_at, completed_at } = workflow;
   const metadata = { created_at, completed_at, job_count: steps_total, completed_count: steps_completed };
   return json(status, { workflow, ...workflow, metadata });
@@ -30,6 +35,29 @@ async function load(id: string | undefined, { engine }: RouteContext): Promise<W
   const view = id !== undefined && UUID.test(id) ? await engine.workflows.get(id).view() : null;
   if (!view) throw notFound("workflow", id ?? "");
   return view;
+}
+
+/** A few steps cost one read; more than that are counted and not shown. */
+const MOST_STEPS = 200;
+
+async function firstSteps(id: string, { engine }: RouteContext) {
+  const rows = await engine.workflows.get(id).steps({ limit: MOST_STEPS });
+  return rows.flatMap((row) => (row ? [stepFields(row)] : []));
+}
+
+function stepFields(row: JobRow) {
+  const { id, type, state, startedAt, finishedAt } = row;
+  const progress = state === "completed" ? 1 : (progressOf(row)?.value ?? null);
+  return {
+    id,
+    job_id: id,
+    job_ids: [id],
+    type,
+    state,
+    progress,
+    ...(startedAt !== null && { started_at: instantText(startedAt) }),
+    ...(finishedAt !== null && { completed_at: instantText(finishedAt) }),
+  };
 }
 
 const start = route({
@@ -65,14 +93,19 @@ const list = route({
   tag: TAG,
   summary: "List workflows in the order in which they were started",
   reply: workflowsReplySchema,
-  query: pageQuery,
-  replies: { 200: "A page of workflows" },
+  query: workflowsQuery,
+  replies: { 200: "A page of workflows; with a state it may be short and still not be the last" },
   async run({ query }, { engine }) {
-    const { cursor, limit = 100 } = query;
-    const found = await engine.workflows.list({ ...(cursor && { after: cursor }), limit: limit + 1 });
-    const { items, pagination } = cursorPage(found, limit, ({ id }) => id);
+    const { state } = query;
+    const { items, pagination } = await listedPage(query, {
+      usual: 100,
+      list: (after, limit) => engine.workflows.list({ ...(after !== null && { after }), limit }),
+      cursorOf: ({ id }) => id,
+      // The admin page calls a workflow active that is running.
+      isWanted: state && ((workflow) => workflow.state === (state === "active" ? "running" : state)),
+    });
     const workflows = items.map(workflowFields);
-    return json(200, { workflows, items: workflows, pagination });
+    return json(200, { workflows, items: workflows, total: pagination.total, pagination });
   },
 });
 
@@ -83,8 +116,11 @@ const get = route({
   tag: TAG,
   summary: "Look at a workflow",
   reply: workflowReplySchema,
-  replies: { 200: "The workflow", 404: "There is no such workflow" },
-  run: async ({ params }, context) => workflowReply(200, await load(params.id, context)),
+  replies: { 200: "The workflow, with its first 200 steps", 404: "There is no such workflow" },
+  async run({ params }, context) {
+    const view = await load(params.id, context);
+    return workflowReply(200, view, { steps: await firstSteps(view.id, context) });
+  },
 });
 
 const jobs = route({
@@ -116,13 +152,34 @@ const progress = route({
   right: "read",
   tag: TAG,
   summary: "How far a workflow is",
-  replies: { 200: "How many of its jobs have ended, and how", 404: "There is no such workflow" },
+  reply: workflowProgressReply,
+  replies: {
+    200: "How many of its jobs have ended and how, and how far each of the first 200 is",
+    404: "There is no such workflow",
+  },
   async run({ params }, context) {
-    const { id, state, total, progress: counts } = await load(params.id, context);
+    const { id, kind, state, total, progress: counts } = await load(params.id, context);
     const { completed, discarded, cancelled } = counts;
     const ended = completed + discarded + cancelled;
-    const percentage = Math.round((ended / Math.max(1, total)) * 100);
-    return json(200, { workflow_id: id, state, total, completed, failed: discarded, cancelled, percentage });
+    const steps = await firstSteps(id, context);
+    const running = steps.reduce(
+      (sum, { state, progress }) => sum + (state === "active" ? (progress ?? 0) : 0),
+      0,
+    );
+    const share = Math.min(1, (ended + running) / Math.max(1, total));
+    const percentage = Math.round(share * 100);
+    const done = { total, completed, failed: discarded, cancelled };
+    const now = instantText(context.engine.now());
+    return json(200, {
+      workflow_id: id,
+      type: kind,
+      state,
+      ...done,
+      percentage,
+      progress: share,
+      steps,
+      updated_at: now,
+    });
   },
 });
 

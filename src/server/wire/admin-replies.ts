@@ -208,3 +208,56 @@ export const queueConfigReply = z
 export const purgeReply = z
   .looseObject({ queue: z.string(), purged_count: count, deleted: count, is_complete: z.boolean() })
   .meta({ id: "Purged" });
+
+export const recessReply = z
+  .looseObject({
+    enabled: z.boolean(),
+    maintenance: z.boolean(),
+    reason: z.string().nullable(),
+    started_at: instant.nullable(),
+    ends_at: instant.nullable(),
+    estimated_end: instant.nullable(),
+  })
+  .meta({ id: "Maintenance" });
+export const configReply = z
+  .looseObject({
+    uptime_seconds: count,
+    backend: z.string(),
+    limits: z.looseObject({ body: count, depth: count, keys: count }),
+    authentication: z.boolean(),
+  })
+  .meta({ id: "ServerConfig" });
+const middlewareEntries = z.array(
+  z.looseObject({ name: z.string(), phase: z.enum(["enqueue", "execution"]), order: z.int().min(1) }),
+);
+export const middlewareReply = z
+  .looseObject({ enqueue: middlewareEntries, execution: middlewareEntries })
+  .meta({ id: "MiddlewareChains" });
+export const metricsReply = z
+  .looseObject({ uptime_seconds: count, jobs_enqueued_total: count, jobs_active: count })
+  .meta({ id: "Metrics" });
+
+export const uniqueJobsReply = listOf(
+  z
+    .looseObject({
+      key: z.string(),
+      job_id: z.string(),
+      type: z.string().nullable(),
+      queue: z.string().nullable(),
+      state: z.string(),
+      locked_until: instant.optional(),
+    })
+    .meta({ id: "UniqueKey" }),
+).meta({ id: "UniqueKeys" });
+export const priorityStatsReply = z
+  .looseObject({
+    queue: z.string(),
+    distribution: z.array(z.looseObject({ priority: z.int(), count })),
+    is_complete: z.boolean(),
+  })
+  .meta({ id: "PriorityStats", description: "Of the first 10,000 available jobs, where there are more." });
+export const directiveReply = z.looseObject({
+  directive: z.string(),
+  workers: count,
+  is_complete: z.boolean(),
+});

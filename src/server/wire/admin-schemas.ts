@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
+import { durationOf } from "./durations.ts";
 import { instant, jobType, optional, queueName, workerId } from "./schemas.ts";
 
 /** What operators send. Validation and the OpenAPI document are both made from these. */
@@ -35,6 +36,12 @@ export const adminJobsQuery = z.looseObject({
   sort: z.enum(["created_at", "-created_at"]).optional(),
   order: z.enum(["asc", "desc"]).optional(),
 });
+
+/** As the specification writes durations, or as people do on a command line. */
+export const someTime = z
+  .string()
+  .max(64)
+  .refine((text) => durationOf(text) !== undefined, { error: 'use a duration such as "PT30M" or "30m"' });
 
 const confirm = optional(z.boolean()).meta({
   description: "Must be true, unless dry_run is: what this does cannot be taken back.",
@@ -84,6 +91,8 @@ export const prioritySchema = z
   .looseObject({ priority: z.int().min(-100).max(100) })
   .meta({ id: "PriorityRequest" });
 
+export const statsQuery = z.looseObject({ queue: queueName.optional() });
+
 export const historyQuery = z.looseObject({
   period: z.enum(["1m", "5m", "15m", "1h", "6h", "1d"]).optional(),
   since: instant.optional(),
@@ -126,6 +135,23 @@ export const purgeSchema = z
 export const purgeWaitingSchema = z
   .looseObject({ states: optional(z.array(purged).min(1).max(7)), ...purgeFields })
   .nullish();
+
+export const recessSchema = z
+  .looseObject({
+    enabled: z.boolean(),
+    reason: optional(z.string().max(500)).meta({ description: "What is being done; kept in the audit too." }),
+    duration: optional(someTime).meta({
+      description: "It ends by itself after this time. Without it, when somebody ends it.",
+    }),
+    estimated_duration: optional(someTime).meta({ description: "Only shown." }),
+  })
+  .meta({ id: "MaintenanceRequest" });
+
+export const directiveSchema = z
+  .looseObject({ directive: z.enum(["quiet", "terminate", "resume"]) })
+  .meta({ id: "DirectiveRequest" });
+
+export const metricsQuery = z.looseObject({ format: z.enum(["json", "prometheus"]).optional() });
 
 export const workerParam = workerId;
 

@@ -17,6 +17,12 @@ export function countsOf({ depth, completed, discarded, cancelled }: Counted) {
 const rounded = (count: number) => Math.round((count / RECENT_MINUTES) * 100) / 100;
 
 /** Attempts per minute that came to an end of their own, and those of them that failed. */
-export function throughputOf({ completed, failed }: Pick<Figures, "completed" | "failed">) {
-  return { processed_per_minute: rounded(completed + failed), failed_per_minute: rounded(failed) };
+export function throughputOf(figures: Pick<Figures, "enqueued" | "completed" | "failed">) {
+  const { enqueued, completed, failed } = figures;
+  return {
+    processed_per_minute: rounded(completed + failed),
+    completed_per_minute: rounded(completed),
+    failed_per_minute: rounded(failed),
+    enqueued_per_minute: rounded(enqueued),
+  };
 }

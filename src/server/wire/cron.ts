@@ -1,9 +1,11 @@
 import { z } from "zod";
 import type { CronMissed, CronOptions, CronOverlap } from "../../core/cron/cron.ts";
 import { instantText } from "../../core/event/wire-fields.ts";
+import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
 import { HttpError } from "../errors.ts";
+import { adminPageQuery } from "./admin-schemas.ts";
 import { readIsoDuration } from "./durations.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
@@ -12,6 +14,15 @@ const OVERLAPS = ["allow", "skip", "cancel_previous"] as const;
 const window = z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
   error: 'write "skip", "once", or how far back as an ISO 8601 duration such as "PT1H"',
 });
+
+/** Clients that have no arguments for the job leave them out. */
+const templateSchema = z.preprocess(
+  (said) =>
+    typeof said === "object" && said !== null && !Array.isArray(said) && !("args" in said)
+      ? { ...said, args: [] }
+      : said,
+  enqueueSchema,
+);
 
 /** Two spellings are in use: a template beside an expression, or the fields of the job beside a cron. */
 export const cronSchema = z
@@ -30,7 +41,7 @@ export const cronSchema = z
         description: "What becomes of instants at which no server ran: none, one for all, or each within.",
       }),
     enabled: z.boolean().nullish(),
-    job_template: enqueueSchema.nullish(),
+    job_template: templateSchema.nullish(),
     type: z.string().max(255).nullish(),
     args: z.array(z.any()).nullish(),
     meta: z.record(z.string(), z.any()).nullish(),
@@ -50,13 +61,21 @@ export const cronChangeSchema = z
     overlap_policy: z.enum(OVERLAPS).nullish(),
     missed_policy: z.union([z.enum(["skip", "once"]), window]).nullish(),
     enabled: z.boolean().nullish(),
+    job_template: z
+      .undefined({ error: "its job is not changed here: put the whole cron again with POST" })
+      .optional(),
   })
   .meta({ id: "CronChange" });
 
+export const cronsQuery = adminPageQuery.extend({ enabled: z.enum(["true", "false"]).optional() });
+
 type CronBody = z.output<typeof cronSchema>;
 
+type Change = z.output<typeof cronChangeSchema>;
+type Schedule = Pick<Change, "timezone" | "overlap_policy" | "missed_policy" | "expression" | "cron">;
+
 /** When and how it fires, in the engine's words; only what was sent. */
-export function readSchedule(body: z.output<typeof cronChangeSchema>): Partial<CronOptions> {
+export function readSchedule(body: Schedule): Partial<CronOptions> {
   const { timezone, overlap_policy, missed_policy } = body;
   const expression = body.expression ?? body.cron;
   return {
@@ -105,6 +124,7 @@ export function cronFields(view: CronView) {
     name,
     expression: cron,
     cron,
+    schedule: cron,
     timezone: zone,
     overlap_policy: overlap.replace("-", "_"),
     missed_policy: typeof view.missed === "string" ? view.missed : { all: view.missed.all },
@@ -120,11 +140,24 @@ export function cronFields(view: CronView) {
   };
 }
 
-export function runFields({ runs }: CronView) {
+function endOf(row: JobRow | undefined) {
+  if (!row) return {};
+  const { state, startedAt, finishedAt } = row;
+  return {
+    state,
+    ...(startedAt !== null && { started_at: instantText(startedAt) }),
+    ...(finishedAt !== null && { completed_at: instantText(finishedAt) }),
+  };
+}
+
+/** Runs, with what became of those jobs that are still kept. */
+export function runFields({ runs }: CronView, rows: ReadonlyMap<string, JobRow>) {
   return runs.map(({ for: dueAt, at, job, manual, cancelled, skipped, count }) => ({
     scheduled_for: instantText(dueAt),
+    scheduled_at: instantText(dueAt),
     at: instantText(at),
     job_id: job ?? null,
+    ...endOf(job === undefined ? undefined : rows.get(job)),
     ...(manual && { manual }),
     ...(cancelled && { cancelled_job_id: cancelled }),
     ...(skipped && { skipped, count: count ?? 1 }),

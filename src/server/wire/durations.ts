@@ -13,6 +13,16 @@ export function readIsoDuration(text: string): number | undefined {
   return whole <= LONGEST_DURATION ? whole : undefined;
 }
 
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of an ISO 8601 duration, or of one as people write it, such as `30m` or `7d`. */
+export function durationOf(text: string): number | undefined {
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  if (count === undefined || unit === undefined) return readIsoDuration(text) || undefined;
+  const ms = Number(count) * (UNITS[unit] as number);
+  return ms > 0 && ms <= LONGEST_DURATION ? ms : undefined;
+}
+
 /** An instant on the wire: RFC 3339 with a zone, or `+` and an ISO duration from now. */
 export function readInstant(text: string, now: Instant, field: string): Instant {
   if (text.startsWith("+")) {

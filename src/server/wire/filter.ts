@@ -51,14 +51,22 @@ export function readBulk(body: BulkFields, identity: Identity, isGone: () => boo
   };
 }
 
-export function bulkReply(action: string, { dryRun }: BulkOptions, result: BulkResult): Reply {
-  const { matched, done, skipped, failed, isComplete, cursor, errors } = result;
+export function bulkReply(
+  action: string,
+  { dryRun }: BulkOptions,
+  result: BulkResult,
+  /** The name under which some clients look for how many it was done to. */
+  done = action === "retry" ? "retried" : "deleted",
+): Reply {
+  const { matched, done: count, skipped, failed, isComplete, cursor, errors } = result;
   return json(200, {
     action,
     dry_run: dryRun === true,
     matched,
-    count: dryRun ? matched : done,
-    succeeded: done,
+    total_matched: matched,
+    count: dryRun ? matched : count,
+    succeeded: count,
+    [done]: count,
     // What had moved on is no success either; what the store said stays in the log.
     failed: failed + skipped,
     skipped,

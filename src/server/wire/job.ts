@@ -170,8 +170,8 @@ export function fetchedText(row: JobRow, now: Instant): string {
   return jobText(row, `,"fence":${row.fence},"beats":"${beats}","deadlines":${deadlinesText(row, now)}`);
 }
 
-/** The answer to ACK and NACK, in one shape that every known client can read. */
-export function settledText(row: JobRow): string {
+/** What ACK and NACK came to, in one shape that every known client can read; the object is left open. */
+function settledHead(row: JobRow): string {
   const { nextAttemptAt, completedAt, cancelledAt, discardedAt } = timesOf(row);
   return (
     `{"acknowledged":true,"id":"${row.id}","job_id":"${row.id}","state":"${stateOf(row)}"` +
@@ -180,7 +180,16 @@ export function settledText(row: JobRow): string {
     instant("completed_at", completedAt) +
     instant("cancelled_at", cancelledAt) +
     instant("discarded_at", discardedAt) +
-    number("retry_delay_ms", row.state === "retryable" ? retryDelayOf(row) : undefined) +
-    `,"job":${jobText(row)}}`
+    number("retry_delay_ms", row.state === "retryable" ? retryDelayOf(row) : undefined)
   );
+}
+
+/** The answer to ACK and NACK. */
+export function settledText(row: JobRow): string {
+  return `${settledHead(row)},"job":${jobText(row)}}`;
+}
+
+/** The same for one of many: without the job, since a thousand jobs with their documents have no bound. */
+export function settledBrief(row: JobRow): string {
+  return `${settledHead(row)},"status":200}`;
 }

@@ -16,8 +16,8 @@ interface Place {
   readonly cursor: string | null;
 }
 
-export function placeOf({ page = 1, per_page, limit, cursor }: PageQuery): Place {
-  return { page, perPage: per_page ?? limit ?? PER_PAGE, cursor: cursor || null };
+export function placeOf({ page = 1, per_page, limit, cursor }: PageQuery, usual = PER_PAGE): Place {
+  return { page, perPage: per_page ?? limit ?? usual, cursor: cursor || null };
 }
 
 /** A page out of a list that is held as a whole. */
@@ -30,11 +30,50 @@ export function pageOf<Item>(all: readonly Item[], query: PageQuery) {
   return { items, pagination };
 }
 
-/** What follows a page of a list that was asked for one item more than it shows. */
-export function cursorPage<Item>(found: readonly Item[], limit: number, cursorOf: (item: Item) => string) {
-  const items = found.slice(0, limit);
-  const last = found.length > limit ? items.at(-1) : undefined;
-  return { items, pagination: { has_more: last !== undefined, next_cursor: last ? cursorOf(last) : null } };
+interface Listing<Item> {
+  /** Items in the order of their cursors, after one of them. */
+  readonly list: (after: string | null, limit: number) => Promise<readonly Item[]>;
+  readonly cursorOf: (item: Item) => string;
+  /** Which of them are asked for; all, if nothing is said. */
+  readonly isWanted?: ((item: Item) => boolean) | undefined;
+  /** How many are on a page where nobody says how many. */
+  readonly usual?: number;
+}
+
+/**
+ * A page of what is listed in the order of its cursors. A page by number is read from the start, for people who leaf
+ * through. A page may be short and still not be the last, where few of many are asked for.
+ */
+export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWanted, usual }: Listing<Item>) {
+  const { page, perPage, cursor } = placeOf(query, usual);
+  const skipped = cursor === null ? (page - 1) * perPage : 0;
+  const wanted = skipped + perPage + 1;
+  const found: Item[] = [];
+  let after = cursor;
+  let isEnd = false;
+  for (let looked = 0; !isEnd && found.length < wanted && looked < MOST_SKIPPED; ) {
+    const asked = isWanted ? STEP : Math.min(wanted - found.length, STEP);
+    const some = await list(after, asked);
+    found.push(...(isWanted ? some.filter(isWanted) : some));
+    looked += some.length;
+    isEnd = some.length < asked;
+    const last = some.at(-1);
+    if (last !== undefined) after = cursorOf(last);
+  }
+  if (!isEnd && found.length < wanted && skipped > 0) throw tooFar();
+  const items = found.slice(skipped, skipped + perPage);
+  const last = items.at(-1);
+  const next = found.length < wanted ? after : last === undefined ? null : cursorOf(last);
+  const hasMore = found.length >= wanted || !isEnd;
+  const pagination = {
+    total: found.length,
+    total_is_exact: isEnd && cursor === null,
+    page,
+    per_page: perPage,
+    has_more: hasMore,
+    next_cursor: hasMore ? next : null,
+  };
+  return { items, pagination };
 }
 
 /** A page of jobs, by number or by cursor, and how many there are as far as that was counted. */
@@ -79,6 +118,6 @@ async function skipped(count: number, find: (page: PageOptions) => Promise<JobPa
 }
 
 function tooFar(): HttpError {
-  const message = `page: the first ${MOST_SKIPPED} jobs can be read by page; go on with cursor, or narrow the filter`;
+  const message = `page: the first ${MOST_SKIPPED} can be read by page; go on with cursor, or narrow the filter`;
   return new HttpError(400, "invalid_request", message, { details: { field: "page" } });
 }

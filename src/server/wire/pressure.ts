@@ -40,6 +40,7 @@ export async function refuseTooMany(
       .reduce((sum, one) => sum + one.count, 0);
     if (waiting + count <= most) continue;
     const message = `queue: "${queue}" has room for ${Math.max(0, most - waiting)} of these ${count} jobs, and nothing was stored`;
+    engine.queues.tellFull(queue, waiting, most);
     throw new HttpError(429, "QUEUE_FULL", message, {
       retryable: count <= most,
       headers: { "Retry-After": "1", ...depthHeaders(waiting, most) },

@@ -3,9 +3,10 @@ import type { Backoff } from "../../core/job/job.ts";
 import type { RungOptions } from "../../core/job/policy.ts";
 import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
 import { HttpError } from "../errors.ts";
-import { readIsoDuration } from "./durations.ts";
+import { someTime } from "./admin-schemas.ts";
+import { durationOf, readIsoDuration } from "./durations.ts";
 import { readRung } from "./enqueue.ts";
-import { iso, kept, optional, retrySchema, timeoutFields } from "./schemas.ts";
+import { iso, kept, optional, queueName, retrySchema, timeoutFields } from "./schemas.ts";
 
 /** Settings of a queue on the wire, there and back. */
 
@@ -24,7 +25,7 @@ const backpressureSchema = z
   })
   .meta({ id: "Backpressure" });
 
-const keptFor = z.union([iso, kept]);
+const keptFor = z.union([iso, someTime, kept]);
 const retentionSchema = z.union([
   keptFor,
   z.looseObject({
@@ -43,11 +44,16 @@ export const queueConfigSchema = z
     retry: retrySchema.nullish(),
     retention: retentionSchema.nullish(),
     rate_limit: z.any().optional(),
+    max_size: optional(z.int().min(0).max(1_000_000)).meta({ description: "As backpressure.max_depth." }),
   })
   .meta({
     id: "QueueConfig",
     description: "What is named is changed, null takes it back, and everything else stays as it is.",
   });
+
+export const newQueueSchema = queueConfigSchema
+  .extend({ name: queueName })
+  .meta({ id: "NewQueue", description: "Settings for a queue." });
 
 type ConfigBody = z.output<typeof queueConfigSchema>;
 type Mutable<Options> = { -readonly [name in keyof Options]: Options[name] };
@@ -61,7 +67,8 @@ export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptio
     );
   const options: Mutable<QueueOptions> = optionsOf(stored);
   const said: Mutable<QueueOptions> = {};
-  const { concurrency, backpressure, timeouts, retry, retention } = body;
+  const { concurrency, timeouts, retry, retention, max_size } = body;
+  const backpressure = body.backpressure ?? (max_size == null ? body.backpressure : { max_depth: max_size });
   if (concurrency != null) said.concurrency = concurrency;
   const depth = backpressure && readDepth(backpressure);
   if (depth) said.depth = depth;
@@ -105,7 +112,7 @@ function readDepth(body: NonNullable<ConfigBody["backpressure"]>): DepthOptions 
 
 type KeptFor = z.output<typeof keptFor>;
 const ms = (said: KeptFor) => ({
-  milliseconds: typeof said === "number" ? said : (readIsoDuration(said) as number),
+  milliseconds: typeof said === "number" ? said : (readIsoDuration(said) ?? (durationOf(said) as number)),
 });
 
 function readRetention(said: NonNullable<ConfigBody["retention"]>): NonNullable<RungOptions["retention"]> {
@@ -191,7 +198,7 @@ function backpressureFields({ most, onFull, warnAt }: NonNullable<StoredQueue["d
   };
 }
 
-function retryFields({ attempts, backoff, except, ...rest }: NonNullable<StoredQueue["retry"]>) {
+export function retryFields({ attempts, backoff, except, ...rest }: NonNullable<StoredQueue["retry"]>) {
   return {
     ...(attempts !== undefined && { max_attempts: attempts }),
     ...(backoff && backoffFields(backoff)),

@@ -66,6 +66,8 @@ function fieldsOf({ name, day, recent, settings, pause }: QueueFacts) {
     paused: pause !== undefined,
     ...(pausedAt !== undefined && { paused_at: instantText(pausedAt) }),
     depth,
+    // Of those that ended in the last 24 hours, like all that have.
+    dead_letters: day.deadLettered,
     counts: countsOf(day),
     throughput: throughputOf(recent),
     ...(run && { latency_ms: { p50: run.p50, p95: run.p95, p99: run.p99 } }),

@@ -89,21 +89,37 @@ export const jobsReplySchema = z.looseObject({ jobs: z.array(job), pagination })
 export const batchReplySchema = z.looseObject({ jobs: z.array(job), count: z.int() });
 export const fetchReplySchema = z.looseObject({ jobs: z.array(fetchedJob) });
 
-export const settledReplySchema = z
+const settledFields = {
+  acknowledged: z.literal(true),
+  id: z.string(),
+  job_id: z.string(),
+  state: z.enum(JOB_STATES),
+  attempt: z.int(),
+  max_attempts: z.int(),
+  next_attempt_at: instant.optional(),
+  completed_at: instant.optional(),
+  discarded_at: instant.optional(),
+  retry_delay_ms: z.int().optional(),
+};
+export const settledReplySchema = z.looseObject({ ...settledFields, job }).meta({ id: "Settled" });
+
+const refusedReport = z.looseObject({
+  job_id: z.string(),
+  status: z.int().min(400),
+  error: z.looseObject({ code: z.string(), message: z.string(), retryable: z.boolean() }),
+});
+export const settledManyReplySchema = z
   .looseObject({
-    acknowledged: z.literal(true),
-    id: z.string(),
-    job_id: z.string(),
-    state: z.enum(JOB_STATES),
-    attempt: z.int(),
-    max_attempts: z.int(),
-    next_attempt_at: instant.optional(),
-    completed_at: instant.optional(),
-    discarded_at: instant.optional(),
-    retry_delay_ms: z.int().optional(),
-    job,
+    results: z.array(
+      z.union([z.looseObject({ ...settledFields, status: z.literal(200) }), refusedReport]).meta({
+        id: "ReportResult",
+        description: "What a single report would have been answered, without the job itself.",
+      }),
+    ),
+    count: z.int(),
+    refused: z.int(),
   })
-  .meta({ id: "Settled" });
+  .meta({ id: "SettledBatch", description: "One result for each report, in their order." });
 
 const workerState = z.enum(["running", "quiet", "terminate"]);
 export const beatReplySchema = z
@@ -139,6 +155,19 @@ export const checkpointReplySchema = z.looseObject({ job_id: z.string(), state: 
 export const logsReplySchema = z.looseObject({
   job_id: z.string(),
   lines: z.array(z.looseObject({ at: instant, attempt: z.int(), message: z.string() })),
+});
+export const retriesReplySchema = z.looseObject({
+  job_id: z.string(),
+  retries: z.array(
+    z.looseObject({
+      attempt: z.int(),
+      state: z.enum(["failed", "discarded"]),
+      error: z.string(),
+      failed_at: instant,
+      next_retry_at: instant.optional(),
+    }),
+  ),
+  policy: z.looseObject({}),
 });
 export const deletedReplySchema = z.looseObject({ deleted: z.literal(true), job_id: z.string() });
 

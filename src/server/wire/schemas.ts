@@ -131,7 +131,7 @@ export const enqueueSchema = z
     type: jobType,
     args: z.array(z.any()).meta({
       description:
-        "What the job is given. Any JSON, handed through as it came; numbers beyond 2^53 lose digits.",
+        "What the job is given. Any JSON, handed through as it came; whole numbers that would lose digits (beyond 2^53) are refused.",
     }),
     id: optional(jobId),
     parent_id: optional(anyId).meta({
@@ -248,6 +248,15 @@ const nsucceedBody = {
 export const failSchema = z.looseObject({ job_id: anyId, ...nsucceedBody }).meta({ id: "NackRequest" });
 export const failByPathSchema = z.looseObject(nsucceedBody);
 
+/** Many reports in one request. What has not this form is refused whole, before any of them is judged. */
+const manyOf = <Item extends z.ZodType>(item: Item) =>
+  z.looseObject({
+    worker_id: optional(workerId).meta({ description: "Of all jobs that name no worker of their own." }),
+    jobs: z.array(item).min(1).max(1_000),
+  });
+export const succeedManySchema = manyOf(succeedSchema).meta({ id: "AckBatchRequest" });
+export const failManySchema = manyOf(failSchema).meta({ id: "NackBatchRequest" });
+
 const activeJob = z.union([anyId, z.looseObject({ id: anyId, fence: optional(z.int().min(0)) })]);
 
 export const beatSchema = z
@@ -308,15 +317,24 @@ export const extendSchema = z
     timeout_ms: optional(duration),
     total_timeout_ms: optional(duration),
     heartbeat_timeout_ms: optional(duration),
+    priority: optional(z.int().min(-100).max(100)).meta({ description: "Of a job that waits." }),
   })
   .meta({ id: "ExtendRequest", description: "New limits for a waiting or running job." });
 
 export const retryJobSchema = z.looseObject({ keep_deadline: optional(z.boolean()) }).nullish();
-export const emptySchema = z.looseObject({}).nullish();
+export const emptySchema = z
+  .looseObject({ reason: optional(z.string().max(500)).meta({ description: "Why, for the audit." }) })
+  .nullish();
 
 const limit = z.coerce.number().int().min(1).max(200).optional();
 export const pageQuery = z.looseObject({ limit, cursor: z.string().max(128).optional() });
 export const jobQuery = z.looseObject({ wait_ms: z.coerce.number().int().min(0).max(2_000).optional() });
+export const resultQuery = z.looseObject({
+  wait: z.enum(["true", "false"]).optional(),
+  timeout: z.coerce.number().int().min(0).max(30).optional().meta({
+    description: "With wait: for how many seconds.",
+  }),
+});
 export const jobsQuery = z.looseObject({
   limit,
   cursor: z.string().max(128).optional(),
@@ -328,8 +346,11 @@ export const jobsQuery = z.looseObject({
 });
 export const eventsQuery = z.looseObject({
   limit: z.coerce.number().int().min(1).max(1_000).optional(),
+  per_page: z.coerce.number().int().min(1).max(1_000).optional(),
   types: z.string().max(2_000).optional(),
+  type: z.string().max(2_000).optional(),
   queues: z.string().max(10_000).optional(),
+  queue: z.string().max(128).optional(),
   job_id: z.string().max(128).optional(),
   after: z.string().max(128).optional(),
   cursor: z.string().max(128).optional(),

@@ -13,9 +13,11 @@ import {
 } from "../../core/workflow/node.ts";
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { HttpError } from "../errors.ts";
+import { adminPageQuery } from "./admin-schemas.ts";
 import { readIsoDuration } from "./durations.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
+import { arranged } from "./workflow-graph.ts";
 
 const MOST_SECONDS = 315_360_000;
 const KINDS = ["chain", "group", "batch"] as const;
@@ -52,7 +54,7 @@ function hasNodes({ steps, jobs }: { readonly steps?: unknown; readonly jobs?: u
   return steps != null || jobs != null;
 }
 
-export const workflowSchema = z
+const arrangedSchema = z
   .looseObject({
     type: z.enum(KINDS).meta({ description: "One after the other, or all at once." }),
     ...nodeFields,
@@ -75,8 +77,31 @@ export const workflowSchema = z
   .refine(hasNodes, { error: "name the steps of a chain, or the jobs of a group or batch", path: ["steps"] })
   .meta({
     id: "WorkflowRequest",
-    description: "Jobs as one thing. A step may itself be a chain, group or batch.",
+    description:
+      "Jobs as one thing. A step may itself be a chain, group or batch. Without a type, steps with an id and depends_on.",
   });
+
+/** Clients that know no types write steps which name those that they wait for. */
+export const workflowSchema = z.preprocess((said, context) => {
+  const body = said as { readonly type?: unknown; readonly steps?: unknown } | null;
+  if (typeof body !== "object" || body === null || body.type !== undefined) return said;
+  if (!Array.isArray(body.steps) || !body.steps.every(isNamedStep)) return said;
+  const { steps, ...rest } = body;
+  const made = arranged(steps);
+  if (made) return { ...rest, ...made };
+  const message =
+    "they are no chain of steps and groups; name the type, and nest chains and groups as you need";
+  context.addIssue({ code: "custom", path: ["steps"], message });
+  return z.NEVER;
+}, arrangedSchema);
+
+function isNamedStep(step: unknown): step is { readonly [field: string]: unknown } {
+  return typeof step === "object" && step !== null && !Array.isArray(step);
+}
+
+export const workflowsQuery = adminPageQuery.extend({
+  state: z.enum(["running", "active", "completed", "failed", "cancelled"]).optional(),
+});
 
 type WorkflowBody = z.output<typeof workflowSchema>;
 
@@ -138,6 +163,7 @@ export function workflowFields(view: WorkflowSummary & Partial<WorkflowView>) {
     type: kind,
     name,
     state,
+    step_count: total,
     steps_total: total,
     steps_completed: completed,
     jobs_total: total,
@@ -172,3 +198,13 @@ const workflow = z
 
 export const workflowReplySchema = z.looseObject({ workflow });
 export const workflowsReplySchema = z.looseObject({ workflows: z.array(workflow) });
+
+export const workflowProgressReply = z
+  .looseObject({
+    workflow_id: z.string(),
+    state: z.string(),
+    total: z.int(),
+    progress: z.number().min(0).max(1),
+    steps: z.array(z.looseObject({ id: z.string(), state: z.string(), progress: z.number().nullable() })),
+  })
+  .meta({ id: "WorkflowProgress" });

@@ -8,6 +8,7 @@ import {
   type ClaimRequest,
   type Enqueued,
   type JobFilter,
+  type KeyHolder,
   type LiveCount,
   LOG_LIMIT,
   type NumberedLine,
@@ -276,6 +277,15 @@ export class JobTable {
     entry.depth.states[row.state] -= 1;
     if (row.gate !== null) this.gates.leave(entry, row.gate);
     if (entry.slot >= 0) this.#heapOf(entry.row).remove(entry);
+  }
+
+  /** Keys that live jobs hold, in their order. */
+  holders(after: string | null, limit: number): KeyHolder[] {
+    return [...this.#uniqueKeys]
+      .filter(([key]) => after === null || key > after)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .slice(0, limit)
+      .map(([key, { row }]) => ({ key, job: row.id }));
   }
 
   /** A live job holds its key and a finished one does not; one that is revived gives it up if another has it by now. */

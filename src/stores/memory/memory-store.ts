@@ -150,6 +150,11 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       assertOpen();
       return jobs.depths();
     },
+    async holders(after, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.holders(after, limit);
+    },
     async gates(after, limit) {
       assertOpen();
       checkLimit(limit);

@@ -36,6 +36,14 @@ select queue, type, state, count(*) from curfew.jobs group by queue, type, state
  order by queue, type, state limit $1::bigint`,
 };
 
+/** Unique keys and the live jobs that hold them. $1 after this key or null, $2 limit. */
+export const HOLDERS: Statement = {
+  text: `
+select unique_key, id from curfew.jobs
+ where unique_key is not null and ($1::text is null or unique_key > $1::text)
+ order by unique_key limit $2::bigint`,
+};
+
 /** The statements of walks through jobs, for one direction. Unnamed, so that each step is planned for its filter. */
 interface WalkStatements {
   /** $1 the id a stretch begins after or null, $2 its length less one. Gives its last id, if it is that long. */

@@ -13,6 +13,7 @@ import { gateRow } from "./gates.ts";
 import {
   COUNT_LIVE,
   DEPTH,
+  HOLDERS,
   LATEST_EVENTS,
   LIST_JOBS,
   READ_EVENTS,
@@ -37,6 +38,11 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       return rows.map(decodeJob);
     },
     depths: () => depthsOf(runner),
+    async holders(after, limit) {
+      checkLimit(limit);
+      const rows = await runner.run(HOLDERS, [after, limit]);
+      return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
+    },
     async gates(after, limit) {
       checkLimit(limit);
       const gates = await runner.run(GATES, [after, limit]);

@@ -21,6 +21,7 @@ import {
   COUNT_DONE,
   COUNT_JOBS,
   COUNT_LIVE,
+  HOLDERS,
   LATEST_EVENTS,
   LIST_DONE,
   LIST_GATED,
@@ -63,6 +64,11 @@ export function createInspector(connection: Connection): Inspector {
     },
     depth: (queue) => depth(connection, queue),
     depths: () => depthsOf(connection),
+    async holders(after, limit) {
+      checkLimit(limit);
+      const rows = await connection.read((session) => session.all(HOLDERS, [after ?? "", limit]));
+      return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
+    },
     gates: (after, limit) => {
       checkLimit(limit);
       return connection.read((session) => gatesAfter(session, after ?? "", limit));

@@ -153,6 +153,10 @@ export const IS_DONE = "select 1 from curfew_done where id = ?";
 /** The live job that holds a unique key. Gives its id. */
 export const HOLDER = "select id from curfew_jobs where unique_key = ?";
 
+/** Unique keys and the live jobs that hold them, in the order of the keys. Takes the key to go on after, and a limit. */
+export const HOLDERS = `
+select unique_key, id from curfew_jobs where unique_key is not null and unique_key > ? order by unique_key limit ?`;
+
 const PLACE = "j.id, j.rowid, j.state, j.fence, j.rev, j.queue, octet_length(j.payload)";
 
 /** Where live jobs stand. Takes a JSON array of ids. Gives PLACE; nothing for others. */

@@ -175,6 +175,28 @@ const letters: ConformanceCase[] = [
 
 const counts: ConformanceCase[] = [
   {
+    name: "unique keys that live jobs hold are listed in their order, page by page, and no others",
+    async run(bed) {
+      await bed.add();
+      const ended = await bed.add({ uniqueKey: "b" });
+      for (const uniqueKey of ["d", "a", "c"]) await bed.add({ uniqueKey });
+      await bed.write(ended, { type: "cancel" }, { outsider: true });
+      const all = await bed.store.inspect.holders(null, 10);
+      assert.deepEqual(
+        all.map(({ key }) => key),
+        ["a", "c", "d"],
+      );
+      const rows = await bed.store.jobs.load(all.map(({ job }) => job));
+      assert.deepEqual(
+        rows.map((row) => row?.state),
+        ["available", "available", "available"],
+      );
+      assert.deepEqual(await bed.store.inspect.holders(null, 2), all.slice(0, 2));
+      assert.deepEqual(await bed.store.inspect.holders("a", 2), all.slice(1));
+      assert.deepEqual(await bed.store.inspect.holders("d", 2), []);
+    },
+  },
+  {
     name: "live counts follow every change of state, by queue and type, and know nothing of what has ended",
     async run(bed) {
       const counted = async () =>

@@ -1,6 +1,5 @@
 import { type Random, randomInt } from "../../../src/core/random.ts";
-import { ROUTES as ALL } from "../../../src/server/routes/all.ts";
-import { eventStreamRoutes } from "../../../src/server/routes/event-stream.ts";
+import { ROUTES as ALL, STREAM_ROUTES } from "../../../src/server/routes/all.ts";
 import {
   brokenText,
   mutated,
@@ -12,8 +11,9 @@ import {
   strangeValue,
 } from "./strange.ts";
 
-/** Streams have no end that could be waited for: their tests are their own. */
-const ROUTES = ALL.filter((route) => !eventStreamRoutes.includes(route));
+const ROUTES = ALL.filter((route) => !STREAM_ROUTES.includes(route));
+/** So often that readers who are kept for ever would soon be more than the server lets in. */
+const STREAMS = 0.2;
 
 /** Jobs that really exist, so that strange reports meet real ones. */
 export class Known {
@@ -88,6 +88,13 @@ const worker = (random: Random) => `w${randomInt(random, 10_000)}`;
 /** A sound body by the end of the path it belongs to. */
 const SOUNDS: readonly (readonly [RegExp, Sound])[] = [
   [/\/jobs$/, job],
+  [
+    /\/n?ack\/batch$/,
+    (random, id, fence) => ({
+      worker_id: worker(random),
+      jobs: [{ job_id: id, fence, result: { ok: true }, error: { code: "x" } }, { job_id: id }],
+    }),
+  ],
   [/\/batch$/, (random, id, fence) => ({ jobs: [job(random, id, fence), { type: "fuzz.batch", args: [] }] })],
   [
     /\/fetch$/,
@@ -179,7 +186,9 @@ const ENQUEUE = ROUTES.find(
 /** One request, more or less like a sound one of a route. */
 export function strangeRequest(random: Random, known: Known): StrangeRequest {
   // Without jobs there is nothing to be strange about, so they are enqueued more often than all else.
-  const route = random() < 0.1 ? ENQUEUE : pick(random, ROUTES);
+  const roll = random();
+  const route =
+    roll < 0.1 ? ENQUEUE : roll < 0.1 + STREAMS ? pick(random, STREAM_ROUTES) : pick(random, ROUTES);
   const id = strangeId(random, known.ids);
   const fence = known.fences.get(id) ?? pick(random, [0, 1, 2 ** 21, 2 ** 53]);
   const path =

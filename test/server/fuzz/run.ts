@@ -24,6 +24,8 @@ export interface FuzzOptions {
 
 export interface FuzzReport {
   readonly sent: number;
+  /** How many of them opened a stream. */
+  readonly streams: number;
   /** How many got which status. */
   readonly statuses: ReadonlyMap<number, number>;
   /** Bytes of live heap after each epoch, with the store emptied. */
@@ -68,13 +70,13 @@ export async function fuzz({
     onEpoch?.(run.sent, heaps.at(-1) as number);
   }
   await server.close();
-  return { sent: run.sent, statuses: run.statuses, heaps, findings: run.findings };
+  return { sent: run.sent, streams: run.streams, statuses: run.statuses, heaps, findings: run.findings };
 }
 
 /** The same on a store of its own and in real time: what a database refuses, the server must have refused before. */
 export async function fuzzStore(
   options: Pick<FuzzOptions, "seed" | "requests"> & { readonly store: string },
-): Promise<Omit<FuzzReport, "heaps">> {
+): Promise<Omit<FuzzReport, "heaps" | "streams">> {
   await using engine = await openEngine({ store: options.store });
   const server = createServer(engine);
   // A real pause: a database answers in its own time.
@@ -109,6 +111,7 @@ async function empty({ engine, system }: TestEngine, server: Target, run: Run): 
 
 class Run {
   sent = 0;
+  streams = 0;
   readonly statuses = new Map<number, number>();
   readonly findings: string[] = [];
   readonly #server: Target;
@@ -154,10 +157,32 @@ class Run {
     try {
       const response = await this.#server.fetch(request);
       this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
-      this.#look(made, response, await response.text());
+      const isStream = response.headers.get("content-type") === "text/event-stream" && response.body !== null;
+      this.#look(made, response, isStream ? await this.#readAlong(response.body) : await response.text());
     } catch (error) {
       this.#find(made, `threw ${String((error as Error).stack)}`);
     }
+  }
+
+  /** Reads the beginning of a stream, at times what follows, and leaves; whoever leaves must be forgotten. */
+  async #readAlong(body: ReadableStream<Uint8Array>): Promise<string> {
+    this.streams += 1;
+    const reader = body.getReader();
+    const most = this.#random() < 0.1 ? 3 : 1;
+    let text = "";
+    for (let chunks = 0; chunks < most; chunks++) {
+      // Nobody promises a second chunk; a few turns are enough for those that come.
+      const chunk = await Promise.race([reader.read(), this.#turns(20)]);
+      if (!chunk || chunk.done) break;
+      text += new TextDecoder().decode(chunk.value);
+    }
+    await reader.cancel();
+    return text;
+  }
+
+  async #turns(count: number): Promise<undefined> {
+    for (let turn = 0; turn < count; turn++) await this.#turn();
+    return undefined;
   }
 
   #look(made: StrangeRequest, response: Response, text: string): void {
@@ -166,6 +191,9 @@ class Run {
     if (status >= 500 && !(status === 503 && maySayUnready)) this.#find(made, `${status} ${text}`);
     if (headers.get("x-request-id") === null) this.#find(made, "a reply without a request id");
     if (/\n\s+at |node:internal|\/src\//.test(text)) this.#find(made, `tells of our insides: ${text}`);
+    const isStream = headers.get("content-type") === "text/event-stream";
+    if (isStream && made.method !== "HEAD" && !text.startsWith("retry: "))
+      this.#find(made, `a stream that begins with ${text.slice(0, 200)}`);
     if (text === "" || headers.get("content-type") !== "application/openjobspec+json") return;
     try {
       this.#learn(JSON.parse(text));

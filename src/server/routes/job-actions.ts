@@ -1,0 +1,136 @@
+import type { z } from "zod";
+import { UUID } from "../../core/ids.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import type { Right } from "../auth.ts";
+import { conflict, notFound } from "../failures.ts";
+import { byKey, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { adminJobReply } from "../wire/admin-replies.ts";
+import { detailText, jobText } from "../wire/job.ts";
+import { jobReplySchema } from "../wire/replies.ts";
+import { emptySchema, retryJobSchema } from "../wire/schemas.ts";
+
+/** How jobs are shown under a path: the same is done to them under several. */
+export interface Face {
+  readonly tag: string;
+  readonly reply: z.ZodType;
+  show(row: JobRow): Reply;
+}
+
+/** A job by an id out of a path; what is no id at all is not found either. */
+export async function loadJob(id: string, { engine }: RouteContext): Promise<JobRow> {
+  const row = UUID.test(id) ? await engine.load(id) : null;
+  if (!row) throw notFound("job", id);
+  return row;
+}
+
+export function jobId(params: Readonly<Record<string, string>>): string {
+  const id = params.id ?? "";
+  if (!UUID.test(id)) throw notFound("job", id);
+  return id;
+}
+
+export function jobReply(status: number, row: JobRow): Reply {
+  return reply(status, `{"job":${jobText(row)}}`);
+}
+
+/** As producers and workers see them. */
+export const plainFace = (tag: string): Face => ({
+  tag,
+  reply: jobReplySchema,
+  show: (row) => jobReply(200, row),
+});
+
+/** As operators see them. */
+export const ADMIN: Face = {
+  tag: "admin",
+  reply: adminJobReply,
+  show: (row) => reply(200, detailText(row)),
+};
+
+export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, face: Face): Route =>
+  route({
+    method,
+    path,
+    right,
+    tag: face.tag,
+    summary: "End a waiting or running job at once",
+    reply: face.reply,
+    ...(method === "POST" && { body: emptySchema }),
+    replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
+    run: async ({ params, identity }, { engine }) =>
+      face.show(await engine.cancel(jobId(params), byKey(identity))),
+  });
+
+export const retryBy = (path: string, face: Face): Route =>
+  route({
+    method: "POST",
+    path,
+    right: "operate",
+    tag: face.tag,
+    summary: "Run a discarded job again: attempts start anew",
+    reply: face.reply,
+    body: retryJobSchema,
+    replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
+    async run({ params, body, identity }, { engine }) {
+      const options = body?.keep_deadline ? { keepDeadline: true } : {};
+      return face.show(await engine.retry(jobId(params), options, byKey(identity)));
+    },
+  });
+
+/** A dead letter by its id; a job that is none is treated as if it were not there. */
+async function loadLetter(id: string | undefined, { engine }: RouteContext): Promise<JobRow> {
+  const row = id !== undefined && UUID.test(id) ? await engine.load(id) : null;
+  if (!row?.deadLetter) throw notFound("dead letter", id ?? "");
+  return row;
+}
+
+const MISSING = { 404: "There is no such dead letter" };
+
+/** How it is answered that a dead letter is gone. */
+interface Removal {
+  readonly status: 200 | 204;
+  readonly reply?: z.ZodType;
+  show(row: JobRow): Reply;
+}
+
+/** Looks at one dead letter, runs it again, or deletes it. */
+export const letterRoutesBy = (path: string, face: Face, removal: Removal): readonly Route[] => [
+  route({
+    method: "GET",
+    path: `${path}/:id`,
+    right: "read",
+    tag: face.tag,
+    summary: "Look at a dead letter",
+    reply: face.reply,
+    replies: { 200: "The job", ...MISSING },
+    run: async ({ params }, context) => face.show(await loadLetter(params.id, context)),
+  }),
+  route({
+    method: "POST",
+    path: `${path}/:id/retry`,
+    right: "operate",
+    tag: face.tag,
+    summary: "Run a dead letter again: attempts start anew",
+    reply: face.reply,
+    body: emptySchema,
+    replies: { 200: "The job is available", ...MISSING },
+    async run({ params, identity }, context) {
+      const { id } = await loadLetter(params.id, context);
+      return face.show(await context.engine.retry(id, {}, byKey(identity)));
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: `${path}/:id`,
+    right: "operate",
+    tag: face.tag,
+    summary: "Delete a dead letter for good",
+    ...(removal.reply && { reply: removal.reply }),
+    replies: { [removal.status]: "It is gone", ...MISSING },
+    async run({ params, identity }, context) {
+      const row = await loadLetter(params.id, context);
+      if (!(await context.service.remove(row, byKey(identity)))) throw conflict(row, "delete");
+      return removal.show(row);
+    },
+  }),
+];

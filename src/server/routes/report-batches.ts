@@ -1,0 +1,92 @@
+import { UUID } from "../../core/ids.ts";
+import type { Report, Reported } from "../../engine/remote/reported.ts";
+import type { HttpError } from "../errors.ts";
+import { asHttpError, errorText, notFound } from "../failures.ts";
+import { type Reply, type Route, type RouteCall, type RouteContext, reply, route } from "../route.ts";
+import { settledBrief } from "../wire/job.ts";
+import { settledManyReplySchema } from "../wire/replies.ts";
+import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
+import { failManySchema, succeedManySchema } from "../wire/schemas.ts";
+import { counted } from "./workers.ts";
+
+type Said = Parameters<typeof senderOf>[0] & { readonly job_id: string };
+type What = "ack" | "nack";
+
+interface Many<Item extends Said> {
+  readonly worker_id?: string | null | undefined;
+  readonly jobs: readonly Item[];
+}
+
+/** A report in the engine's words, or why it is refused without having been judged. */
+function understood<Item extends Said>(
+  said: Item,
+  worker: string | null | undefined,
+  read: (said: Item) => Report["event"],
+): Report | HttpError {
+  try {
+    if (!UUID.test(said.job_id)) throw notFound("job", said.job_id);
+    const sender = senderOf({ ...said, worker_id: said.worker_id ?? worker });
+    return { id: said.job_id, sender, event: read(said) };
+  } catch (error) {
+    return asHttpError(error);
+  }
+}
+
+/** Judges each report for itself. They are decided at once, so their commits are shared. */
+async function settle<Item extends Said>(
+  what: What,
+  { body, requestId }: Pick<RouteCall<Many<Item>>, "body" | "requestId">,
+  read: (said: Item) => Report["event"],
+  { service, logger }: RouteContext,
+): Promise<Reply> {
+  const reports = body.jobs.map((said) => understood(said, body.worker_id, read));
+  const sound = reports.filter((report) => "event" in report);
+  const judged = await service.reportMany(sound);
+  const outcomes = new Map(sound.map((report, index) => [report, judged[index]] as const));
+  let refused = 0;
+  const results = reports.map((report, index) => {
+    const id = (body.jobs[index] as Item).job_id;
+    try {
+      if (!("event" in report)) throw report;
+      const outcome = outcomes.get(report) as PromiseSettledResult<Reported>;
+      if (outcome.status === "rejected") throw outcome.reason;
+      return settledBrief(counted(id, outcome.value, what));
+    } catch (thrown) {
+      refused += 1;
+      const error = asHttpError(thrown);
+      if (error.status >= 500) logger.error({ error: thrown, requestId, job: id }, "a report failed");
+      const head = JSON.stringify({ job_id: id, status: error.status });
+      return `${head.slice(0, -1)},${errorText(error, requestId).slice(1)}`;
+    }
+  });
+  return reply(200, `{"results":[${results.join(",")}],"count":${results.length},"refused":${refused}}`);
+}
+
+const MANY = {
+  method: "POST",
+  right: "work",
+  tag: "workers",
+  reply: settledManyReplySchema,
+  replies: { 200: "What became of each report; one that is refused holds up none of the others" },
+} as const;
+
+const ackMany = route({
+  ...MANY,
+  path: "/ojs/v1/workers/ack/batch",
+  summary: "Report that jobs succeeded, each judged for itself",
+  body: succeedManySchema,
+  run: (call, context) => settle("ack", call, (said) => readSuccess(said), context),
+});
+
+const nackMany = route({
+  ...MANY,
+  path: "/ojs/v1/workers/nack/batch",
+  summary: "Report that jobs failed or are given back, each judged for itself",
+  body: failManySchema,
+  run(call, context) {
+    const now = context.engine.now();
+    return settle("nack", call, (said) => readFailure(said, now), context);
+  },
+});
+
+export const reportBatchRoutes: readonly Route[] = [ackMany, nackMany];

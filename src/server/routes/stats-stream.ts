@@ -1,0 +1,87 @@
+import { z } from "zod";
+import type { JournalEvent } from "../../core/event/journal-event.ts";
+import { instantText } from "../../core/event/wire-fields.ts";
+import { eventFrame, eventLine } from "../event-lines.ts";
+import { type Route, type RouteContext, route } from "../route.ts";
+import { queueName } from "../wire/schemas.ts";
+import { workerState } from "./admin-workers.ts";
+import { STREAM_REPLIES } from "./event-stream.ts";
+
+/** The pace of the last moments. */
+const LATELY = "1m";
+const MOST_QUEUES = 500;
+const MOST_WORKERS = 200;
+
+const rate = (count: number, span: number) => Math.round((count / Math.max(1, span)) * 100_000) / 100;
+
+/** How things stand, out of figures that are counted anyway. Names are those that the public admin page reads. */
+async function metrics({ engine, service }: RouteContext): Promise<string> {
+  const now = engine.now();
+  const [stats, workers] = await Promise.all([
+    engine.stats({ since: LATELY, by: "queue" }),
+    service.workers.list(),
+  ]);
+  const { completed, failed, enqueued } = stats.total;
+  const span = stats.until - stats.since;
+  const queues = stats.groups.slice(0, MOST_QUEUES).map(({ queue, depth }) => ({ queue, ...depth }));
+  const active = workers.slice(0, MOST_WORKERS).map((worker) => ({
+    id: worker.id,
+    state: workerState(worker, now),
+    activeJobs: worker.running,
+    lastHeartbeatAt: instantText(worker.seenAt),
+  }));
+  const fields = {
+    timestamp: instantText(now),
+    queues,
+    throughput: {
+      processed_per_second: rate(completed + failed, span),
+      failed_per_second: rate(failed, span),
+      enqueued_per_second: rate(enqueued, span),
+    },
+    workers: { total: workers.length, active },
+    error_rate: completed + failed === 0 ? 0 : (failed / (completed + failed)) * 100,
+  };
+  return eventFrame(fields, { name: "metrics" });
+}
+
+/** An event in one flat object: here `type` is that of the job, and the name of the event is that of the frame. */
+function frame(event: JournalEvent): string {
+  const { name, at, cursor, job, type, queue, attempt, elapsed, error } = event;
+  const fields = {
+    event: name,
+    timestamp: instantText(at),
+    ...(job !== undefined && { job_id: job, type, job_type: type, attempt }),
+    ...(queue !== undefined && { queue }),
+    ...(elapsed !== undefined && { duration: elapsed, duration_ms: elapsed }),
+    ...(error && { error: error.message }),
+  };
+  return eventFrame(fields, { name, id: cursor });
+}
+
+const statsQuery = z.looseObject({
+  queue: queueName
+    .optional()
+    .meta({ description: "Only events of this queue; the figures are those of all." }),
+});
+
+const stream = route({
+  method: "GET",
+  path: "/ojs/v1/admin/stats/stream",
+  right: "read",
+  tag: "admin",
+  summary: "Follow how much there is to do, and what happens to jobs",
+  query: statsQuery,
+  replies: {
+    200: "Server-sent events: `metrics` every three seconds, and each event of a job, queue or worker",
+    ...STREAM_REPLIES,
+  },
+  run: ({ query: { queue } }, context) =>
+    eventLine(context.hub, {
+      name: "stats",
+      filter: { types: ["job.*", "queue.*", "worker.*"], ...(queue !== undefined && { queues: [queue] }) },
+      frame,
+      pulse: () => metrics(context),
+    }),
+});
+
+export const statsStreamRoutes: readonly Route[] = [stream];

@@ -1,0 +1,62 @@
+import { instantText } from "../../core/event/wire-fields.ts";
+import { type UniqueKeyView, uniqueKeys } from "../../engine/unique-keys.ts";
+import { HttpError } from "../errors.ts";
+import { json, type Route, route } from "../route.ts";
+import { uniqueJobsReply } from "../wire/admin-replies.ts";
+import { adminPageQuery } from "../wire/admin-schemas.ts";
+import { placeOf } from "../wire/pages.ts";
+
+const MOST_SKIPPED = 5_000;
+const STEP = 500;
+
+function fieldsOf({ key, id, job, until }: UniqueKeyView) {
+  return {
+    key,
+    job_id: id,
+    type: job?.type ?? null,
+    queue: job?.queue ?? null,
+    state: job?.state ?? "gone",
+    ...(until !== null && { locked_until: instantText(until) }),
+  };
+}
+
+const list = route({
+  method: "GET",
+  path: "/ojs/v1/unique-jobs",
+  right: "read",
+  tag: "jobs",
+  summary: "List unique keys that keep other jobs out, and the jobs that have them",
+  reply: uniqueJobsReply,
+  query: adminPageQuery,
+  replies: { 200: "A page of keys in their order; it may be short and still not be the last" },
+  async run({ query }, { engine }) {
+    const { page, perPage, cursor } = placeOf(query);
+    const skipped = cursor === null ? (page - 1) * perPage : 0;
+    if (skipped > MOST_SKIPPED)
+      throw new HttpError(400, "invalid_request", "page: it lies too far back; go on with cursor");
+    const now = engine.now();
+    const found: UniqueKeyView[] = [];
+    let after = cursor;
+    // Keys that block nobody any more are passed over; so many steps are enough for what is skipped, and one more.
+    for (let steps = 0; steps <= MOST_SKIPPED / STEP && found.length < skipped + perPage; steps++) {
+      const limit = Math.min(STEP, skipped + perPage - found.length);
+      const some = await uniqueKeys(engine.store, { now, after, limit });
+      found.push(...some.keys);
+      after = some.cursor;
+      if (after === null) break;
+    }
+    return json(200, {
+      items: found.slice(skipped).map(fieldsOf),
+      pagination: {
+        total: found.length + (after === null ? 0 : 1),
+        total_is_exact: after === null && cursor === null,
+        page,
+        per_page: perPage,
+        has_more: after !== null,
+        next_cursor: after,
+      },
+    });
+  },
+});
+
+export const uniqueJobRoutes: readonly Route[] = [list];

@@ -1,0 +1,66 @@
+/** A step that names those that it waits for. */
+interface NamedStep {
+  readonly id?: unknown;
+  readonly depends_on?: unknown;
+  readonly [field: string]: unknown;
+}
+
+type Arranged =
+  | { readonly type: "chain"; readonly steps: readonly object[] }
+  | { readonly type: "group"; readonly jobs: readonly object[] };
+
+/**
+ * Steps that name those before them, as some clients write workflows, in the order of chains and groups: each layer waits
+ * for all of the one before it. Null for every other graph, and for names that lead nowhere.
+ */
+export function arranged(steps: readonly NamedStep[]): Arranged | null {
+  const layers = layersOf(steps);
+  if (layers === null) return null;
+  const [first] = layers;
+  if (layers.length === 1 && first && first.length > 1) return { type: "group", jobs: first.map(plain) };
+  return {
+    type: "chain",
+    steps: layers.map((layer) =>
+      layer.length === 1 ? plain(layer[0] as NamedStep) : { type: "group", jobs: layer.map(plain) },
+    ),
+  };
+}
+
+/** The names are the workflow's own: jobs get their ids from the server, and the name comes back beside it. */
+function plain({ id, depends_on: _before, ...job }: NamedStep): object {
+  return id === undefined ? job : { ...job, step_id: id };
+}
+
+function layersOf(steps: readonly NamedStep[]): NamedStep[][] | null {
+  if (new Set(steps.map(({ id }) => id)).size < steps.length) return null;
+  const waiting = new Map<unknown, NamedStep[]>();
+  for (const step of steps) {
+    for (const id of beforeOf(step)) {
+      const others = waiting.get(id);
+      if (others) others.push(step);
+      else waiting.set(id, [step]);
+    }
+  }
+  const layers: NamedStep[][] = [];
+  let placed = 0;
+  let layer = steps.filter((step) => beforeOf(step).size === 0);
+  while (layer.length > 0) {
+    layers.push(layer);
+    placed += layer.length;
+    const ids = layer.map(({ id }) => id);
+    const next: NamedStep[] = waiting.get(ids[0]) ?? [];
+    // Who waits for one of a layer must wait for all of it, and for nobody else.
+    if (!next.every((step) => isExactly(beforeOf(step), ids))) return null;
+    layer = next;
+  }
+  // What is left waits in a circle, or for a name that nobody has, or for some of a layer.
+  return placed === steps.length ? layers : null;
+}
+
+function beforeOf({ depends_on }: NamedStep): ReadonlySet<unknown> {
+  return new Set(Array.isArray(depends_on) ? depends_on : []);
+}
+
+function isExactly(named: ReadonlySet<unknown>, ids: readonly unknown[]): boolean {
+  return named.size === ids.length && ids.every((id) => named.has(id));
+}

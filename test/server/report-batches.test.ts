@@ -1,0 +1,142 @@
+import { describe, expect, it, vi } from "vitest";
+import { fits } from "./fits.ts";
+import { openStage, type Stage } from "./stage.ts";
+
+interface Fetched {
+  readonly id: string;
+  readonly fence: number;
+}
+
+async function started(stage: Stage, count: number, options: object = {}): Promise<Fetched[]> {
+  const jobs = Array.from({ length: count }, (_, index) => ({ type: "test.job", args: [index], options }));
+  await stage.post("/jobs/batch", { jobs });
+  const { body } = await stage.post("/workers/fetch", { queues: ["default"], count, worker_id: "w-1" });
+  expect(body.jobs).toHaveLength(count);
+  return body.jobs;
+}
+
+const reportOn = ({ id, fence }: Fetched) => ({ job_id: id, fence });
+
+describe("reports on many jobs", () => {
+  it("acknowledges each, in order, and costs one commit", async () => {
+    await using stage = await openStage();
+    const jobs = await started(stage, 100);
+    const commit = vi.spyOn(stage.engine.store, "commit");
+    const answered = await stage.post("/workers/ack/batch", {
+      worker_id: "w-1",
+      jobs: jobs.map((job, index) => ({ ...reportOn(job), result: { index } })),
+    });
+    const { body } = answered;
+    expect([body.count, body.refused]).toEqual([100, 0]);
+    expect(body.results.map(({ job_id }: { job_id: string }) => job_id)).toEqual(jobs.map(({ id }) => id));
+    fits("POST", "/workers/ack/batch", answered);
+    expect(commit).toHaveBeenCalledTimes(1);
+    const last = await stage.job(jobs[99]?.id as string);
+    expect([last.state, last.result]).toEqual(["completed", { index: 99 }]);
+  });
+
+  it("reads rows that it does not remember in one call", async () => {
+    await using stage = await openStage();
+    const jobs = await started(stage, 20);
+    for (const { id } of jobs) stage.engine.service.forget(id);
+    const load = vi.spyOn(stage.engine.store.jobs, "load");
+    const { body } = await stage.post("/workers/ack/batch", { jobs: jobs.map(reportOn) });
+    expect([body.refused, load.mock.calls.length]).toEqual([0, 1]);
+  });
+
+  it("judges each for itself: what is refused holds up none of the others", async () => {
+    await using stage = await openStage();
+    const [good, late, large] = (await started(stage, 3)) as [Fetched, Fetched, Fetched];
+    await stage.post(`/jobs/${late.id}/cancel`);
+    const missing = "0198a1b2-0000-7000-8000-00000000000f";
+    const answered = await stage.post("/workers/ack/batch", {
+      jobs: [
+        { ...reportOn(late), result: 1 },
+        { job_id: missing },
+        { job_id: "no id" },
+        { ...reportOn(large), result: "x".repeat(1_100_000) },
+        { ...reportOn(good), result: 2 },
+      ],
+    });
+    const { body } = answered;
+    expect([body.count, body.refused]).toEqual([5, 4]);
+    expect(body.results).toMatchObject([
+      { job_id: late.id, status: 409, error: { code: "conflict", details: { state: "cancelled" } } },
+      { job_id: missing, status: 404, error: { code: "not_found" } },
+      { job_id: "no id", status: 404, error: { code: "not_found" } },
+      { job_id: large.id, status: 413, error: { code: "payload_too_large" } },
+      { job_id: good.id, status: 200, state: "completed" },
+    ]);
+    fits("POST", "/workers/ack/batch", answered);
+    expect((await stage.job(large.id)).state).toBe("active");
+  });
+
+  it("answers a repeated report as the first time, also within one request", async () => {
+    await using stage = await openStage();
+    const jobs = await started(stage, 2);
+    const reports = { jobs: jobs.map(reportOn) };
+    await stage.post("/workers/ack/batch", reports);
+    const again = await stage.post("/workers/ack/batch", reports);
+    expect(again.body.results.map(({ state }: { state: string }) => state)).toEqual([
+      "completed",
+      "completed",
+    ]);
+    const [twice] = (await started(stage, 1)) as [Fetched];
+    const { body } = await stage.post("/workers/ack/batch", { jobs: [reportOn(twice), reportOn(twice)] });
+    expect(body.results.map(({ status }: { status: number }) => status)).toEqual([200, 200]);
+    expect(stage.engine.counters().completed).toBe(3);
+  });
+
+  it("takes failures, jobs given back and wishes to be called again", async () => {
+    await using stage = await openStage();
+    const [failed, returned, snoozed] = (await started(stage, 3)) as [Fetched, Fetched, Fetched];
+    const { body } = await stage.post("/workers/nack/batch", {
+      worker_id: "w-1",
+      jobs: [
+        { ...reportOn(failed), error: { code: "x", message: "no" } },
+        { ...reportOn(returned), requeue: true },
+        { ...reportOn(snoozed), snooze_until: "+PT1M" },
+      ],
+    });
+    expect(body.results).toMatchObject([
+      { state: "retryable", attempt: 1, next_attempt_at: expect.any(String) },
+      { state: "available" },
+      { state: "scheduled" },
+    ]);
+    expect((await stage.job(failed.id)).error).toMatchObject({ code: "x", message: "no" });
+  });
+
+  it("says who sends for all that name nobody themselves", async () => {
+    await using stage = await openStage();
+    const [job] = (await started(stage, 1)) as [Fetched];
+    const report = { worker_id: "somebody", jobs: [{ job_id: job.id }] };
+    expect((await stage.post("/workers/ack/batch", report)).body.results[0].status).toBe(409);
+    const own = { worker_id: "somebody", jobs: [{ job_id: job.id, worker_id: "w-1" }] };
+    expect((await stage.post("/workers/ack/batch", own)).body.results[0].status).toBe(200);
+  });
+
+  it("refuses what has not its form whole, before anything is judged", async () => {
+    await using stage = await openStage();
+    const [job] = (await started(stage, 1)) as [Fetched];
+    const { status, body } = await stage.post("/workers/ack/batch", { jobs: [reportOn(job), { fence: 1 }] });
+    expect([status, body.error.message]).toEqual([400, expect.stringContaining("jobs.1.job_id")]);
+    expect((await stage.job(job.id)).state).toBe("active");
+    for (const jobs of [[], Array.from({ length: 1_001 }, () => reportOn(job)), "all"])
+      expect((await stage.post("/workers/nack/batch", { jobs })).status).toBe(400);
+  });
+
+  it("tells a store that fails apart for each report, and asks to send it again", async () => {
+    await using stage = await openStage();
+    const jobs = await started(stage, 2);
+    const commit = vi.spyOn(stage.engine.store, "commit").mockRejectedValue(new Error("away"));
+    const reply = stage.post("/workers/ack/batch", { jobs: jobs.map(reportOn) });
+    await stage.advance("11s");
+    const { status, body } = await reply;
+    expect(status).toBe(200);
+    expect(body.results).toMatchObject([
+      { status: 503, error: { code: "backend_error", retryable: true } },
+      { status: 503, error: { retryable: true } },
+    ]);
+    commit.mockRestore();
+  });
+});
