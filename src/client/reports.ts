@@ -1,7 +1,8 @@
 import type { JobRow } from "../core/job/job.ts";
+import type { Verdict } from "../engine/running-attempt.ts";
 import type { Logger } from "../ports/log.ts";
 import type { AttemptNotes } from "./attempt-notes.ts";
-import { reportRequest, type Verdict } from "./report-wire.ts";
+import { reportRequest } from "./report-wire.ts";
 import { type Reply, refusalOf, saidBy, type Transport } from "./transport.ts";
 
 /** A verdict on its way. */
