@@ -383,7 +383,7 @@ function plainOptions(said: EnqueueOptions, enqueue: Rung, { visibility, wire }:
   };
 }
 
-function isEmpty(value: object): boolean {
+export function isEmpty(value: object): boolean {
   for (const _name in value) return false;
   return true;
 }
