@@ -35,11 +35,11 @@ export async function roundTrips(line: Line, worker: string, until: number, batc
 }
 
 async function ack(line: Line, worker_id: string, jobs: Fetched): Promise<void> {
-  await Promise.all(
-    jobs.map(({ id, fence }) =>
-      line.post("/ojs/v1/workers/ack", JSON.stringify({ job_id: id, fence, worker_id })),
-    ),
-  );
+  const reports = jobs.map(({ id, fence }) => ({ job_id: id, fence }));
+  const [report] = reports;
+  if (!report) return;
+  if (reports.length === 1) await line.post("/ojs/v1/workers/ack", JSON.stringify({ ...report, worker_id }));
+  else await line.post("/ojs/v1/workers/ack/batch", JSON.stringify({ worker_id, jobs: reports }));
 }
 
 /** Three requests that are answered without any work. */
