@@ -26,6 +26,11 @@ interface Subscription {
   readonly reader: Reader;
   /** While it catches up: what happens meanwhile, to follow on what it has missed. Undefined once it reads along. */
   meanwhile: JournalEvent[] | undefined;
+  /**
+   * It has caught up, but the others may be told later than it has read: these it has read already. It reads along from
+   * the first event that is not among them.
+   */
+  known?: ReadonlySet<string> | undefined;
 }
 
 interface Channel {
@@ -55,6 +60,8 @@ const PAGE = 500;
 const MOST_PAGES = 200;
 /** The most events that the readers of a channel are sent at once. What is older is left out, and that is said. */
 const MOST_PENDING = 100;
+/** How many events those who follow may be behind those who look before somebody is sent an event twice. */
+const MOST_KNOWN = 200;
 
 /**
  * Live events for many readers. One look at the journal serves all of them; those who want the same share their texts, and
@@ -175,7 +182,7 @@ export class EventHub {
     for (const channel of this.#channels.values()) {
       if (!fitsFilter(event, channel.feed.filter)) continue;
       isWanted = true;
-      for (const { meanwhile } of channel.readers) meanwhile?.push(event);
+      this.#letJoin(channel, event);
       channel.pending.push(event);
       if (channel.pending.length < 2 * MOST_PENDING) continue;
       channel.missed += MOST_PENDING;
@@ -184,6 +191,21 @@ export class EventHub {
     if (!isWanted) return;
     const wait = Math.max(SHORTEST_WAIT, this.#restsUntil - this.#system.monotonic());
     this.#flushing ??= this.#system.after(wait, () => this.#flush());
+  }
+
+  /** Before an event is told on a channel: whoever catches up keeps it for later, whoever has caught up may join the others. */
+  #letJoin(channel: Channel, event: JournalEvent): void {
+    const joining: Subscription[] = [];
+    for (const subscription of channel.readers) {
+      if (!subscription.known) subscription.meanwhile?.push(event);
+      else if (!subscription.known.has(event.cursor)) joining.push(subscription);
+    }
+    if (joining.length === 0) return;
+    this.#flushOne(channel);
+    for (const subscription of joining) {
+      subscription.known = undefined;
+      subscription.meanwhile = undefined;
+    }
   }
 
   #flush(): void {
@@ -236,7 +258,7 @@ export class EventHub {
         const text = page.events.map(frame).join("");
         if (text !== "" && !this.#send(subscription, encode(text))) return;
         if (page.hasMore) continue;
-        this.#readAlong(subscription, new Set(page.events.map(({ cursor }) => cursor)));
+        this.#readAlong(subscription, new Set(page.events.slice(-MOST_KNOWN).map(({ cursor }) => cursor)));
         return;
       }
     } catch (error) {
@@ -247,12 +269,14 @@ export class EventHub {
 
   /** Nothing is awaited here, so that no event comes in between. */
   #readAlong(subscription: Subscription, known: ReadonlySet<string>): void {
-    const text = (subscription.meanwhile ?? [])
-      .filter(({ cursor }) => !known.has(cursor))
-      .map(subscription.channel.feed.frame)
-      .join("");
+    const news = (subscription.meanwhile ?? []).filter(({ cursor }) => !known.has(cursor));
+    if (news.length === 0) {
+      subscription.known = known;
+      return;
+    }
     this.#flushOne(subscription.channel);
-    if (text === "" || this.#send(subscription, encode(text))) subscription.meanwhile = undefined;
+    const text = news.map(subscription.channel.feed.frame).join("");
+    if (this.#send(subscription, encode(text))) subscription.meanwhile = undefined;
   }
 
   /** Comments keep proxies from cutting a line on which nothing happens. */

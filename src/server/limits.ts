@@ -113,9 +113,14 @@ async function readStream(body: ReadableStream | null, limit: number): Promise<U
 /** Bytes that are no text are refused: a lenient decoder would store something other than what was sent. */
 function decode(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw new HttpError(400, "invalid_payload", "The body is not UTF-8 text");
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  const text = bufferOf(bytes).toString("utf8");
   // The mark that some programs put before a text is no part of it.
   return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
+}
+
+/** Node's own chunks are buffers already. */
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 const BYTE_ORDER_MARK = 0xfeff;
