@@ -41,6 +41,7 @@ const UNKNOWN_TYPE_DELAY = 5_000;
 const REFUSED_DELAY = 500;
 const SHUTDOWN_GRACE = 5_000;
 const TOO_CLOSE_WAIT = 2;
+const TOO_CLOSE = { ok: false, because: "too_close" } as const;
 /** Of the handlers that ended while the event loop stood still, so many are named. */
 const MOST_NAMED = 100;
 
@@ -186,19 +187,17 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       this.#free(lane);
       return;
     }
-    const event: JobEvent = {
-      type: "start",
-      policy: row.policy ?? this.#policyOf(processor, row),
-      upper: clock.upper(),
-    };
+    const policy = row.policy ?? this.#policyOf(processor, row);
+    const event: JobEvent = { type: "start", policy, upper: clock.upper() };
+    const isRated = row.gate !== null && row.options?.limit?.rate !== undefined;
     const now = clock.now();
-    const decision = decide(row, event, now, random);
+    // A start that is written down too early would be forgotten too early, and too many would follow it.
+    const decision = isRated && clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
     if (!decision.ok) this.#notEntered(lane, held, decision.because);
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
       this.#free(lane);
-    } else if (row.strikes > 0 || (row.gate !== null && row.options?.limit?.rate))
-      this.#enterMarked(lane, processor, row, decision);
+    } else if (row.strikes > 0 || isRated) this.#enterMarked(lane, processor, row, decision);
     else this.#run(lane, new Attempt(this, processor, row, decision), row.waitAt);
   }
 
@@ -240,8 +239,8 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       });
       return;
     }
-    // The lease may be over, or only nearly: giving the job back spares it the wait until the sweep finds it. A process
-    // that is unsure of the time would claim and refuse it again at once, so others go first.
+    // The lease may be over, or nearly: giving the job back spares it the wait for the sweep. A process that is unsure of
+    // the time would claim and refuse it again at once, so others go first.
     this.#release(held.row, this.#jittered(REFUSED_DELAY));
     this.#free(lane);
   }
