@@ -2,7 +2,8 @@
  * `npm run bench:engine`: what the engine itself costs, on the memory store in one process: no-op jobs from enqueue to
  * settled, with and without recorded events and these on SQLite and PostgreSQL too (whose own CPU is left out: `npm run
  * bench` has it), an empty sweep beside a million deadlines, and how
- * late deadlines fire in real time. `npm run bench:engine -- events` runs the rows about events alone.
+ * late deadlines fire in real time. `npm run bench:engine -- events` runs the rows about events alone; BENCH_JOBS and
+ * BENCH_ROUNDS make it shorter, to see whether it works.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,8 +16,8 @@ import { defineJob, openEngine, processor, silentLogger } from "../src/index.ts"
 import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
 import { createDatabase, startPostgres } from "../test/postgres.ts";
 
-const JOBS = 100_000;
-const ROUNDS = 7;
+const JOBS = Number(process.env.BENCH_JOBS ?? 100_000);
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7);
 const CHUNK = 1_000;
 
 function median(values: readonly number[]): number {

@@ -1,21 +1,29 @@
-/** The server of `bench/server.ts`, in a process of its own. Takes the store's address; prints the URL as JSON. */
+/**
+ * The server of `bench/server.ts`, in a process of its own. Takes the store's address; sends the URL. It answers how much
+ * CPU it has used since it was last asked, and makes round trips of its own without a socket if told for how long.
+ */
 import { openEngine } from "../src/open.ts";
 import { createServer } from "../src/server/app.ts";
 import { listen } from "../src/server/listen.ts";
+import { roundTrips } from "./round-trips.ts";
+import { RouterLine } from "./router-line.ts";
 
 const engine = await openEngine({ store: process.argv[2] as string });
-const listening = await listen(createServer(engine), { port: 0 });
+const server = createServer(engine);
+const listening = await listen(server, { port: 0 });
 let usage = process.cpuUsage();
-process.on("message", (message) => {
+process.on("message", async (message: "usage" | "close" | { readonly seconds: number }) => {
   if (message === "usage") {
     const { user, system } = process.cpuUsage(usage);
     usage = process.cpuUsage();
     process.send?.({ cpu: user + system });
+  } else if (message === "close") {
+    await listening.close();
+    await engine.close();
+    process.disconnect();
   } else {
-    void listening
-      .close()
-      .then(() => engine.close())
-      .then(() => process.disconnect());
+    const until = performance.now() + message.seconds * 1_000;
+    process.send?.({ count: await roundTrips(new RouterLine(server), "router", until) });
   }
 });
 process.send?.({ url: listening.url });

@@ -1,10 +1,10 @@
 /**
- * `npm run bench:server`: round trips over HTTP (enqueue, fetch, ack: three requests), with one keep-alive client and
- * with 16, on each store. The server is a process of its own; the clients share this one. In every round a bare Node HTTP
- * server, which parses what it gets and answers with as many bytes, is measured beside it: it is what this machine
- * allows at most. Arguments: stores to measure (memory, sqlite, postgres), `--seconds N`, `--rounds N`, and `--readers N`,
- * which measures 16 clients beside so many open readers of live events too. PostgreSQL is the one of the tests, with
- * fsync on.
+ * `npm run bench:server`: round trips (enqueue, fetch, ack) of one keep-alive client that waits for each reply, one that
+ * pipelines, one that sends batches, and of 16 clients; and without any sockets, inside the server's process. The server is
+ * a process of its own; the clients share this one. In every round a bare Node HTTP server, which parses what it gets and
+ * answers with as many bytes, is measured beside it: it is what this machine allows at most. Arguments: stores to measure
+ * (memory, sqlite, postgres), `--seconds N`, `--rounds N`, and `--readers N`, which measures 16 clients beside so many open
+ * readers of live events too. PostgreSQL is the one of the tests, with fsync on.
  */
 
 import { fork } from "node:child_process";
@@ -14,7 +14,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createDatabase, startPostgres } from "../test/postgres.ts";
-import { HttpClient } from "./http-client.ts";
+import { HttpClient, type Line } from "./http-client.ts";
+import { bareTrips, roundTrips, type Shape } from "./round-trips.ts";
 
 /** What the reference servers of Open Job Spec publish, from one client on 2 cores. */
 const REFERENCE = { memory: 12_093, sqlite: 4_779, postgres: 2_635 } as const;
@@ -33,50 +34,36 @@ const rounds = Number(values.rounds);
 const readers = Number(values.readers);
 const stores = (positionals.length > 0 ? positionals : Object.keys(REFERENCE)) as StoreName[];
 
-/** One client: round trips until the time is up; answers how many there were. */
-async function roundTrips(url: string, worker: string, until: number): Promise<number> {
-  const client = await HttpClient.open(url);
-  const enqueue = JSON.stringify({ type: "bench.noop", args: [{ n: 1 }] });
-  const fetch = JSON.stringify({ queues: ["default"], worker_id: worker });
-  let count = 0;
-  while (performance.now() < until) {
-    await client.post("/ojs/v1/jobs", enqueue);
-    const { jobs } = JSON.parse(await client.post("/ojs/v1/workers/fetch", fetch));
-    const [job] = jobs as { id: string; fence: number }[];
-    // Another client may have fetched ours; then there is nothing to report, and one more to fetch for somebody.
-    if (!job) continue;
-    const ack = JSON.stringify({ job_id: job.id, fence: job.fence, worker_id: worker });
-    await client.post("/ojs/v1/workers/ack", ack);
-    count += 1;
-  }
-  client.close();
-  return count;
-}
+/** Every shape is measured in every round; the bare server beside those whose requests it could have been sent. */
+const SHAPES: readonly Shape[] = [
+  { name: "1 client", clients: 1 },
+  { name: "1 client, 16 requests pipelined", clients: 1, pipelined: 16 },
+  { name: "1 client, batches of 100", clients: 1, batch: 100 },
+  { name: "16 clients", clients: 16 },
+];
 
+/** How many trips a second, of all clients together. */
 async function measure(
-  trips: (nth: number, until: number) => Promise<number>,
-  clients: number,
+  url: string,
+  { clients, pipelined = 1 }: Shape,
   duration: number,
+  trips: (line: Line, name: string, until: number) => Promise<number>,
 ): Promise<number> {
+  const lines = await Promise.all(Array.from({ length: clients }, () => HttpClient.open(url)));
   const startedAt = performance.now();
   const until = startedAt + duration * 1_000;
-  const counts = await Promise.all(Array.from({ length: clients }, (_, index) => trips(index, until)));
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  return (total / (performance.now() - startedAt)) * 1_000;
+  const counts = await Promise.all(
+    lines.flatMap((line, nth) =>
+      Array.from({ length: pipelined }, (_, lane) => trips(line, `bench-${nth}-${lane}`, until)),
+    ),
+  );
+  const rate = (counts.reduce((sum, count) => sum + count, 0) / (performance.now() - startedAt)) * 1_000;
+  for (const line of lines) line.close();
+  return rate;
 }
 
 function median(list: readonly number[]): number {
   return [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)] as number;
-}
-
-/** Three requests that are answered without any work. */
-async function bareTrips(url: string, until: number): Promise<number> {
-  const client = await HttpClient.open(url);
-  const body = JSON.stringify({ queues: ["default"], worker_id: "bench" });
-  let count = 0;
-  for (; performance.now() < until; count++) for (let nth = 0; nth < 3; nth++) await client.post("/", body);
-  client.close();
-  return count;
 }
 
 interface Rates {
@@ -84,6 +71,8 @@ interface Rates {
   /** Microseconds of the server's CPU a round trip. */
   readonly costs: number[];
 }
+
+const newRates = (): Rates => ({ trips: [], costs: [] });
 
 async function addRound(
   { trips, costs }: Rates,
@@ -102,20 +91,32 @@ async function benchStore(name: StoreName, address: string): Promise<void> {
   const [{ url }] = (await once(server, "message")) as [{ url: string }];
   const bare = fork(join(import.meta.dirname, "bare-server.ts"));
   const [{ url: bareUrl }] = (await once(bare, "message")) as [{ url: string }];
-  const trips = (nth: number, until: number) => roundTrips(url, `bench-${nth}`, until);
-  const floor = (_nth: number, until: number) => bareTrips(bareUrl, until);
-  for (const clients of [1, 16]) {
-    await measure(trips, clients, 1);
-    await measure(floor, clients, 1);
-    const ours: Rates = { trips: [], costs: [] };
-    const bares: Rates = { trips: [], costs: [] };
-    for (let round = 0; round < rounds; round++) {
-      await addRound(ours, server, () => measure(trips, clients, seconds));
-      await addRound(bares, bare, () => measure(floor, clients, seconds));
-    }
-    report(name, clients, ours, bares);
+  const trips = (shape: Shape, duration: number) =>
+    measure(url, shape, duration, (line, worker, until) => roundTrips(line, worker, until, shape.batch));
+  const floor = (shape: Shape, duration: number) =>
+    measure(bareUrl, shape, duration, (line, _, until) => bareTrips(line, until));
+  const router = async (duration: number) => {
+    server.send({ seconds: duration });
+    const [{ count }] = (await once(server, "message")) as [{ count: number }];
+    return count / duration;
+  };
+  await router(1);
+  for (const shape of SHAPES) {
+    await trips(shape, 1);
+    await floor(shape, 1);
   }
-  if (readers > 0) await benchReaders(name, url, () => measure(trips, 16, seconds));
+  const rows = SHAPES.map((shape) => ({ shape, ours: newRates(), bares: newRates() }));
+  const within = newRates();
+  for (let round = 0; round < rounds; round++) {
+    await addRound(within, server, () => router(seconds));
+    for (const { shape, ours, bares } of rows) {
+      await addRound(ours, server, () => trips(shape, seconds));
+      if (!shape.batch) await addRound(bares, bare, () => floor(shape, seconds));
+    }
+  }
+  report(name, "1 client, without sockets", within);
+  for (const { shape, ours, bares } of rows) report(name, shape.name, ours, shape.batch ? undefined : bares);
+  if (readers > 0) await benchReaders(name, url, () => trips({ name: "", clients: 16 }, seconds));
   for (const child of [server, bare]) {
     child.send("close");
     await once(child, "exit");
@@ -145,13 +146,17 @@ async function benchReaders(name: StoreName, url: string, run: () => Promise<num
   );
 }
 
-function report(name: StoreName, clients: number, ours: Rates, bares: Rates): void {
-  const [rate, floor] = [median(ours.trips), median(bares.trips)];
+function report(store: StoreName, shape: string, ours: Rates, bares?: Rates): void {
+  const rate = median(ours.trips);
   const spread = `${Math.round(Math.min(...ours.trips))} to ${Math.round(Math.max(...ours.trips))}`;
+  const beside = bares
+    ? `; a bare Node server ${Math.round(median(bares.trips))}/s, ${median(bares.costs).toFixed(0)} µs; ` +
+      `${(rate / median(bares.trips)).toFixed(2)} of it`
+    : "";
   console.log(
-    `${name}, ${clients} client${clients === 1 ? "" : "s"}: median ${Math.round(rate)} round trips/s (${spread}), ` +
-      `${median(ours.costs).toFixed(0)} µs of the server's CPU each; a bare Node server ${Math.round(floor)}/s, ` +
-      `${median(bares.costs).toFixed(0)} µs; ${(rate / floor).toFixed(2)} of it, ${(rate / REFERENCE[name]).toFixed(2)} of the reference`,
+    `${store}, ${shape}: median ${Math.round(rate)} round trips/s (${spread}), ` +
+      `${median(ours.costs).toFixed(0)} µs of the server's CPU each${beside}; ` +
+      `${(rate / REFERENCE[store]).toFixed(2)} of the reference`,
   );
 }
 

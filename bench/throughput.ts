@@ -73,7 +73,7 @@ function yielding(contender: OpenContender): (n: number) => Promise<void> {
   };
 }
 
-const DRAIN_JOBS = 30_000;
+const DRAIN_JOBS = 50_000;
 
 function drainAt(concurrency: number): Workload {
   return {

@@ -73,6 +73,10 @@ describe.concurrent("the demo", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as { name: string });
-    expect(events.map(({ name }) => name)).toEqual(["job.enqueued", "job.started", "job.completed"]);
+    expect(events.map(({ name }) => name)).toEqual([
+      "worker.started",
+      ...["job.enqueued", "job.started", "job.completed"],
+      ...["worker.quiet", "worker.stopped"],
+    ]);
   }, 30_000);
 });

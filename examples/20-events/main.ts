@@ -45,7 +45,7 @@ await operator.resume("mail");
 const lost = await engine.enqueue(sendMail, { to: "nobody" });
 
 console.log("the observer is back, and has missed nothing");
-for await (const event of observer.journal.follow({ after: lastSeen ?? null })) {
+for await (const event of observer.journal.follow({ after: lastSeen ?? null, types: ["job.*", "queue.*"] })) {
   const { type, subject, data } = toCloudEvent(event);
   const error = (data.last_error ?? data.error) as { message: string } | undefined;
   console.log(

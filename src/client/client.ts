@@ -10,11 +10,11 @@ import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } f
 import { EngineClock } from "../engine/clock.ts";
 import { type CounterSnapshot, Counters } from "../engine/counters.ts";
 import { type ExtendOptions, parseExtension } from "../engine/operations.ts";
+import type { AttemptParts } from "../engine/parts.ts";
 import type { WorkOptions } from "../engine/work-options.ts";
 import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-options.ts";
 import { checkId, enqueueFields, enqueueText } from "./enqueue-wire.ts";
 import { type JobSnapshot, object, readSnapshot } from "./job-wire.ts";
-import type { RemoteParts } from "./remote-attempt.ts";
 import { type HandleHost, RemoteJobHandle } from "./remote-job-handle.ts";
 import { RemoteWorker } from "./remote-worker.ts";
 import { type Reply, type Request, refusalOf, refused, Transport } from "./transport.ts";
@@ -34,7 +34,7 @@ export function openClient(options: ClientOptions): Client {
 /** What a process without a store opens: it enqueues at a server, waits for results there, and works for it. */
 export class Client implements AsyncDisposable {
   readonly #transport: Transport;
-  readonly #parts: RemoteParts;
+  readonly #parts: AttemptParts;
   readonly #clock: EngineClock;
   readonly #nextId: () => JobId;
   readonly #workers = new Set<RemoteWorker>();

@@ -1,7 +1,7 @@
 import type { JobRow } from "../core/job/job.ts";
 import type { EngineClock } from "../engine/clock.ts";
 import { Loop } from "../engine/loop.ts";
-import type { RemoteParts } from "./remote-attempt.ts";
+import type { AttemptParts } from "../engine/parts.ts";
 
 /** A fetched job that waits for a slot. Its attempt has started, so its deadlines run. */
 interface Held {
@@ -18,7 +18,7 @@ export interface Fetched {
 }
 
 interface LaneHost {
-  readonly parts: RemoteParts;
+  readonly parts: AttemptParts;
   readonly clock: EngineClock;
   readonly canFetch: boolean;
   readonly isClosing: boolean;

@@ -1,16 +1,16 @@
 import { createIdSource } from "../core/ids.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { EngineClock } from "../engine/clock.ts";
+import type { AttemptParts } from "../engine/parts.ts";
 import type { Processor } from "../engine/processor.ts";
 import { rungFields } from "./enqueue-wire.ts";
 import type { Fetched } from "./fetch-lane.ts";
 import { list, object, readFetched } from "./job-wire.ts";
-import type { RemoteParts } from "./remote-attempt.ts";
 import { type Reply, ReplyTooLarge, refused, type Transport } from "./transport.ts";
 
 interface FetchHost {
   readonly id: string;
-  readonly parts: RemoteParts;
+  readonly parts: AttemptParts;
   readonly clock: EngineClock;
   readonly transport: Transport;
 }

@@ -1,9 +1,10 @@
 import type { JobRow } from "../core/job/job.ts";
 import type { EngineClock } from "../engine/clock.ts";
 import { Loop } from "../engine/loop.ts";
+import type { AttemptParts } from "../engine/parts.ts";
 import type { Timer } from "../ports/system.ts";
 import { type Deadlines, list, object, readDeadlines, readServerTime } from "./job-wire.ts";
-import type { RemoteAttempt, RemoteParts } from "./remote-attempt.ts";
+import type { RemoteAttempt } from "./remote-attempt.ts";
 import { refused, type Transport } from "./transport.ts";
 
 /** What the server says about one job that a beat named. */
@@ -23,7 +24,7 @@ interface Named {
 
 interface BeatHost {
   readonly id: string;
-  readonly parts: RemoteParts;
+  readonly parts: AttemptParts;
   readonly transport: Transport;
   readonly clock: EngineClock;
   /** What the worker says of itself. */

@@ -3,9 +3,12 @@ import { refuseUnknownKeys } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { EngineClock } from "../engine/clock.ts";
+import type { AttemptParts } from "../engine/parts.ts";
 import type { Middleware, Processor } from "../engine/processor.ts";
 import { Pulse } from "../engine/pulse.ts";
+import type { Verdict } from "../engine/running-attempt.ts";
 import { Sandboxes } from "../engine/sandboxes.ts";
+import { StuckHandlers } from "../engine/stuck-handlers.ts";
 import { Watch } from "../engine/watch.ts";
 import { within } from "../engine/within.ts";
 import {
@@ -21,9 +24,8 @@ import type { SandboxRunner } from "../ports/sandbox.ts";
 import type { AttemptNotes } from "./attempt-notes.ts";
 import { type Fetched, FetchLane } from "./fetch-lane.ts";
 import { Fetcher } from "./fetcher.ts";
-import { RemoteAttempt, type RemoteAttemptHost, type RemoteParts } from "./remote-attempt.ts";
+import { RemoteAttempt, type RemoteAttemptHost } from "./remote-attempt.ts";
 import { type Heard, RemoteBeat } from "./remote-beat.ts";
-import type { Verdict } from "./report-wire.ts";
 import { Reports } from "./reports.ts";
 import type { Transport } from "./transport.ts";
 
@@ -40,7 +42,7 @@ const MOST_NAMED = 100;
 /** Fetches jobs from a server, runs their handlers under the deadlines that it named, and reports their verdicts. */
 export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   readonly id: string;
-  readonly parts: RemoteParts;
+  readonly parts: AttemptParts;
   readonly clock: EngineClock;
   readonly transport: Transport;
   readonly middleware: readonly Middleware[];
@@ -48,26 +50,24 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   readonly #lanes = new Map<string, FetchLane>();
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
   readonly #running = new Map<RemoteAttempt, FetchLane>();
-  readonly #stuck = new Set<RemoteAttempt>();
+  readonly #stuck: StuckHandlers;
   readonly #sandboxes: Sandboxes;
   readonly #watch: Watch;
   readonly #beat: RemoteBeat;
   readonly #pulse: Pulse;
   readonly #reports: Reports;
   readonly #fetcher: Fetcher;
-  readonly #maxStuck: number;
   readonly #concurrency: number;
   readonly #drain: number;
   readonly #onClosed: (worker: RemoteWorker) => void;
   #closing: Promise<void> | undefined;
   #isQuiet = false;
-  #isUnready = false;
   #onIdle: (() => void)[] = [];
 
   constructor(
     shared: {
       readonly id: string;
-      readonly parts: RemoteParts;
+      readonly parts: AttemptParts;
       readonly clock: EngineClock;
       readonly transport: Transport;
     },
@@ -89,7 +89,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     for (const [queue, concurrency] of checkQueues(options.queues))
       this.#lanes.set(queue, new FetchLane(this, queue, concurrency));
     this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
-    this.#maxStuck = checkMaxStuck(options.maxStuck ?? this.#concurrency);
+    this.#stuck = new StuckHandlers(parts, this.id, checkMaxStuck(options.maxStuck ?? this.#concurrency));
     this.#sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
     this.#fetcher = new Fetcher(this, [...this.#processors.values()]);
     this.#watch = new Watch(parts, () => this.attempts());
@@ -121,7 +121,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     const failing = [...this.#lanes.values()].find((lane) => lane.loop.isFailing);
     const reason = this.#closing
       ? "closing"
-      : this.#stuck.size >= this.#maxStuck
+      : this.#stuck.isFull
         ? `${this.#stuck.size} handlers are stuck past their hard deadline`
         : failing
           ? `fetches from queue ${failing.queue} are failing: ${failing.failure}`
@@ -147,7 +147,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   // What lanes ask of their worker.
 
   get canFetch(): boolean {
-    return this.#closing === undefined && !this.#isQuiet && this.#stuck.size < this.#maxStuck;
+    return this.#closing === undefined && !this.#isQuiet && !this.#stuck.isFull;
   }
 
   get isClosing(): boolean {
@@ -240,35 +240,15 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   }
 
   stuck(attempt: RemoteAttempt): void {
-    const { bus, clock, counters } = this.parts;
     this.#stuck.add(attempt);
-    counters.add("stuck");
-    if (bus.wants("job.stuck")) bus.emit(bus.detail(attempt.row, "job.stuck", clock.now()));
-    this.#announceReadiness();
   }
 
   unstuck(attempt: RemoteAttempt): void {
-    if (!this.#stuck.delete(attempt)) return;
-    const { bus, clock } = this.parts;
-    if (bus.wants("job.unstuck")) bus.emit(bus.detail(attempt.row, "job.unstuck", clock.now()));
-    this.#announceReadiness();
-    this.#pumpAll();
+    if (this.#stuck.delete(attempt)) this.#pumpAll();
   }
 
   #pumpAll(): void {
     for (const lane of this.#lanes.values()) lane.pump();
-  }
-
-  #announceReadiness(): void {
-    const isUnready = this.#stuck.size >= this.#maxStuck;
-    if (isUnready === this.#isUnready) return;
-    this.#isUnready = isUnready;
-    const { bus, clock, logger } = this.parts;
-    const reason = `${this.#stuck.size} of at most ${this.#maxStuck} handlers are stuck past their hard deadline`;
-    const says = isUnready ? "the worker stopped fetching" : "the worker fetches again";
-    logger.warn({ worker: this.id, stuck: this.#stuck.size }, says);
-    const name = isUnready ? "worker.unready" : "worker.ready";
-    bus.emit({ name, at: clock.now(), worker: this.id, reason });
   }
 
   watch(attempt: RemoteAttempt): void {
@@ -350,7 +330,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     const jobs = [...this.attempts()].slice(0, MOST_NAMED).map(({ row }) => ({ id: row.id, type: row.type }));
     const says = "the event loop was blocked; no deadline in this process could be kept meanwhile";
     logger.warn({ gap: Math.round(gap), jobs }, says);
-    bus.emit({ name: "worker.blocked", at: clock.now(), gap: Math.round(gap), jobs });
+    bus.emit({ name: "worker.blocked", at: clock.now(), worker: this.id, gap: Math.round(gap), jobs });
     this.#beat.loop.wake();
   }
 

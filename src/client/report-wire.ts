@@ -1,17 +1,9 @@
 import type { EventOf } from "../core/job/events.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { ErrorInput } from "../core/job/verdict.ts";
+import type { Verdict } from "../engine/running-attempt.ts";
 import { instantText } from "./enqueue-wire.ts";
 import type { Reply, Request } from "./transport.ts";
-
-/** The verdicts that a remote worker can report. */
-export type Verdict =
-  | EventOf<"succeed">
-  | EventOf<"fail">
-  | EventOf<"snooze">
-  | EventOf<"release">
-  | EventOf<"expire">
-  | EventOf<"stall">;
 
 /** A verdict as it travels: under the fence of the attempt, so that a late one changes nothing. */
 export interface WireReport {

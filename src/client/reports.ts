@@ -1,15 +1,9 @@
 import type { JobRow } from "../core/job/job.ts";
+import type { Verdict } from "../engine/running-attempt.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System, Timer } from "../ports/system.ts";
 import type { AttemptNotes } from "./attempt-notes.ts";
-import {
-  repliesOf,
-  reportRequest,
-  reportsRequest,
-  type Verdict,
-  type WireReport,
-  wireReport,
-} from "./report-wire.ts";
+import { repliesOf, reportRequest, reportsRequest, type WireReport, wireReport } from "./report-wire.ts";
 import { LATER, type Reply, refusalOf, saidBy, type Transport } from "./transport.ts";
 
 /** What a worker has to report. */

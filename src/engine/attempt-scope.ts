@@ -1,5 +1,6 @@
+import { refuse } from "../core/errors.ts";
 import type { JobDefinition } from "../core/job/definition.ts";
-import type { EnqueuedJob, EnqueueOptions } from "../core/job/envelope.ts";
+import type { EnqueueContext, EnqueuedJob, EnqueueOptions } from "../core/job/envelope.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { type Json, type Schema, validate } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
@@ -20,6 +21,16 @@ export interface ScopedAttempt {
   onCleanup(hook: () => void | Promise<void>): void;
 }
 
+/** Whose deadline is handed on. */
+export type Parent = NonNullable<EnqueueContext["parent"]>;
+
+/** The attempt that a call names as its parent, if it names one. */
+export function parentOf(context: unknown, field: string): Parent | undefined {
+  if (context === undefined) return undefined;
+  if (typeof context === "object" && context !== null) return AttemptScope.parentOf(context, field);
+  throw refuse("invalid_option", field, context, "pass the context of the handler, or leave it out");
+}
+
 const UNREAD = Symbol("unread");
 
 /**
@@ -32,6 +43,17 @@ export class AttemptScope implements AttemptContext {
 
   constructor(attempt: ScopedAttempt) {
     this.#attempt = attempt;
+  }
+
+  /** The attempt as the parent of what its handler starts; refused where nothing that it does counts any more. */
+  static parentOf(context: object, field: string): Parent {
+    if (!(#attempt in context)) {
+      const fix = "pass the context that the handler was called with, and no copy of it";
+      throw refuse("invalid_option", field, context, fix);
+    }
+    const { refusal, row } = context.#attempt;
+    if (refusal) throw refusal;
+    return { id: row.id, totalAt: row.totalAt };
   }
 
   /** Reads the payload by its schema; a promise where that takes its time. */

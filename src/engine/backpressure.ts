@@ -10,6 +10,7 @@ import { QueueFullError } from "./queue-full.ts";
 /** So often room is made for the same jobs while others take it. */
 const TRIES = 20;
 const PAGE = 200;
+const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
 
 /** What becomes of jobs for which their queue has no room, and the word that a queue is nearly full. */
 export class Backpressure {
@@ -89,7 +90,7 @@ export class Backpressure {
     const { store, clock, random, recorder } = this.#parts;
     const now = clock.now();
     const pages = await Promise.all(
-      (["available", "pending"] as const).map((state) => store.inspect.jobs({ queue, state }, null, count)),
+      WAITING.map((state) => store.inspect.jobs({ queue, state }, null, count)),
     );
     const oldest = pages.flat().sort((a, b) => (a.id < b.id ? -1 : 1));
     const message = `Dropped: the queue "${queue}" was full, and this job had waited longest`;

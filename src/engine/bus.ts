@@ -23,6 +23,8 @@ export interface JobEventDetail {
   /** Milliseconds from the start of the attempt to its verdict. */
   readonly elapsed?: number;
   readonly progress?: unknown;
+  /** Until when its worker may be silent; with `job.heartbeat`. */
+  readonly visibleUntil?: Instant;
   /** Who started the attempt; with `job.started`. */
   readonly worker?: string;
   /** How many attempts the job has in all; with `job.retrying`. */
@@ -35,8 +37,25 @@ export interface JobEventDetail {
 export interface BlockedDetail {
   readonly name: "worker.blocked";
   readonly at: Instant;
+  readonly worker: string;
   readonly gap: number;
   readonly jobs: readonly { readonly id: JobId; readonly type: string }[];
+}
+
+/**
+ * The life of a worker. `worker.quiet`: it takes no more jobs. `worker.resumed`: it does again. `worker.stopped`: it has
+ * said goodbye. `worker.lost`: it fell silent without one, and its jobs are taken back when their own time is over.
+ */
+export interface WorkerDetail {
+  readonly name: "worker.started" | "worker.quiet" | "worker.resumed" | "worker.stopped" | "worker.lost";
+  readonly at: Instant;
+  readonly worker: string;
+  /** It works over the wire. */
+  readonly remote?: true;
+  readonly queues?: readonly string[];
+  readonly reason?: string;
+  /** When it was last heard of; with `worker.lost`. */
+  readonly seenAt?: Instant;
 }
 
 export interface UnreadyDetail {
@@ -86,6 +105,7 @@ const WORKER_JOB_EVENTS = [
   "job.killed",
   "job.unknown_type",
   "job.progress",
+  "job.heartbeat",
   "job.cleanup_failed",
 ] as const;
 type JobEventNames = LifecycleEventName | (typeof WORKER_JOB_EVENTS)[number];
@@ -101,6 +121,8 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "cron.skipped": CronSkipped;
   readonly "limit.changed": LimitDetail;
 } & { readonly [Name in QueueDetail["name"]]: QueueDetail & { readonly name: Name } } & {
+  readonly [Name in WorkerDetail["name"]]: WorkerDetail & { readonly name: Name };
+} & {
   readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name };
 } & {
   readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
@@ -110,6 +132,11 @@ export type EngineEventName = keyof EngineEvents;
 
 /** As a record, so that the compiler misses every name that is left out. */
 const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
+  "worker.started": true,
+  "worker.quiet": true,
+  "worker.resumed": true,
+  "worker.stopped": true,
+  "worker.lost": true,
   "worker.blocked": true,
   "worker.unready": true,
   "worker.ready": true,
@@ -138,7 +165,8 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "workflow.failed": true,
   "workflow.cancelled": true,
 };
-const EVENT_NAMES: ReadonlySet<string> = new Set([
+/** Every name that an event can have. */
+export const EVENT_NAMES: ReadonlySet<string> = new Set([
   ...LIFECYCLE_EVENTS,
   ...WORKER_JOB_EVENTS,
   ...Object.keys(PROCESS_EVENTS),

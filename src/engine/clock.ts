@@ -91,6 +91,13 @@ export class EngineClock {
     return Math.max(at, this.#lastNow);
   }
 
+  /** Whether the machine has slept since the last reading, so that `now` is behind by as much; it is read again then. */
+  isBehind(): boolean {
+    if (this.#asleep() - this.#sleptAtSample <= WALL_JUMP) return false;
+    if (!this.#isSampling) this.sample().catch(() => {});
+    return true;
+  }
+
   /**
    * Reads the store's clock. A reading that the last one allows makes the bounds narrower. One that it does not allow
    * means that the store's clock was set: this one follows it to within a second and creeps the rest of the way.

@@ -25,7 +25,7 @@ import type { LogLine } from "./draft.ts";
 import { checkEvents, type EngineOptions } from "./engine-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { EventJournal, type EventsOption } from "./events/event-journal.ts";
-import { recordWorkerEvents } from "./events/worker-events.ts";
+import { recordBusEvents } from "./events/recorded.ts";
 import { JobHandle } from "./handle.ts";
 import { Intake } from "./intake.ts";
 import { Limits } from "./limits.ts";
@@ -36,7 +36,7 @@ import { forgettingJudges, type RecordJudges, startJudges } from "./loops/record
 import { SweepLoop } from "./loops/sweep.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations.ts";
 import type { Parts } from "./parts.ts";
-import { Queues } from "./queues.ts";
+import { depthOfAll, Queues } from "./queues.ts";
 import { Recess } from "./recess.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
@@ -115,7 +115,7 @@ export class Engine implements AsyncDisposable {
     const { system, logger, storeFailed } = this.#parts;
     this.journal = new EventJournal(this.#parts, events);
     this.audit = new AuditLog(this.#parts);
-    recordWorkerEvents(this.#parts);
+    recordBusEvents(this.#parts);
     this.#intake = new Intake(this.#parts);
     this.#unique = new UniqueJobs(this.#parts, this.#intake);
     this.#enqueuer = new Enqueuer(this.#parts, this.#intake, this.#unique, () => this.#assertOpen());
@@ -270,7 +270,7 @@ export class Engine implements AsyncDisposable {
 
   /** How many jobs there are by state, in one queue or in all, finished ones included; `stats` costs less. */
   depth(queue?: string): Promise<Record<JobState, number>> {
-    return this.#parts.store.inspect.depth(queue);
+    return queue === undefined ? depthOfAll(this.#parts.store) : this.#parts.store.inspect.depth(queue);
   }
 
   /** The log lines that attempts of a job wrote. */

@@ -1,5 +1,5 @@
 import { CLAIM_LEASE } from "../core/job/deadlines.ts";
-import { fenceSalt, type JobRow } from "../core/job/job.ts";
+import { fenceSalt, type JobRow, type Rank } from "../core/job/job.ts";
 import { Loop } from "./loop.ts";
 import type { Parts } from "./parts.ts";
 
@@ -43,6 +43,8 @@ const MOST_AHEAD = 2 * CLAIM_BATCH;
 const CONFIRMED_WITHIN = 250;
 const HELD_AT_MOST = 1_000;
 const POLL = 1_000;
+/** So long claims go on where the last one ended: what came up before that place without a hint waits no longer. */
+const ON_FROM_THERE = 1_000;
 
 /** One queue of a worker: its slots, the jobs it holds for them, and the loop that claims more. */
 export class Lane {
@@ -58,6 +60,11 @@ export class Lane {
   readonly #waiting = new Map<Held, number>();
   /** The last claim gave less than was asked for: there is no point in asking again before a hint or the next poll. */
   #isDry = false;
+  /**
+   * Under load the next claim begins where the last one ended: the places before it are taken, and a store may have to
+   * walk over all of them again. From the beginning it goes after a hint, and once in a while.
+   */
+  #place: { readonly rank: Rank; readonly until: number } | undefined;
   #averageRun: number | undefined;
   #isPumping = false;
   #isClaiming = false;
@@ -96,6 +103,7 @@ export class Lane {
   /** Something became available: claim, whatever the last claim said. */
   notify(): void {
     this.#isDry = false;
+    this.#place = undefined;
     this.loop.wake();
   }
 
@@ -132,8 +140,11 @@ export class Lane {
     if (parts.queues.isClosed(parts.clock.now())) return this.#pollDelay();
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
+    const place = this.#place && sentAt < this.#place.until ? this.#place : undefined;
     const most = this.#most;
     this.#isClaiming = true;
+    // A hint that comes while the claim is under way takes this away again.
+    this.#place = place ?? { rank: 0, until: sentAt + ON_FROM_THERE };
     const claimed = parts.store.jobs.claim({
       queue: this.queue,
       limit,
@@ -141,7 +152,7 @@ export class Lane {
       lease: CLAIM_LEASE,
       salt: fenceSalt(parts.random),
       worker: id,
-      from: 0,
+      from: place?.rank ?? 0,
       ...(most !== undefined && { most }),
     });
     const rows = await claimed.finally(() => {
@@ -150,7 +161,10 @@ export class Lane {
     const receivedAt = parts.clock.elapsed();
     const confirmedAt = this.#host.isFresh(sentAt) ? receivedAt : sentAt;
     for (const row of rows) this.#held.push({ row, claimedAt: receivedAt, confirmedAt });
-    this.#isDry = rows.length < limit;
+    const isShort = rows.length < limit;
+    // Nothing is left behind that place, so what lies before it is looked at before the queue is taken for empty.
+    this.#isDry = isShort && place === undefined;
+    this.#place = isShort ? undefined : this.#place && { ...this.#place, rank: (rows.at(-1) as JobRow).rank };
     this.pump();
     if (this.#isDry) return this.#pollDelay();
     return this.#wanted > 0 ? 0 : null;

@@ -20,6 +20,7 @@ export interface AttemptParts {
   readonly clock: Pick<EngineClock, "now" | "upper">;
   readonly logger: Logger;
   readonly bus: EventBus;
+  readonly counters: Counters;
   readonly documentLimit: number;
   /** Enqueues on behalf of a running job, which hands on what is left of its total (SEMANTICS 4.7). */
   enqueueFrom<Input>(
@@ -38,7 +39,6 @@ export interface Parts extends AttemptParts {
   readonly auditKept: number;
   readonly store: Store;
   readonly clock: EngineClock;
-  readonly counters: Counters;
   readonly queues: QueueSettings;
   /** Makes the events that are committed with what they tell of. */
   readonly recorder: EventRecorder;

@@ -4,6 +4,7 @@ import { decide } from "../core/job/decide.ts";
 import { checkQueue } from "../core/job/definition.ts";
 import { type JobRow, type JobState, noJobs } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
+import { BOOKKEEPING_QUEUE } from "../core/job/turn-rules.ts";
 import {
   parseQueue,
   type QueueDepth,
@@ -103,6 +104,7 @@ export class Queues {
       allRecords(store, "pause"),
     ]);
     const names = new Set([...depths.keys(), ...settings.keys(), ...pauses.keys()]);
+    names.delete(BOOKKEEPING_QUEUE);
     return [...names]
       .sort((a, b) => (a < b ? -1 : 1))
       .map((name) => viewOf(name, depths.get(name), settings.get(name), pauses.get(name)));
@@ -201,6 +203,16 @@ export class Queues {
     ];
     await store.commit([{ effects: all }], { now });
   }
+}
+
+/** How many jobs there are by state, but for those that only keep the books of workflows. */
+export async function depthOfAll({ inspect }: Pick<Store, "inspect">): Promise<Record<JobState, number>> {
+  const total = noJobs();
+  for (const [queue, depth] of await inspect.depths()) {
+    if (queue === BOOKKEEPING_QUEUE) continue;
+    for (const state of Object.keys(total) as JobState[]) total[state] += depth[state];
+  }
+  return total;
 }
 
 /** A step stays, cancelled: its workflow looks at how it ended. */

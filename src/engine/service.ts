@@ -5,6 +5,7 @@ import type { JobDefinition } from "../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
+  isEmpty,
   type NewJob,
   newRow,
   prepareStencil,
@@ -140,12 +141,14 @@ export class Service {
 
   async #enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<RemoteEnqueued[]> {
     const base = { ...this.#host.context(), now };
-    const parents = await this.#parentsOf(jobs);
+    const isFromJob = jobs.some(({ parent }) => parent !== undefined);
+    const parents = isFromJob ? await this.#parentsOf(jobs) : NO_ROWS;
     let rules: Map<NewJob, UniqueRule> | undefined;
     const made = jobs.map(({ definition, payload, options, isPending, visibility, wire, parent }) => {
       const running = parent === undefined ? undefined : parents.get(parent);
       const context = { ...base, isPending, visibility, wire, parent: running };
-      const stencil = prepareStencil(definition, options, context);
+      // Jobs that say nothing of their own share a stencil, and stores write those together.
+      const stencil = prepareStencil(definition, isEmpty(options) ? undefined : options, context);
       const job = stampAny(stencil, payload, this.#parts.nextId);
       if (stencil.unique !== undefined) {
         rules ??= new Map();
@@ -188,7 +191,6 @@ export class Service {
   async #parentsOf(jobs: readonly RemoteJob[]): Promise<ReadonlyMap<JobId, JobRow>> {
     const ids = new Set<JobId>();
     for (const { parent } of jobs) if (parent !== undefined) ids.add(parent);
-    if (ids.size === 0) return NO_ROWS;
     const rows = await this.#parts.store.jobs.load([...ids]);
     return new Map(rows.flatMap((row) => (row?.state === "active" ? [[row.id, row] as const] : [])));
   }

@@ -16,7 +16,7 @@ export interface MarkedAttempt {
   refused(outcome: Refused): void;
 }
 
-export const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
+const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
 
 /**
  * Whether the store knows that an attempt has started. Once it does, a crash of this process spends the attempt
@@ -27,6 +27,7 @@ export class StartMark {
   readonly #writer: Writer;
   #state: "unwritten" | "queued" | "sent" | "written" = "unwritten";
   #isTold = false;
+  #isUnsure = false;
 
   constructor(attempt: MarkedAttempt, writer: Writer) {
     this.#attempt = attempt;
@@ -37,9 +38,22 @@ export class StartMark {
     return this.#state === "written";
   }
 
-  /** Whether the start has been told, which happens once its first commit is through. */
-  get isTold(): boolean {
-    return this.#isTold;
+  /** What the verdict has to tell of the start: nothing once a commit has told of it. */
+  get untold(): readonly LifecycleEvent[] | undefined {
+    return this.#isTold ? undefined : STARTED;
+  }
+
+  /** Whether it may be in the store although nobody said so: its reply was lost, or somebody else was faster. */
+  get isUnsure(): boolean {
+    return this.#isUnsure;
+  }
+
+  /** The row as it was read under the same fence, when the attempt is over, says whether the mark is in it. */
+  learn(row: JobRow): void {
+    this.#isUnsure = false;
+    if (row.startedAt === null) return;
+    this.#state = "written";
+    this.#tell();
   }
 
   /** The revision that a write behind this mark will find. */
@@ -71,6 +85,7 @@ export class StartMark {
 
   /** The start that the store knows of is out of date. */
   again(): void {
+    this.#isUnsure = false;
     this.#state = "unwritten";
     this.write();
   }
@@ -83,6 +98,7 @@ export class StartMark {
   /** The row that was read has the mark, whose reply was lost. */
   found(): void {
     if (this.#state === "queued" || this.#state === "written") return;
+    this.#isUnsure = false;
     this.#state = "written";
     this.#tell();
   }
@@ -109,6 +125,7 @@ export class StartMark {
     if (outcome.ok) this.written();
     else if (outcome.because === "stale") {
       this.#state = "unwritten";
+      this.#isUnsure = true;
       this.#attempt.changed();
     } else this.#attempt.refused(outcome);
   }

@@ -1,5 +1,5 @@
 import type { JobRow } from "../core/job/job.ts";
-import type { Parts } from "./parts.ts";
+import type { AttemptParts } from "./parts.ts";
 
 interface StuckAttempt {
   readonly row: JobRow;
@@ -7,16 +7,16 @@ interface StuckAttempt {
 
 /**
  * Handlers that ran past their verdict. They cannot be ended from within the process, so they are counted, and a
- * worker that carries too many of them stops claiming and says so (SEMANTICS 3.7).
+ * worker that carries too many of them takes no more jobs and says so (SEMANTICS 3.7).
  */
 export class StuckHandlers {
-  readonly #parts: Parts;
+  readonly #parts: AttemptParts;
   readonly #worker: string;
   readonly #limit: number;
   readonly #attempts = new Set<StuckAttempt>();
   #isTold = false;
 
-  constructor(parts: Parts, worker: string, limit: number) {
+  constructor(parts: AttemptParts, worker: string, limit: number) {
     this.#parts = parts;
     this.#worker = worker;
     this.#limit = limit;
@@ -54,7 +54,7 @@ export class StuckHandlers {
     this.#isTold = this.isFull;
     logger.warn(
       { worker: this.#worker, stuck: this.size },
-      this.isFull ? "the worker stopped claiming" : "the worker claims again",
+      this.isFull ? "the worker takes no more jobs" : "the worker takes jobs again",
     );
     bus.emit({
       name: this.isFull ? "worker.unready" : "worker.ready",

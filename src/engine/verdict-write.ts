@@ -2,7 +2,6 @@ import { applied, decide } from "../core/job/decide.ts";
 import type { JobEvent } from "../core/job/events.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
-import type { LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 import type { Outcome, Unit } from "../ports/store.ts";
 import type { AttemptTrace } from "../ports/trace.ts";
@@ -10,6 +9,7 @@ import { wakesOthers } from "./consequences.ts";
 import { type Decided, holdersUnit } from "./decision-unit.ts";
 import type { DraftContent } from "./draft.ts";
 import type { Parts } from "./parts.ts";
+import type { StartMark } from "./start-mark.ts";
 import type { Write, Writer } from "./writer.ts";
 
 const MOST_REDECISIONS = 10;
@@ -23,8 +23,8 @@ interface VerdictOptions {
   readonly decision: Decided;
   readonly at: Instant;
   readonly draft?: DraftContent | undefined;
-  /** Events of the same attempt that no commit has told of yet. */
-  readonly before?: () => readonly LifecycleEvent[] | undefined;
+  /** The start of the attempt, which no commit may have told of yet. */
+  readonly mark?: StartMark;
   readonly trace?: AttemptTrace | undefined;
 }
 
@@ -46,12 +46,32 @@ export class VerdictWrite implements Write {
     this.#decision = options.decision;
   }
 
-  unit(): Unit {
-    const { parts, draft, at, before } = this.#options;
-    const told = parts.recorder.isOn
-      ? parts.recorder.told(this.#row, this.#decision, at, before?.())
-      : undefined;
-    return holdersUnit(this.#row, this.#decision, draft, told);
+  unit(): Unit | null {
+    const { parts, draft, at, mark } = this.#options;
+    const { recorder } = parts;
+    if (!recorder.isOn) return holdersUnit(this.#row, this.#decision, draft);
+    if (mark?.isUnsure) {
+      this.#options.writer.expect(this.#learn(mark));
+      return null;
+    }
+    return holdersUnit(
+      this.#row,
+      this.#decision,
+      draft,
+      recorder.told(this.#row, this.#decision, at, mark?.untold),
+    );
+  }
+
+  /** A start that was committed, but not confirmed, would be told twice: what is in the store says whether it was. */
+  async #learn(mark: StartMark): Promise<void> {
+    const row = await this.#reload();
+    if (row === undefined) return;
+    if (row?.fence !== this.#row.fence) {
+      this.done({ ok: false, because: row ? "lost" : "gone", at: row });
+      return;
+    }
+    mark.learn(row);
+    this.#options.writer.push(this);
   }
 
   done(outcome: Outcome): void {
@@ -81,7 +101,7 @@ export class VerdictWrite implements Write {
   #announce(): void {
     const { parts, at } = this.#options;
     const { counters, bus, waiters, wakeSweepAt } = parts;
-    const before = this.#options.before?.();
+    const before = this.#options.mark?.untold;
     if (before) {
       counters.record(this.#row, before, this.#row.startedAt ?? at);
       bus.announce(this.#row, before, this.#row.startedAt ?? at);

@@ -19,6 +19,7 @@ import { Pulse } from "./pulse.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StuckHandlers } from "./stuck-handlers.ts";
 import { VerdictWrite } from "./verdict-write.ts";
+import { warnOfHolds } from "./warn-of-holds.ts";
 import { Watch } from "./watch.ts";
 import { within } from "./within.ts";
 import {
@@ -40,6 +41,7 @@ const UNKNOWN_TYPE_DELAY = 5_000;
 const REFUSED_DELAY = 500;
 const SHUTDOWN_GRACE = 5_000;
 const TOO_CLOSE_WAIT = 2;
+const TOO_CLOSE = { ok: false, because: "too_close" } as const;
 /** Of the handlers that ended while the event loop stood still, so many are named. */
 const MOST_NAMED = 100;
 
@@ -78,8 +80,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.#onClosed = onClosed;
     this.#drain =
       options.drain === undefined ? 25_000 : parseDuration(options.drain, "work.drain", { zero: true });
-    for (const processor of checkProcessors(options.processors))
+    for (const processor of checkProcessors(options.processors)) {
       this.#processors.set(processor.definition.type, processor);
+      warnOfHolds(parts, processor.definition);
+    }
     for (const [queue, concurrency] of checkQueues(options.queues))
       this.#lanes.set(queue, new Lane(this, queue, concurrency));
     this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
@@ -98,7 +102,13 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   start(): this {
     for (const lane of this.#lanes.values()) lane.loop.start();
     this.#beat.loop.start();
+    this.#tell("worker.started");
     return this;
+  }
+
+  #tell(name: "worker.started" | "worker.quiet"): void {
+    const { bus, clock } = this.parts;
+    if (bus.wants(name)) bus.emit({ name, at: clock.now(), worker: this.id, queues: this.queues });
   }
 
   /** What the worker is doing, for readiness checks: an unready worker claims nothing or gives back, and says why. */
@@ -177,19 +187,17 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       this.#free(lane);
       return;
     }
-    const event: JobEvent = {
-      type: "start",
-      policy: row.policy ?? this.#policyOf(processor, row),
-      upper: clock.upper(),
-    };
+    const policy = row.policy ?? this.#policyOf(processor, row);
+    const event: JobEvent = { type: "start", policy, upper: clock.upper() };
+    const isRated = row.gate !== null && row.options?.limit?.rate !== undefined;
     const now = clock.now();
-    const decision = decide(row, event, now, random);
+    // A start that is written down too early would be forgotten too early, and too many would follow it.
+    const decision = isRated && clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
     if (!decision.ok) this.#notEntered(lane, held, decision.because);
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
       this.#free(lane);
-    } else if (row.strikes > 0 || (row.gate !== null && row.options?.limit?.rate))
-      this.#enterMarked(lane, processor, row, decision);
+    } else if (row.strikes > 0 || isRated) this.#enterMarked(lane, processor, row, decision);
     else this.#run(lane, new Attempt(this, processor, row, decision), row.waitAt);
   }
 
@@ -231,8 +239,8 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       });
       return;
     }
-    // The lease may be over, or only nearly: giving the job back spares it the wait until the sweep finds it. A process
-    // that is unsure of the time would claim and refuse it again at once, so others go first.
+    // The lease may be over, or nearly: giving the job back spares it the wait for the sweep. A process that is unsure of
+    // the time would claim and refuse it again at once, so others go first.
     this.#release(held.row, this.#jittered(REFUSED_DELAY));
     this.#free(lane);
   }
@@ -415,7 +423,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       { gap: Math.round(gap), jobs },
       "the event loop was blocked; no deadline in this process could be kept meanwhile",
     );
-    bus.emit({ name: "worker.blocked", at: clock.now(), gap: Math.round(gap), jobs });
+    bus.emit({ name: "worker.blocked", at: clock.now(), worker: this.id, gap: Math.round(gap), jobs });
     clock.sample().catch((error) => this.parts.storeFailed(error, "clock"));
     this.#beat.loop.wake();
   }
@@ -439,6 +447,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   async #close(drain: number): Promise<void> {
     const { clock } = this.parts;
+    this.#tell("worker.quiet");
     // A claim under way is not waited for here: a store that hangs must not keep close() from keeping its own time.
     const stopped = Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
     this.#giveBackHeld();

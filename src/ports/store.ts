@@ -112,8 +112,9 @@ export interface JobStore {
 
 export interface EnqueueCallOptions extends CommitOptions {
   /**
-   * How many jobs may wait in these queues, available and pending ones together. A job for which there is no room is
-   * answered `full`; the count holds over all processes. Queues that are not named are not counted.
+   * How many jobs may wait in these queues, whatever for: available, pending, scheduled and retryable ones together. A job
+   * for which there is no room is answered `full`; the count holds over all processes. Queues that are not named are not
+   * counted.
    */
   readonly bounds?: ReadonlyMap<string, number>;
   /** Is told how many jobs wait in each bounded queue once these are stored; in a bounded queue only up to its bound. */
@@ -154,6 +155,8 @@ export interface BeatRequest {
     readonly fence: Fence;
     readonly rev: number;
     readonly stallAt?: Instant;
+    /** What is told of it, in the same write, if its `stallAt` is moved. */
+    readonly tells?: NewEvent;
   }[];
 }
 

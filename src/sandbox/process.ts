@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import type { Duplex, Readable } from "node:stream";
 import type { System } from "../ports/system.ts";
@@ -24,8 +25,13 @@ const DEBUGGER_LINE =
   /^Debugger (listening on |attached\.|ending on )|^For help, see: https:\/\/nodejs\.org\/|^Waiting for the debugger/;
 /** The line comes from code that is not trusted: it may name a port of this machine and nothing else. */
 const DEBUGGER_URL = /ws:\/\/127\.0\.0\.1:\d+\/\S+/;
-/** Loops must not take the time away from the process that has to end them, nor from a sandbox that is starting. */
-const NICE = 10;
+/**
+ * Neither loops nor modules that load may take the time away from the process that has to end them. All sandboxes are
+ * equals: one that loads at the cost of those that run would hold up the death of the killed, who need a turn to die.
+ */
+const NICE = 5;
+const NICE_AGAIN = 120;
+const NICE_TRIES = 20;
 const FEW_LINES = 50;
 
 /** A child process at the head of a process group of its own, so that one signal ends it and all it has started. */
@@ -61,6 +67,7 @@ export class ProcessCarrier implements Carrier {
     // Where none could be started, the error follows, and there may not even be streams.
     if (pid === undefined) return;
     reaper.add(pid);
+    this.#lowerPriority(pid);
     this.#pipe = this.#child.stdio[PIPE] as Duplex;
     this.#listen(this.#pipe);
     this.#readLines("stdout", this.#child.stdout as Readable);
@@ -68,6 +75,22 @@ export class ProcessCarrier implements Carrier {
     // A sandbox never keeps the process of its worker alive; what is running does.
     this.#child.unref();
     for (const stream of this.#child.stdio) (stream as { unref?: () => void } | null)?.unref?.();
+  }
+
+  /**
+   * Linux may share time out between sessions first, and each sandbox is one: its own niceness then counts for nothing,
+   * and that of the session is set as well. Only one is taken every 100 ms from whoever is not root.
+   */
+  #lowerPriority(pid: number, tries = NICE_TRIES): void {
+    if (this.#exit) return;
+    try {
+      setPriority(pid, NICE);
+      if (process.platform === "linux") writeFileSync(`/proc/${pid}/autogroup`, String(NICE));
+    } catch (error) {
+      // Not every system has priorities, and not every process lives that long.
+      const isTooSoon = (error as NodeJS.ErrnoException).code === "EAGAIN" && tries > 0;
+      if (isTooSoon) this.#system.after(NICE_AGAIN, () => this.#lowerPriority(pid, tries - 1));
+    }
   }
 
   #listen(pipe: Duplex): void {
@@ -102,8 +125,6 @@ export class ProcessCarrier implements Carrier {
     const report = parseReport(line);
     // A module may catch what nobody else did; then it goes on, and its end has another cause.
     this.#crash = report.say === "crashed" ? { error: decodeError(report.error) } : undefined;
-    // Not before it is loaded: a start is waited for.
-    if (report.say === "ready") lowerPriority(this.#child.pid);
     if (report.say !== "crashed") this.#events.onReport(report);
   }
 
@@ -175,14 +196,6 @@ export class ProcessCarrier implements Carrier {
       this.#onDebugger = resolve;
       if (!this.#child.kill("SIGUSR1")) reject(new Error("the process is gone"));
     });
-  }
-}
-
-function lowerPriority(pid: number | undefined): void {
-  try {
-    if (pid !== undefined) setPriority(pid, NICE);
-  } catch {
-    // Not every system has priorities, and not every process lives that long.
   }
 }
 

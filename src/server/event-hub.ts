@@ -26,8 +26,11 @@ interface Subscription {
   readonly reader: Reader;
   /** While it catches up: what happens meanwhile, to follow on what it has missed. Undefined once it reads along. */
   meanwhile: JournalEvent[] | undefined;
-  /** What it was given while it caught up: those who read along may hear of it only later, and it must not hear it twice. */
-  known: Set<string> | undefined;
+  /**
+   * It has caught up, but the others may be told later than it has read: these it has read already. It reads along from
+   * the first event that is not among them.
+   */
+  known?: ReadonlySet<string> | undefined;
 }
 
 interface Channel {
@@ -57,6 +60,8 @@ const PAGE = 500;
 const MOST_PAGES = 200;
 /** The most events that the readers of a channel are sent at once. What is older is left out, and that is said. */
 const MOST_PENDING = 100;
+/** How many events those who follow may be behind those who look before somebody is sent an event twice. */
+const MOST_KNOWN = 200;
 
 /**
  * Live events for many readers. One look at the journal serves all of them; those who want the same share their texts, and
@@ -90,8 +95,7 @@ export class EventHub {
   /** Sends events from now on, or from behind a cursor on. Answers the function that ends it. */
   subscribe(feed: Feed, after: string | null | undefined, reader: Reader): () => void {
     const channel = this.#channelOf(feed);
-    const [meanwhile, known] = after === undefined ? [] : [[], new Set<string>()];
-    const subscription: Subscription = { channel, reader, meanwhile, known };
+    const subscription: Subscription = { channel, reader, meanwhile: after === undefined ? undefined : [] };
     channel.readers.add(subscription);
     this.#everybody.add(subscription);
     this.#following ??= this.#follow();
@@ -178,7 +182,7 @@ export class EventHub {
     for (const channel of this.#channels.values()) {
       if (!fitsFilter(event, channel.feed.filter)) continue;
       isWanted = true;
-      for (const { meanwhile } of channel.readers) meanwhile?.push(event);
+      this.#letJoin(channel, event);
       channel.pending.push(event);
       if (channel.pending.length < 2 * MOST_PENDING) continue;
       channel.missed += MOST_PENDING;
@@ -187,6 +191,21 @@ export class EventHub {
     if (!isWanted) return;
     const wait = Math.max(SHORTEST_WAIT, this.#restsUntil - this.#system.monotonic());
     this.#flushing ??= this.#system.after(wait, () => this.#flush());
+  }
+
+  /** Before an event is told on a channel: whoever catches up keeps it for later, whoever has caught up may join the others. */
+  #letJoin(channel: Channel, event: JournalEvent): void {
+    const joining: Subscription[] = [];
+    for (const subscription of channel.readers) {
+      if (!subscription.known) subscription.meanwhile?.push(event);
+      else if (!subscription.known.has(event.cursor)) joining.push(subscription);
+    }
+    if (joining.length === 0) return;
+    this.#flushOne(channel);
+    for (const subscription of joining) {
+      subscription.known = undefined;
+      subscription.meanwhile = undefined;
+    }
   }
 
   #flush(): void {
@@ -202,15 +221,11 @@ export class EventHub {
     const kept = channel.pending.slice(-MOST_PENDING);
     const missed = channel.missed + channel.pending.length - kept.length;
     Object.assign(channel, { pending: [], missed: 0 });
-    const textOf = (events: readonly JournalEvent[]) =>
-      gapOf(missed) + events.map(channel.feed.frame).join("");
-    const bytes = encode(textOf(kept));
+    const bytes = encode(gapOf(missed) + kept.map((event) => channel.feed.frame(event)).join(""));
     const isOver = kept.some((event) => channel.feed.isLast?.(event));
     let sent = 0;
     for (const subscription of channel.readers) {
-      if (subscription.meanwhile) continue;
-      const own = subscription.known ? encode(textOf(unknown(subscription, kept))) : bytes;
-      if (own.length > 0 && !this.#send(subscription, own)) continue;
+      if (subscription.meanwhile || !this.#send(subscription, bytes)) continue;
       sent += 1;
       if (isOver) this.#dismiss(subscription);
     }
@@ -240,11 +255,10 @@ export class EventHub {
         const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
         if (!this.#everybody.has(subscription)) return;
         after = page.cursor ?? after;
-        remember(subscription, page.events);
         const text = page.events.map(frame).join("");
         if (text !== "" && !this.#send(subscription, encode(text))) return;
         if (page.hasMore) continue;
-        this.#readAlong(subscription);
+        this.#readAlong(subscription, new Set(page.events.slice(-MOST_KNOWN).map(({ cursor }) => cursor)));
         return;
       }
     } catch (error) {
@@ -254,11 +268,15 @@ export class EventHub {
   }
 
   /** Nothing is awaited here, so that no event comes in between. */
-  #readAlong(subscription: Subscription): void {
-    const { channel, meanwhile = [] } = subscription;
-    const text = unknown(subscription, meanwhile).map(channel.feed.frame).join("");
-    this.#flushOne(channel);
-    if (text === "" || this.#send(subscription, encode(text))) subscription.meanwhile = undefined;
+  #readAlong(subscription: Subscription, known: ReadonlySet<string>): void {
+    const news = (subscription.meanwhile ?? []).filter(({ cursor }) => !known.has(cursor));
+    if (news.length === 0) {
+      subscription.known = known;
+      return;
+    }
+    this.#flushOne(subscription.channel);
+    const text = news.map(subscription.channel.feed.frame).join("");
+    if (this.#send(subscription, encode(text))) subscription.meanwhile = undefined;
   }
 
   /** Comments keep proxies from cutting a line on which nothing happens. */
@@ -277,25 +295,6 @@ export class EventHub {
     this.#flushing = undefined;
     for (const subscription of [...this.#everybody]) this.#dismiss(subscription);
   }
-}
-
-/** Those who read along are never further behind than this. */
-const MOST_KNOWN = 2_000;
-
-function remember({ known }: Subscription, events: readonly JournalEvent[]): void {
-  for (const { cursor } of events) known?.add(cursor);
-  for (const oldest of known ?? []) {
-    if ((known?.size ?? 0) <= MOST_KNOWN) return;
-    known?.delete(oldest);
-  }
-}
-
-/** What it has not been given yet. Events come in one order: behind the first that is new, all of them are. */
-function unknown(subscription: Subscription, events: readonly JournalEvent[]): readonly JournalEvent[] {
-  const { known } = subscription;
-  const fresh = known ? events.filter(({ cursor }) => !known.has(cursor)) : events;
-  if (fresh.length > 0) subscription.known = undefined;
-  return fresh;
 }
 
 /** Told in its place, so that whoever must have all of them reads on from the last id by cursor. */

@@ -46,7 +46,7 @@ function wholeNumber(name: string, value: number, most: number): number {
 }
 
 /** What the Node adapter hands along: the request as Node itself knows it. */
-export type Incoming = Pick<IncomingMessage, "on" | "off" | "pause" | "readableDidRead">;
+export type Incoming = Pick<IncomingMessage, "on" | "pause" | "readableDidRead" | "readableEnded">;
 
 /**
  * The text of a request's body, never more than the limit. A named length is checked before a byte is read; what comes
@@ -75,23 +75,22 @@ function readIncoming(incoming: Incoming, limit: number): Promise<Uint8Array[]> 
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let size = 0;
-    const settle = (error?: unknown) => {
-      incoming.off("data", onData).off("end", onEnd).off("error", settle).off("close", onClose);
-      if (error === undefined) resolve(chunks);
-      else reject(error);
-    };
-    const onData = (chunk: Uint8Array) => {
-      size += chunk.byteLength;
-      chunks.push(chunk);
-      if (size <= limit) return;
-      incoming.pause();
-      settle(tooLarge(limit));
-    };
-    const onEnd = () => settle();
-    // A client that is gone reads no reply, but the request must come to an end.
-    const onClose = () =>
-      settle(new HttpError(400, "invalid_request", "The connection ended before the body did"));
-    incoming.on("data", onData).on("end", onEnd).on("error", settle).on("close", onClose);
+    incoming
+      .on("data", (chunk: Uint8Array) => {
+        size += chunk.byteLength;
+        if (size <= limit) chunks.push(chunk);
+        else {
+          incoming.pause();
+          reject(tooLarge(limit));
+        }
+      })
+      .on("end", () => resolve(chunks))
+      .on("error", reject)
+      // A client that is gone reads no reply, but the request must come to an end.
+      .on("close", () => {
+        if (!incoming.readableEnded)
+          reject(new HttpError(400, "invalid_request", "The connection ended before the body did"));
+      });
   });
 }
 
@@ -114,9 +113,14 @@ async function readStream(body: ReadableStream | null, limit: number): Promise<U
 /** Bytes that are no text are refused: a lenient decoder would store something other than what was sent. */
 function decode(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw new HttpError(400, "invalid_payload", "The body is not UTF-8 text");
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  const text = bufferOf(bytes).toString("utf8");
   // The mark that some programs put before a text is no part of it.
   return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
+}
+
+/** Node's own chunks are buffers already. */
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 const BYTE_ORDER_MARK = 0xfeff;

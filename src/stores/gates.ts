@@ -1,15 +1,10 @@
 import type { NewJob } from "../core/job/envelope.ts";
 import type { Effect } from "../ports/store.ts";
 
-/** Whether a new job takes room in a bounded queue: one that is to run later does not yet. */
-export function isWaitingNow({ image }: NewJob): boolean {
-  return image.state === "available" || image.state === "pending";
-}
-
-/** The bounded queues that waiting jobs of a call go to, in the order of their names. */
+/** The bounded queues that jobs of a call go to, in the order of their names. */
 export function boundedQueues(jobs: readonly NewJob[], bounds: ReadonlyMap<string, number>): string[] {
   const queues = new Set<string>();
-  for (const job of jobs) if (isWaitingNow(job) && bounds.has(job.queue)) queues.add(job.queue);
+  for (const { queue } of jobs) if (bounds.has(queue)) queues.add(queue);
   return [...queues].sort();
 }
 

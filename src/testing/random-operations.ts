@@ -124,7 +124,9 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
     const { now } = world;
     const jobs = Array.from({ length: Math.min(3, world.remembered.length) }, () => {
       const { id, fence, rev } = pick(random, world.remembered);
-      return { id, fence, rev, ...(random() < 0.7 && { stallAt: now + randomInt(random, 20_000) }) };
+      const stallAt = now + randomInt(random, 20_000);
+      const tells = { event: { name: "beat" }, of: { id, stallAt } };
+      return { id, fence, rev, ...(random() < 0.7 && { stallAt }), ...(random() < 0.5 && { tells }) };
     });
     // A job named twice in one beat has no promised answer.
     const named = [...new Map(jobs.map((job) => [job.id, job])).values()];

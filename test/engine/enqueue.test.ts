@@ -190,7 +190,11 @@ describe("the order of work", () => {
     await stage.engine.enqueue(definition, "at", { at: new Date(START + 20_000) });
     await stage.engine.enqueue(definition, "delay", { delay: "10s" });
     await stage.engine.enqueue(definition, "past", { at: "2020-01-01T00:00:00Z" });
-    expect(stage.names()).toEqual(["job.scheduled", "job.scheduled", "job.enqueued"]);
+    expect(stage.names().filter((name) => name !== "worker.started")).toEqual([
+      "job.scheduled",
+      "job.scheduled",
+      "job.enqueued",
+    ]);
     await stage.advance("30s");
     expect(order.map((entry) => (entry as [string, number])[0])).toEqual(["past", "delay", "at"]);
     const [past, delay, at] = order.map((entry) => (entry as [string, number])[1]) as [

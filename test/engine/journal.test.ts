@@ -118,10 +118,9 @@ describe("what is recorded", () => {
         await stage.engine.enqueue(fails.definition);
         await stage.advance("1m");
         const events = await readAll(stage);
-        const distinct = [...new Map(events.map((event) => [event.id, event])).values()];
-        const names = distinct.filter(({ job }) => job === id).map(({ name }) => name);
+        const names = events.filter(({ job }) => job === id).map(({ name }) => name);
         expect(names, `${fault} of commit ${nth}`).toEqual(["job.enqueued", "job.started", "job.completed"]);
-        expect(distinct.filter(({ type }) => type === "fails").map(({ name }) => name)).toEqual([
+        expect(events.filter(({ type }) => type === "fails").map(({ name }) => name)).toEqual([
           ...["job.enqueued", "job.started", "job.failed", "job.retrying"],
           ...["job.started", "job.failed", "job.discarded"],
         ]);
@@ -166,7 +165,7 @@ describe("reading", () => {
     for (let n = 0; n < 6; n++)
       handles.push(await stage.engine.enqueue(definition, null, { queue: n % 2 ? "a" : "b" }));
     await stage.advance("1s");
-    const all = await readAll(stage);
+    const all = (await readAll(stage)).filter(({ job }) => job !== undefined);
     expect(all.length).toBe(18);
     const { journal } = stage.engine;
     const paged: JournalEvent[] = [];

@@ -171,9 +171,9 @@ describe("bounded queues", () => {
     await stage.engine.enqueue(job, "elsewhere", { queue: "other" });
   });
 
-  it("count jobs at their gates, and neither delayed nor running ones", async () => {
+  it("count jobs at their gates and delayed ones, and no running ones", async () => {
     const stage = await openStage();
-    await stage.engine.queues.configure("default", { depth: { most: 2 } });
+    await stage.engine.queues.configure("default", { depth: { most: 3 } });
     await stage.engine.enqueue(job, "later", { delay: "1h" });
     const limit = { key: "k", concurrency: 1 };
     await stage.engine.enqueue(job, "a", { limit });
@@ -182,6 +182,32 @@ describe("bounded queues", () => {
     const rows = await fetchFrom(stage, 5);
     expect(rows).toHaveLength(1);
     await stage.engine.enqueue(job, "d");
+  });
+
+  it("refuse delayed jobs too, and let in what comes back for a retry", async () => {
+    const stage = await openStage();
+    await stage.engine.queues.configure("default", { depth: { most: 2 } });
+    const fails = jobWith(() => Promise.reject(new Error("no")), { retry: { attempts: 2 } });
+    stage.work(fails.processors);
+    const first = await stage.engine.enqueue(fails.definition);
+    await stage.settle();
+    await stage.advance("100ms");
+    expect((await stage.load(first)).state).toBe("retryable");
+    await stage.engine.enqueue(job, "a", { delay: "1h" });
+    for (const options of [{}, { delay: "1h" }] as const)
+      expect(await errorOf(stage.engine.enqueue(job, "b", options))).toMatchObject({ code: "queue_full" });
+    await stage.advance("2m");
+    expect((await stage.load(first)).state).toBe("discarded");
+    await stage.engine.enqueue(job, "b", { delay: "1h" });
+  });
+
+  it("drop-oldest: of a queue that is full of delayed jobs those go that came first", async () => {
+    const stage = await openStage();
+    await stage.engine.queues.configure("default", { depth: { most: 2, onFull: "drop-oldest" } });
+    const jobs = [];
+    for (const name of [..."abc"]) jobs.push(await stage.engine.enqueue(job, name, { delay: "1h" }));
+    jobs.push(await stage.engine.enqueue(job, "d"));
+    expect(await statesOf(stage, jobs)).toEqual(["discarded", "discarded", "scheduled", "available"]);
   });
 
   it("a known id is found, however full the queue is", async () => {

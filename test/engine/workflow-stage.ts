@@ -45,7 +45,7 @@ export async function openWorkflows(options: { documentLimit?: number } = {}): P
     seen,
     ran: () => seen.map(({ payload }) => payload),
     live: async () => {
-      const { available, active, pending, retryable, scheduled } = await stage.engine.depth();
+      const { available, active, pending, retryable, scheduled } = await stage.engine.store.inspect.depth();
       return available + active + pending + retryable + scheduled;
     },
   };

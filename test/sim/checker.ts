@@ -347,9 +347,16 @@ export class Checker implements StoreObserver, ReplyObserver {
   /** When everything should be over: what is still alive is named. */
   unsettled(): JobLedger[] {
     const alive = [...this.jobs.values()].filter((job) => !job.isGone && !hasEnded(job.row.state));
-    // Whoever nobody ever judges keeps its place, and whoever waits for that place waits as long.
-    const kept = new Set(alive.filter(isOrphan).map(({ row }) => row.gate));
-    return alive.filter((job) => !isOrphan(job) && !(isAtGate(job.row) && kept.has(job.row.gate)));
+    const orphans = alive.filter(isOrphan);
+    return alive.filter(
+      (job) => !isOrphan(job) && !(isAtGate(job.row) && this.#isBlocked(job.row.gate, orphans)),
+    );
+  }
+
+  /** Whoever nobody ever judges keeps its place; only where all places are kept so do others wait for as long. */
+  #isBlocked(gate: string | null, orphans: readonly JobLedger[]): boolean {
+    const most = this.#options.plan.limits.find(({ key }) => key === gate)?.concurrency;
+    return most !== undefined && orphans.filter(({ row }) => row.gate === gate).length >= most;
   }
 
   /** Running handlers of living processes that should have heard their signal by now. */

@@ -47,10 +47,7 @@ export class EventRules {
 
   /** What is wrong with the stream as a whole. */
   problems(events: readonly JournalEvent[]): string[] {
-    // The same start may be told twice where a reply was lost; it is the same event then, by the same id.
-    const told = [...new Map(events.map((event) => [event.id, event])).values()].filter(({ name }) =>
-      LIFECYCLE.has(name),
-    );
+    const told = events.filter(({ name }) => LIFECYCLE.has(name) || name === "job.heartbeat");
     return [...this.#miscounted(told), ...misordered(told)];
   }
 
@@ -83,9 +80,11 @@ function misordered(told: readonly JournalEvent[]): string[] {
     else {
       if (life.isOver && name !== "job.retried") problems.push(`job ${short(job)}: ${name} after its end`);
       if (name === "job.started" && life.isRunning) problems.push(`job ${short(job)}: started twice at once`);
+      if (name === "job.heartbeat" && !life.isRunning)
+        problems.push(`job ${short(job)}: a sign of life while it did not run`);
       if (name === "job.started") life.isRunning = true;
       if (LEAVES.has(name)) life.isRunning = false;
-      life.isOver = ENDS.has(name);
+      if (name !== "job.heartbeat") life.isOver = ENDS.has(name);
     }
   }
   return problems;

@@ -54,17 +54,9 @@ export class LimitRules {
   #tooDeep(queue: string): string | undefined {
     const most = this.#plan.settings[queue]?.depth?.most;
     if (most === undefined) return undefined;
-    const waiting = this.#live().filter(
-      (row) => row.queue === queue && (row.state === "available" || row.state === "pending"),
-    ).length;
-    // Those that became due or were given back meanwhile are not refused.
-    return waiting <= most + this.#returned(queue) ? undefined : `${waiting} jobs wait in ${queue}`;
-  }
-
-  #returned(queue: string): number {
-    return this.#live().filter(
-      (row) => row.queue === queue && (row.attempt > 0 || row.strikes > 0 || isLater(row)),
-    ).length;
+    const waiting = this.#live().filter((row) => row.queue === queue && row.state !== "active").length;
+    // What comes back is not refused; but then there is no room for a new one either.
+    return waiting <= most ? undefined : `${waiting} jobs wait in ${queue}, and ${most} may`;
   }
 
   /** The handler of a job was entered, at this true time, by a process that knows the time as well as that. */
@@ -81,10 +73,6 @@ export class LimitRules {
 
 function isAdmitted({ state }: JobRow): boolean {
   return state === "available" || state === "active";
-}
-
-function isLater(row: JobRow): boolean {
-  return row.rank % 2 ** 45 > row.createdAt;
 }
 
 function tooDense(

@@ -60,6 +60,23 @@ export const BROKEN_EVENT_STORES = {
     }),
     foundBy: [["events", "in the commit that adds them"]],
   },
+  "tells of beats that did not count": {
+    change: (store) => ({
+      jobs: {
+        async beat(request) {
+          const jobs = request.jobs.map(({ tells: _, ...job }) => job);
+          const answers = await store.jobs.beat({ ...request, jobs });
+          await tell(
+            store,
+            request.jobs.flatMap(({ tells }) => (tells ? [tells] : [])),
+            request,
+          );
+          return answers;
+        },
+      },
+    }),
+    foundBy: [["strikes, leases and beats", "whose stallAt it moved"]],
+  },
   "tells of the last unit first": {
     change: (store) => ({
       async commit(units, options) {

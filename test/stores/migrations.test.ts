@@ -139,6 +139,7 @@ describe("the texts of released steps", () => {
         "5798313dc964a1ad3c5918bb752d6b570cb6a3b8ea2cad565340f398797c048c",
         "e154fda02eea905d3f04ae5b4f3988e1026f562c1457e7c828d351f1b5d131f6",
         "988f09769be084ba66bd4b783aa246c8273f9ada1f8e4591c198687d2ed305a3",
+        "7206c37c94bcdb39530e06c38d5505da82ea8905d869341e3fdd599aa12c9717",
       ]
     `);
     expect(POSTGRES.map(checksumOf)).toMatchInlineSnapshot(`
@@ -148,6 +149,7 @@ describe("the texts of released steps", () => {
         "31ec5976bb0e8717e6c2914144a51795e54bad7e95c9baa9d844d14c6858854a",
         "e13d7c23f7eaa574f56c662fcc87c95cf8d6f30336fb602c4a7659b1e00fe5e4",
         "d4e554381f5f334a5bf86f6127daa73cea8bcfa358349abdf7bea8c7ef529bc6",
+        "994a2ab8451767d0640936d8bc63718f1e12c85a96b8b361f4bcb7c331b27fb3",
       ]
     `);
   });

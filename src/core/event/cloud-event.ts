@@ -52,6 +52,7 @@ function dataOfJob(event: JournalEvent): Data {
     ...(event.deadLetter && { dead_letter: true }),
     ...(event.maxAttempts !== undefined && { max_attempts: event.maxAttempts }),
     ...(event.dueAt !== undefined && { next_retry_at: instantText(event.dueAt) }),
+    ...(event.visibleUntil !== undefined && { visible_until: instantText(event.visibleUntil) }),
     ...event.data,
   };
 }

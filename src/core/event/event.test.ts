@@ -33,11 +33,12 @@ describe("an event that is read", () => {
     });
   });
 
-  it("has an id of its place, but a start has one of what it says", () => {
-    const ids = (name: string) =>
-      ["1", "2"].map((cursor) => journalEvent({ name, at: AT, job: "a", attempt: 1 }, cursor)?.id);
-    expect(new Set(ids("job.failed")).size).toBe(2);
-    expect(new Set(ids("job.started")).size).toBe(1);
+  it("has an id of its place", () => {
+    const ids = ["1", "2", "1"].map(
+      (cursor) => journalEvent({ name: "job.started", at: AT, job: "a", attempt: 1 }, cursor)?.id,
+    );
+    expect(new Set(ids).size).toBe(2);
+    expect(ids[2]).toBe(ids[0]);
   });
 
   it("is chosen by name, queue and job", () => {

@@ -22,10 +22,7 @@ export interface EventFilter {
 export function journalEvent(body: Json, cursor: string): JournalEvent | null {
   const event: unknown = body;
   if (!isKeptEvent(event)) return null;
-  const { name, at, job, attempt } = event;
-  // A start whose commit was not confirmed is told again with the verdict: it is the same event, so it has the same id.
-  const place = name === "job.started" ? `${name} ${job} ${attempt} ${at}` : cursor;
-  return { ...event, id: eventId(at, place), cursor };
+  return { ...event, id: eventId(event.at, cursor), cursor };
 }
 
 export function fitsFilter(event: KeptEvent, { types, queues, job }: EventFilter): boolean {

@@ -24,6 +24,8 @@ export interface KeptEvent {
   readonly worker?: string;
   /** How many attempts the job has in all; with `job.retrying`. */
   readonly maxAttempts?: number;
+  /** Until when its worker may be silent; with `job.heartbeat`. */
+  readonly visibleUntil?: Instant;
   readonly progress?: { readonly value: number; readonly note?: Json };
   /** The JSON text of what the handler returned, if it is short; with `job.completed`. */
   readonly result?: string;

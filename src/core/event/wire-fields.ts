@@ -2,19 +2,21 @@ import type { ErrorRecord } from "../job/job.ts";
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 
-/** A job is written several times in its life, and many jobs in one millisecond, so texts are kept for a while. */
-const SLOTS = 1_024;
-const instants = new Float64Array(SLOTS).fill(-1);
+/** Making a date into text costs more than all else about a small job, and most instants lie within a few seconds. */
+const SLOTS = 64;
+const seconds = new Float64Array(SLOTS).fill(Number.NaN);
 const texts: string[] = new Array(SLOTS).fill("");
+const MILLISECONDS = Array.from({ length: 1_000 }, (_, ms) => `${String(ms).padStart(3, "0")}Z`);
 
 /** An instant as it is written on the wire. */
 export function instantText(at: Instant): string {
-  const slot = at % SLOTS;
-  if (instants[slot] === at) return texts[slot] as string;
-  const text = new Date(at).toISOString();
-  instants[slot] = at;
-  texts[slot] = text;
-  return text;
+  const second = Math.floor(at / 1_000);
+  const slot = Math.abs(second % SLOTS);
+  if (seconds[slot] !== second) {
+    texts[slot] = new Date(second * 1_000).toISOString().slice(0, -4);
+    seconds[slot] = second;
+  }
+  return `${texts[slot]}${MILLISECONDS[Math.floor(at - second * 1_000)]}`;
 }
 
 /** An error as it is written on the wire. */

@@ -278,7 +278,8 @@ function checkId(id: string): JobId {
   return id;
 }
 
-function startOf(said: EnqueueOptions, now: Instant): Instant {
+/** When a job that is enqueued now is due. */
+export function startOf(said: Pick<EnqueueOptions, "delay" | "at">, now: Instant): Instant {
   if (said.delay !== undefined && said.at !== undefined) {
     throw refuse("invalid_option", "options.at", said.at, "write either delay or at, not both");
   }
@@ -382,7 +383,7 @@ function plainOptions(said: EnqueueOptions, enqueue: Rung, { visibility, wire }:
   };
 }
 
-function isEmpty(value: object): boolean {
+export function isEmpty(value: object): boolean {
   for (const _name in value) return false;
   return true;
 }

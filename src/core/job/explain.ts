@@ -1,5 +1,6 @@
 import { formatDuration, type Instant } from "../time.ts";
 import { attemptLimits } from "./deadlines.ts";
+import { holdWarning, isEndless } from "./endless.ts";
 import { type Backoff, dueAtOf, type JobRow, type PolicyField, type RungName } from "./job.ts";
 import {
   type Resolved,
@@ -155,10 +156,13 @@ function warn(
       `grace (${formatDuration(policy.grace)}) is longer than heartbeat (${formatDuration(policy.heartbeat)}): a handler that goes silent in its grace is ended by the stall`,
     );
   }
-  if (policy.heartbeat === null && (policy.attempt === null || policy.grace === null) && total === null)
+  if (isEndless(policy, total)) {
     warnings.push(
       "nothing limits an attempt: one that hangs holds its slot for ever, and one whose process dies stays active until it is cancelled",
     );
+    const holds = holdWarning(row);
+    if (holds !== undefined) warnings.push(holds);
+  }
   if (resolved.heartbeat.rung !== "built-in" && policy.beats === "handler" && policy.heartbeat !== null) {
     warnings.push(
       `heartbeat is named (${resolved.heartbeat.rung}): the handler itself must call beat(), progress() or checkpoint() every ${formatDuration(policy.heartbeat)}`,

@@ -3,6 +3,9 @@ import type { EventOf } from "./events.ts";
 import { dueAtOf, type ErrorRecord, type JobOptions, type JobRow } from "./job.ts";
 import { type Decision, discard, waitingImage, withError } from "./verdict.ts";
 
+/** Where the jobs wait that nobody runs: the turnstiles and the end of each workflow. They are no user's, and not counted. */
+export const BOOKKEEPING_QUEUE = "curfew.workflows";
+
 /** Whether a job is never run, but waits in the name of its workflow. */
 export function isBookkeeping(job: JobRow): boolean {
   const role = job.options?.step?.turn?.role;

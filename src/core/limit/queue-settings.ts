@@ -5,7 +5,7 @@ import { checkCount } from "./limit.ts";
 
 /** How many jobs may wait in a queue, and what becomes of one too many. */
 export interface DepthOptions {
-  /** Available and pending jobs together; delayed ones and those that wait for a retry are not counted. */
+  /** All that have not ended and do not run: available, pending, delayed, and waiting for a retry. */
   readonly most: number;
   /** `"reject"` refuses the new job (the default), `"drop-oldest"` discards those that have waited longest. */
   readonly onFull?: "reject" | "drop-oldest";

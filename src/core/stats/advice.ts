@@ -16,8 +16,20 @@ export interface WhatIf {
   readonly alreadyCut: number;
 }
 
+/** A job that holds a place of a key, and that no deadline and no missing sign of life will end. */
+export interface HeldKey {
+  readonly key: string;
+  readonly job: string;
+  /** When it started. */
+  readonly since: number;
+  /** Its worker is not heard of any more: then the place is held until somebody cancels the job. */
+  readonly isWorkerGone: boolean;
+}
+
 export interface Advice {
   readonly type: string;
+  /** Keys that jobs of this type hold now without an end in sight. */
+  readonly holds: readonly HeldKey[];
   /** The attempt timeout seen last in milliseconds, null for none, undefined if no attempt was seen. */
   readonly attempt: number | null | undefined;
   /** Others that were in force in the same time: of other enqueue calls, queues or releases. */
@@ -56,7 +68,12 @@ export function rounded(duration: number): number {
 }
 
 /** What the runs of one type say about its attempt timeout. */
-export function advise(type: string, sum: SeriesSum, proposed?: number): Advice {
+export function advise(
+  type: string,
+  sum: SeriesSum,
+  proposed?: number,
+  holds: readonly HeldKey[] = [],
+): Advice {
   const { counts, durations } = sum;
   const run = percentilesOf(durations.run);
   const seen = sum.limits.at(-1);
@@ -65,15 +82,21 @@ export function advise(type: string, sum: SeriesSum, proposed?: number): Advice 
   const judged = judge({ run, attempt, cut: execution, near: counts.nearMisses });
   return {
     type,
+    holds,
     attempt,
     others: sum.limits.slice(0, -1).map((limit) => (limit === 0 ? null : limit)),
     run,
     nearMisses: counts.nearMisses,
     timeouts: { execution, total, enqueue_ttl, stalled, visibility },
     ...judged,
+    text: [judged.text, ...holds.filter(({ isWorkerGone }) => isWorkerGone).map(heldText)].join(" "),
     ...(proposed !== undefined && { whatIf: whatIf(durations.run, proposed, execution) }),
     resolution: RESOLUTION,
   };
+}
+
+function heldText({ key, job, since }: HeldKey): string {
+  return `Job ${job} holds the key "${key}" since ${new Date(since).toISOString()}, its worker is gone, and nothing ends it: cancel it, and name timeouts.heartbeat, or attempt with grace, or total.`;
 }
 
 function whatIf(runs: LogHistogram, attempt: number, alreadyCut: number): WhatIf {

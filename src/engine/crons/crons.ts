@@ -34,9 +34,11 @@ import { portableDefinition, portableOptions } from "../../core/job/portable.ts"
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
+import { parentOf } from "../attempt-scope.ts";
 import { auditEffects } from "../audit/audit-log.ts";
 import { JobHandle } from "../handle.ts";
 import type { Parts } from "../parts.ts";
+import type { AttemptContext } from "../processor.ts";
 import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
 
 /** What the jobs of a cron may say on top of their definition. */
@@ -195,8 +197,16 @@ export class Crons {
     });
   }
 
-  /** Enqueues the job of a cron at once, paused or not; `overlap` is not asked, but sees this job from then on. */
-  async trigger(name: string): Promise<JobHandle<unknown>> {
+  /**
+   * Enqueues the job of a cron at once, paused or not; `overlap` is not asked, but sees this job from then on. A handler
+   * that names itself as its `parent` hands on what is left of its total budget (SEMANTICS 4.7).
+   */
+  async trigger(
+    name: string,
+    options: { readonly parent?: Pick<AttemptContext, "id"> } = {},
+  ): Promise<JobHandle<unknown>> {
+    refuseUnknownKeys(options, "options", ["parent"]);
+    const parent = parentOf(options.parent, "options.parent");
     const made: NewJob[] = [];
     let run: CronRun | undefined;
     const changed = await this.#store(
@@ -204,7 +214,7 @@ export class Crons {
       checkCronName(name),
       (body, now) => {
         if (!body) throw unknownCron("trigger", name);
-        const job = cronJob({ ...this.#context(), now }, name, body, now);
+        const job = cronJob({ ...this.#context(), now, ...(parent && { parent }) }, name, body, now);
         made.splice(0, 1, job);
         run = { for: now, at: now, job: job.id, manual: true };
         return { ...body, lastJob: job.id, runs: withRuns(body, [run]) };

@@ -80,7 +80,7 @@ export class EventJournal {
       throw refuse("invalid_option", "events", "off", fix);
     }
     this.#option = "durable";
-    this.#parts.recorder.isOn = true;
+    this.#parts.recorder.turn(true);
     const [setting] = await this.#parts.store.records.load([SETTING]);
     if (!setting) await this.#commit({ put: SETTING, body: { at: this.#parts.clock.now() }, wakeAt: null });
   }
@@ -88,7 +88,7 @@ export class EventJournal {
   /** Records no longer, here and in all engines that were not told to: those end within five seconds. */
   async turnOff(): Promise<void> {
     this.#option = "off";
-    this.#parts.recorder.isOn = false;
+    this.#parts.recorder.turn(false);
     await this.#commit({ delete: SETTING });
   }
 
@@ -109,7 +109,7 @@ export class EventJournal {
     if (this.#option !== undefined) return;
     const [setting] = await this.#parts.store.records.load([SETTING]);
     // Somebody may have told it meanwhile.
-    if (this.#option === undefined) this.#parts.recorder.isOn = setting !== null && setting !== undefined;
+    if (this.#option === undefined) this.#parts.recorder.turn(setting !== null && setting !== undefined);
   }
 
   /** Events in their order, after a cursor. */

@@ -7,6 +7,7 @@ import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
+import { Often } from "./often.ts";
 
 /** What an event that tells of no job has to say. */
 export interface Happening {
@@ -36,8 +37,10 @@ const MOST_HEADS = 2_000;
  * nobody pays for it.
  */
 export class EventRecorder {
-  isOn = false;
+  #isOn = false;
   readonly #parts: RecorderParts;
+  readonly #often: Often;
+  #onTurned: (isOn: boolean) => void = () => {};
   /** Heads by what they say: stores write one once for all events of a commit that have the same object. */
   readonly #heads = new Map<string, Json>();
   /** The last head of each name. */
@@ -57,6 +60,23 @@ export class EventRecorder {
 
   constructor(parts: RecorderParts) {
     this.#parts = parts;
+    this.#often = new Often(parts.system, (event) => this.note(event));
+  }
+
+  get isOn(): boolean {
+    return this.#isOn;
+  }
+
+  /** Begins or ends recording. */
+  turn(isOn: boolean): void {
+    if (this.#isOn === isOn) return;
+    this.#isOn = isOn;
+    this.#onTurned(isOn);
+  }
+
+  /** Calls back whenever recording begins or ends. */
+  onTurned(listener: (isOn: boolean) => void): void {
+    this.#onTurned = listener;
   }
 
   /**
@@ -103,6 +123,13 @@ export class EventRecorder {
     return { event, of: { job: row.id, at, attempt: row.attempt, progress: JSON.parse(text) as Json } };
   }
 
+  /** A sign of life of a job that beats for itself: it is written in the beat that moves its `stallAt`. */
+  heartbeat(row: JobRow, visibleUntil: Instant, at: Instant): NewEvent | undefined {
+    if (!this.isOn) return undefined;
+    const event = this.#head("job.heartbeat", row.type, row.queue);
+    return { event, of: { job: row.id, at, attempt: row.attempt, visibleUntil } };
+  }
+
   /** Mostly it is the head of the event before: comparing is cheaper than putting a key together. */
   #head(name: string, type: string, queue: string, worker?: string): Json {
     const last = this.#lastHeads.get(name);
@@ -127,6 +154,11 @@ export class EventRecorder {
     return this.isOn ? [{ event: { name, ...happening } as unknown as Json }] : NONE;
   }
 
+  /** The same of an event that is put together already. */
+  kept(event: KeptEvent): readonly NewEvent[] {
+    return this.isOn ? [{ event: event as unknown as Json }] : NONE;
+  }
+
   /** What no commit brings about, such as a handler that is stuck: written within a tenth of a second, as far as it goes. */
   note(event: KeptEvent): void {
     if (!this.isOn || this.#isClosed) return;
@@ -134,19 +166,25 @@ export class EventRecorder {
     if (this.#noted.length > MOST_NOTED) this.#noted.splice(0, NOTED_AT_ONCE);
     this.#timer ??= this.#parts.system.after(NOTED_WITHIN, () => {
       this.#timer = undefined;
-      void this.#flush();
+      void this.flush();
     });
+  }
+
+  /** Notes what may happen thousands of times a second, under its key once a second. */
+  noteOften(key: string, event: KeptEvent): void {
+    if (this.isOn && !this.#isClosed) this.#often.add(key, event);
   }
 
   /** Writes what is left, and takes no more notes; what is still committed goes on to be told. */
   close(): Promise<void> {
+    this.#often.flush();
     this.#isClosed = true;
     this.#timer?.cancel();
-    return this.#flush();
+    return this.flush();
   }
 
   /** Writes what was noted; a store that fails is asked again with the next note. */
-  #flush(): Promise<void> {
+  flush(): Promise<void> {
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });

@@ -1,6 +1,8 @@
 import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { Attempt } from "../attempt.ts";
+import { workerEvent } from "../events/recorded.ts";
+import { tellHeartbeat } from "../heartbeat.ts";
 import type { Held } from "../lane.ts";
 import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
@@ -54,23 +56,25 @@ export class BeatLoop {
   }
 
   async #beat(attempts: readonly Attempt[]): Promise<void> {
-    const sent = attempts.map((attempt) => {
+    const { recorder, clock } = this.#parts;
+    const sent = attempts.map((attempt): BeatRequest["jobs"][number] => {
       const { row } = attempt;
       // Before the start is marked the row holds the claim's lease, which a long heartbeat must not stretch.
       const unsentStallAt = attempt.mark.isWritten ? attempt.unsentStallAt : undefined;
-      if (unsentStallAt !== undefined) attempt.unsentStallAt = undefined;
       // Two revisions are fine while our own start mark is on its way: the one before it and the one after.
-      return {
-        id: row.id,
-        fence: row.fence,
-        rev: row.rev,
-        ...(unsentStallAt !== undefined && { stallAt: unsentStallAt }),
-      };
+      const { id, fence, rev } = row;
+      if (unsentStallAt === undefined) return { id, fence, rev };
+      attempt.unsentStallAt = undefined;
+      const tells = recorder.heartbeat(row, unsentStallAt, clock.now());
+      return { id, fence, rev, stallAt: unsentStallAt, ...(tells && { tells }) };
     });
     const answers = await this.#parts.store.jobs.beat(this.#request(sent));
     for (const [index, attempt] of attempts.entries()) {
       const answer = answers[index] as BeatAnswer;
       const isOwnMark = answer === "changed" && attempt.row.rev !== sent[index]?.rev;
+      const stallAt = sent[index]?.stallAt;
+      if (stallAt !== undefined && (answer === "ok" || answer === "changed"))
+        tellHeartbeat(this.#parts, attempt.row, stallAt);
       if (!isOwnMark) this.#host.heard(attempt, answer);
     }
   }
@@ -126,9 +130,15 @@ export class BeatLoop {
   async close(): Promise<void> {
     this.#hurried?.cancel();
     await this.loop.stop();
-    const { store, clock, storeFailed } = this.#parts;
+    const { store, clock, storeFailed, recorder, bus } = this.#parts;
+    // What was noted of it comes before its end.
+    await recorder.flush();
+    const at = clock.now();
+    const end = { name: "worker.stopped", at, worker: this.#host.id, queues: this.#host.queues } as const;
+    const told = recorder.kept(workerEvent(end));
     await store
-      .commit([{ effects: [{ delete: ["worker", this.#host.id] }] }], { now: clock.now() })
+      .commit([{ effects: [{ delete: ["worker", this.#host.id] }, ...told] }], { now: at })
+      .then(() => bus.emit(end))
       .catch((error) => storeFailed(error, "close"));
   }
 }

@@ -2,10 +2,12 @@ import type { GateLimit } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/store.ts";
 import { AUDIT } from "../audit/audit-log.ts";
+import type { WorkerDetail } from "../bus.ts";
 import { ADMITTED_AT_ONCE } from "../consequences.ts";
+import { workerEvent } from "../events/recorded.ts";
 import type { Parts } from "../parts.ts";
 import { RECESS } from "../recess-record.ts";
-import { DIRECTIVE } from "../remote/remote-workers.ts";
+import { DIRECTIVE, silenceOf } from "../remote/remote-workers.ts";
 
 /** Acts on due records of one kind; answers when the first of them wants to be looked at again, null for never. */
 export type RecordJudge = (records: readonly RecordRow[], now: Instant) => Promise<Instant | null>;
@@ -20,7 +22,8 @@ const SILENT_FOR = 10_000;
  * Records that are of no use any more: workers never heard of again, completed sagas, replies that nobody fetched, old
  * entries of the audit, and directives that no worker is left to hear.
  */
-export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges {
+export function forgettingJudges(parts: Pick<Parts, "store" | "recorder" | "bus">): RecordJudges {
+  const { store } = parts;
   const forget: RecordJudge = async (records, now) => {
     const units = records.map(
       ({ key, version }): Unit => ({ when: [{ record: key, version }], effects: [{ delete: key }] }),
@@ -28,20 +31,30 @@ export function forgettingJudges({ store }: Pick<Parts, "store">): RecordJudges 
     if (units.length > 0) await store.commit(units, { now });
     return null;
   };
-  const isSilent = ({ body }: RecordRow, now: Instant) =>
-    (body as { seenAt: number }).seenAt + SILENT_FOR < now;
   return {
-    worker: (records, now) =>
-      forget(
-        records.filter((record) => isSilent(record, now)),
-        now,
-      ),
+    worker: (records, now) => forgetWorkers(parts, records, now),
     saga: forget,
     reply: forget,
     [AUDIT]: forget,
     [DIRECTIVE]: forget,
     [RECESS]: forget,
   };
+}
+
+async function forgetWorkers(
+  { store, recorder, bus }: Pick<Parts, "store" | "recorder" | "bus">,
+  records: readonly RecordRow[],
+  now: Instant,
+): Promise<null> {
+  const silent = records.filter(({ body }) => (body as { seenAt: number }).seenAt + SILENT_FOR < now);
+  const ends = silent.map((record) => silenceOf(record, now));
+  const units = silent.map(({ key, version }, index): Unit => {
+    const told = recorder.kept(workerEvent(ends[index] as WorkerDetail));
+    return { when: [{ record: key, version }], effects: [{ delete: key }, ...told] };
+  });
+  const outcomes = units.length > 0 ? await store.commit(units, { now }) : [];
+  for (const [index, end] of ends.entries()) if (outcomes[index]?.ok) bus.emit(end);
+  return null;
 }
 
 /**

@@ -2,6 +2,7 @@ import { beatenUntil, type Directive, directiveFor, type Sender } from "../../co
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
+import { tellHeartbeat } from "../heartbeat.ts";
 import type { Parts } from "../parts.ts";
 import type { HeldRows } from "./held-rows.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
@@ -42,6 +43,7 @@ export class RemoteBeats {
   async beat(said: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
     const known = await this.#workers.find(said.id);
     const worker: RemoteWorker = known?.directive ? { ...said, directive: known.directive } : said;
+    await this.#workers.tellOf(worker, known);
     const rows = await this.#rowsOf(jobs);
     const answers = await this.#send(worker, jobs, rows, visibility);
     await this.#lookAgain(jobs, rows, answers);
@@ -59,18 +61,22 @@ export class RemoteBeats {
 
   /** A sign of life that came with something else: progress or a checkpoint. */
   async alive(row: JobRow): Promise<BeatAnswer> {
-    const { store, clock } = this.#parts;
+    const { store, clock, recorder } = this.#parts;
     const now = clock.now();
     const stallAt = beatenUntil(row, now);
     if (stallAt === null) return "ok";
     const { id, fence, rev, policy } = row;
     const known = await this.#workers.find(policy?.worker ?? "");
-    const worker = { id: policy?.worker ?? "", seenAt: now, state: "running", running: 1, ...known };
+    const worker = { id: policy?.worker ?? "", state: "running", running: 1, ...known, seenAt: now };
+    await this.#workers.tellOf(worker, known);
+    const tells = recorder.heartbeat(row, stallAt, now);
     const [answer] = await store.jobs.beat({
       now,
-      worker: this.#record({ ...worker, seenAt: now }, now),
-      jobs: [{ id, fence, rev, stallAt }],
+      worker: this.#record(worker, now),
+      jobs: [{ id, fence, rev, stallAt, ...(tells && { tells }) }],
     });
+    this.#workers.learn(worker.id, worker);
+    if (answer === "ok" || answer === "changed") tellHeartbeat(this.#parts, row, stallAt);
     if (answer === "ok" && this.#held.get(id) === row) this.#held.set({ ...row, stallAt });
     return answer ?? "ok";
   }
@@ -100,7 +106,7 @@ export class RemoteBeats {
     rows: (JobRow | null)[],
     visibility: number | undefined,
   ): Promise<(BeatAnswer | null)[]> {
-    const { store, clock } = this.#parts;
+    const { store, clock, recorder } = this.#parts;
     const now = clock.now();
     // A job may be named twice, as beaten and as watched or under two fences; it is asked about once.
     const asked = new Map<JobId, { row: JobRow; stallAt: Instant | null; indexes: number[] }>();
@@ -119,17 +125,18 @@ export class RemoteBeats {
     const answers = await store.jobs.beat({
       now,
       worker: this.#record(worker, now),
-      jobs: entries.map(({ row: { id, fence, rev }, stallAt }) => ({
-        id,
-        fence,
-        rev,
-        ...(stallAt !== null && { stallAt }),
-      })),
+      jobs: entries.map(({ row, stallAt }) => {
+        const { id, fence, rev } = row;
+        const tells = stallAt === null ? undefined : recorder.heartbeat(row, stallAt, now);
+        return { id, fence, rev, ...(stallAt !== null && { stallAt }), ...(tells && { tells }) };
+      }),
     });
     const all: (BeatAnswer | null)[] = jobs.map(() => null);
     for (const [at, { indexes, row, stallAt }] of entries.entries()) {
       const answer = answers[at] as BeatAnswer;
       for (const index of indexes) all[index] = answer;
+      if (stallAt !== null && (answer === "ok" || answer === "changed"))
+        tellHeartbeat(this.#parts, row, stallAt);
       if (answer !== "ok" || stallAt === null) continue;
       // What is answered is the silence that is allowed from now on, not the one before this beat.
       const moved = { ...row, stallAt };

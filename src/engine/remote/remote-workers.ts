@@ -4,6 +4,8 @@ import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, RecordKey, RecordRow } from "../../ports/store.ts";
 import { auditEffects } from "../audit/audit-log.ts";
+import type { EngineEvents, WorkerDetail } from "../bus.ts";
+import { workerEvent } from "../events/recorded.ts";
 import type { Parts } from "../parts.ts";
 
 /** What an operator wants of a worker: told with its next beat. */
@@ -96,6 +98,24 @@ export class RemoteWorkers {
     this.#known.set(id, { worker, until });
   }
 
+  /**
+   * Tells of a worker that was not known, and of one that has begun or ceased to take jobs. Before it does so it looks
+   * at the store: another server may have told it already. Nothing is told of a worker that gives no name.
+   */
+  async tellOf(worker: RemoteWorker, before: RemoteWorker | null): Promise<void> {
+    const isSame = before && RemoteWorkers.isStopped(before) === RemoteWorkers.isStopped(worker);
+    if (isSame || worker.id === "") return;
+    const stored = await this.load(worker.id);
+    if (!stored) this.#tell("worker.started", worker);
+    if (RemoteWorkers.isStopped(worker) !== (stored !== null && RemoteWorkers.isStopped(stored)))
+      this.#tell(RemoteWorkers.isStopped(worker) ? "worker.quiet" : "worker.resumed", worker);
+  }
+
+  #tell(name: WorkerDetail["name"], worker: RemoteWorker, reason?: string): void {
+    const { bus, clock } = this.#parts;
+    if (bus.wants(name)) bus.emit(lifeOf(name, worker, clock.now(), reason));
+  }
+
   async #drop({ key, version }: RecordRow): Promise<void> {
     const { store, clock } = this.#parts;
     const unit = { when: [{ record: key, version }], effects: [{ delete: key }] };
@@ -153,6 +173,8 @@ export class RemoteWorkers {
     const { directive: _before, ...rest } = worker;
     const told = directive === null ? rest : { ...rest, directive };
     this.#keep(id, told, this.#parts.system.monotonic() + KNOWN_FOR);
+    const [wasStopped, isStopped] = [RemoteWorkers.isStopped(worker), RemoteWorkers.isStopped(told)];
+    if (wasStopped !== isStopped) this.#tell(isStopped ? "worker.quiet" : "worker.resumed", told, "operator");
     return told;
   }
 
@@ -168,11 +190,15 @@ export class RemoteWorkers {
         `deregister: worker "${id}" is alive; quiet it first, or wait until it has been silent for ${STALE_AFTER / 1_000} s`,
       );
     const name = RemoteWorkers.recordId(id);
+    const { recorder, bus, clock } = this.#parts;
+    const end = lifeOf("worker.stopped", worker, clock.now(), "operator");
     await this.#order("worker.deregister", id, by, [
       { delete: ["worker", name] },
       { delete: [DIRECTIVE, name] },
+      ...recorder.kept(workerEvent(end)),
     ]);
     this.#known.delete(id);
+    bus.emit(end);
   }
 
   async #order(action: string, id: string, by: By | undefined, effects: readonly Effect[]): Promise<void> {
@@ -191,6 +217,33 @@ export class RemoteWorkers {
       `${action}: worker "${id}" is no remote one; stop the process that it lives in`,
     );
   }
+}
+
+/** A worker of any kind as an event tells of it. */
+function lifeOf<Name extends WorkerDetail["name"]>(
+  name: Name,
+  { id, about }: RemoteWorker,
+  at: Instant,
+  reason?: string,
+): WorkerDetail & { readonly name: Name } {
+  const queues = Array.isArray(about?.queues) ? (about.queues as readonly string[]) : undefined;
+  return {
+    name,
+    at,
+    worker: id,
+    remote: true,
+    ...(queues && { queues }),
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+/** What the end of a silent worker's record says: one that had said it takes no more jobs has ended as it wanted to. */
+export function silenceOf(record: RecordRow, now: Instant): EngineEvents["worker.lost" | "worker.stopped"] {
+  const worker = viewOf(record, undefined);
+  const { isRemote, seenAt } = worker;
+  const name = RemoteWorkers.isStopped(worker) ? "worker.stopped" : "worker.lost";
+  const { remote: _remote, ...told } = lifeOf(name, worker, now);
+  return { ...told, ...(isRemote && { remote: true as const }), seenAt };
 }
 
 function viewOf({ key, body }: RecordRow, order: RecordRow | undefined): WorkerView {

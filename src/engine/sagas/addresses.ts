@@ -20,6 +20,10 @@ export function destinationOf(type: string): string {
   return `${PREFIX}${type}`;
 }
 
+export function isSagaDestination(name: string): boolean {
+  return name.startsWith(PREFIX);
+}
+
 /** The record of a saga; its timeouts carry the same key. */
 export function recordKeyOf({ type, id }: SagaName): RecordKey {
   return ["saga", JSON.stringify([type, id])];

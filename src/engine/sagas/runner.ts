@@ -22,7 +22,7 @@ import {
   timeoutRow,
 } from "./addresses.ts";
 import type { RecordReader } from "./record-reader.ts";
-import { tellStep } from "./telling.ts";
+import { stepEvents, tellStep } from "./telling.ts";
 
 /** How often a step is taken again on a newer state before its event goes back to the store. */
 const CONFLICT_TRIES = 20;
@@ -71,7 +71,9 @@ export async function deliver(
       return "sent";
     }
     const now = parts.clock.now();
-    const unit = unitOf(plan, saga, loaded, outcome, row, hold, now, parts.nextId);
+    const step = unitOf(plan, saga, loaded, outcome, row, hold, now, parts.nextId);
+    const told = stepEvents(parts.recorder, saga, event, outcome, now);
+    const unit = told.length > 0 ? { ...step, effects: [...step.effects, ...told] } : step;
     const answer = await parts.committer.commit(unit);
     if (answer.ok) {
       follow(parts, saga, event, outcome, answer.revoked ?? []);
@@ -166,7 +168,7 @@ function unitOf(
   hold: Hold,
   now: Instant,
   nextId: () => string,
-): Unit {
+): Unit & { readonly effects: readonly Effect[] } {
   const key = recordKeyOf(saga);
   const written: Effect[] = outcome.kind === "stepped" ? [writeOf(plan, key, outcome.record)] : [];
   return {

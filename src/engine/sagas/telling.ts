@@ -1,8 +1,11 @@
+import type { NewEvent } from "../../core/event/new-event.ts";
 import type { SagaEffect } from "../../core/saga/draft.ts";
 import type { SagaEvent, StepOutcome } from "../../core/saga/step.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import type { EngineEvent, EventBus } from "../bus.ts";
+import { sagaData } from "../events/recorded.ts";
+import type { EventRecorder } from "../events/recorder.ts";
 import type { SagaName } from "./addresses.ts";
 import type { SagaEventDetail, SagaEventName } from "./events.ts";
 import type { SagaCounters } from "./saga-counters.ts";
@@ -23,27 +26,44 @@ export function tellStep(
   revoked: readonly Revoked[],
 ): void {
   const counters = audience.counters.sagas;
-  if (outcome.kind === "ignored") {
-    counters.add("ignored");
-    tell(audience, "saga.ignored", saga, event, { because: outcome.because });
-    return;
+  const more = outcome.kind === "ignored" ? { because: outcome.because } : {};
+  for (const name of namesOf(outcome)) {
+    counters.add(COUNTERS[name]);
+    tell(audience, name, saga, event, more);
   }
-  if (outcome.kind === "not-found") {
-    counters.add("notFound");
-    tell(audience, "saga.not_found", saga, event);
-    return;
-  }
-  const isCompleted = outcome.record.completedAt !== null;
-  counters.add("handled");
-  countRevokes(counters, outcome.effects, revoked);
-  if (outcome.isStart) {
-    counters.add("started");
-    tell(audience, "saga.started", saga, event);
-  }
-  tell(audience, "saga.handled", saga, event);
-  if (!isCompleted) return;
-  counters.add("completed");
-  tell(audience, "saga.completed", saga, event);
+  if (outcome.kind === "stepped") countRevokes(counters, outcome.effects, revoked);
+}
+
+const COUNTERS = {
+  "saga.started": "started",
+  "saga.handled": "handled",
+  "saga.completed": "completed",
+  "saga.ignored": "ignored",
+  "saga.not_found": "notFound",
+  "saga.failed": "failed",
+} as const satisfies Record<SagaEventName, string>;
+
+/** What the stream keeps of a step, as effects of the unit that commits it: none while events are off. */
+export function stepEvents(
+  recorder: EventRecorder,
+  { type, id }: SagaName,
+  event: SagaEvent,
+  outcome: StepOutcome,
+  at: Instant,
+): readonly NewEvent[] {
+  if (!recorder.isOn) return [];
+  const data = sagaData(type, id, event);
+  return namesOf(outcome).flatMap((name) => recorder.effects(name, { at, subject: id, data }));
+}
+
+function namesOf(outcome: StepOutcome): readonly SagaEventName[] {
+  if (outcome.kind === "ignored") return ["saga.ignored"];
+  if (outcome.kind === "not-found") return ["saga.not_found"];
+  return [
+    ...(outcome.isStart ? (["saga.started"] as const) : []),
+    "saga.handled",
+    ...(outcome.record.completedAt !== null ? (["saga.completed"] as const) : []),
+  ];
 }
 
 /** Of what a completed saga cancels, the process that holds it counts what was leased: it finds it gone and ignores it. */

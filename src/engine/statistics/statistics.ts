@@ -1,4 +1,5 @@
 import type { JobState } from "../../core/job/job.ts";
+import { BOOKKEEPING_QUEUE } from "../../core/job/turn-rules.ts";
 import { type Advice, advise } from "../../core/stats/advice.ts";
 import { type Figures, figuresOf } from "../../core/stats/figures.ts";
 import { startOf } from "../../core/stats/grains.ts";
@@ -9,6 +10,7 @@ import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
 import { readStretches } from "./figures-reader.ts";
 import { FiguresWriter } from "./figures-writer.ts";
+import { heldKeys } from "./held-keys.ts";
 import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./query.ts";
 import { MOST_SERIES, RollUp } from "./roll-up.ts";
 
@@ -133,10 +135,14 @@ export class Statistics {
     const { attempt, ...range } = parseAdvise(query, this.#parts.clock.now());
     const types = new SeriesTable(MOST_SERIES);
     for await (const { data } of this.#read(range)) types.sumOf(ALL, data.type).add(data);
+    const held = (await heldKeys(this.#parts.store)).filter(({ type }) => (range.type ?? type) === type);
+    const holds = Map.groupBy(held, ({ type }) => type);
+    for (const type of holds.keys()) types.sumOf(ALL, type);
+    const holdsOf = (type: string) => (holds.get(type) ?? []).map(({ type: _type, ...hold }) => hold);
     return types
       .entries()
       .filter(({ queue, type }) => queue !== OTHER && type !== OTHER)
-      .map(({ type, sum }) => advise(type, sum, attempt))
+      .map(({ type, sum }) => advise(type, sum, attempt, holdsOf(type)))
       .sort((a, b) => (a.type < b.type ? -1 : 1));
   }
 
@@ -174,7 +180,8 @@ class Depths {
   constructor(counts: readonly LiveCount[], { queue, type }: Range) {
     this.counts = counts.filter(
       (count) =>
-        (queue === undefined || count.queue === queue) && (type === undefined || count.type === type),
+        (queue === undefined ? count.queue !== BOOKKEEPING_QUEUE : count.queue === queue) &&
+        (type === undefined || count.type === type),
     );
   }
 

@@ -1,8 +1,10 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
-import { type Duration, parseDuration } from "../../core/time.ts";
+import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { WorkflowRecord } from "../../core/workflow/record.ts";
+import { parentOf } from "../attempt-scope.ts";
+import type { AttemptContext } from "../processor.ts";
 
 export interface WorkflowOptions {
   /** A UUID of the caller's own; starting it again gives the old workflow as a duplicate. */
@@ -14,6 +16,11 @@ export interface WorkflowOptions {
   /** How long it can be looked at after its end; its jobs have retentions of their own. */
   readonly retention?: Duration;
   readonly meta?: { readonly [key: string]: Json };
+  /**
+   * The context of the handler that starts it: the workflow inherits what is left of that job's total budget, as jobs do
+   * that a handler enqueues (SEMANTICS 4.7).
+   */
+  readonly parent?: Pick<AttemptContext, "id">;
   /** The caller's own transaction: the workflow exists if and only if that transaction commits. */
   readonly tx?: unknown;
 }
@@ -24,6 +31,8 @@ export interface ParsedOptions {
   readonly timeout: number | null;
   readonly retention: WorkflowRecord["retention"];
   readonly meta: WorkflowRecord["meta"];
+  /** The end of the job that starts it; null if it has none, or nobody's handler starts it. */
+  readonly inheritedAt: Instant | null;
   readonly tx: unknown;
 }
 
@@ -31,8 +40,8 @@ const DAY = 86_400_000;
 const NAME_LIMIT = 255;
 
 export function parseOptions(options: WorkflowOptions): ParsedOptions {
-  refuseUnknownKeys(options, "options", ["id", "name", "timeout", "retention", "meta", "tx"]);
-  const { id, name, timeout, retention, meta, tx } = options;
+  refuseUnknownKeys(options, "options", ["id", "name", "timeout", "retention", "meta", "parent", "tx"]);
+  const { id, name, timeout, retention, meta, parent, tx } = options;
   if (id !== undefined && (typeof id !== "string" || !UUID.test(id)))
     throw refuse("invalid_option", "options.id", id, "use a lower-case UUID, or leave it out");
   if (name !== undefined && (typeof name !== "string" || name === "" || name.length > NAME_LIMIT))
@@ -45,6 +54,7 @@ export function parseOptions(options: WorkflowOptions): ParsedOptions {
     timeout: timeout === undefined ? null : parseDuration(timeout, "options.timeout"),
     retention: { completed: kept ?? DAY, other: kept ?? 14 * DAY },
     meta: meta === undefined ? null : copyMeta(meta),
+    inheritedAt: parentOf(parent, "options.parent")?.totalAt ?? null,
     tx,
   };
 }

@@ -8,12 +8,12 @@ import {
   stamp,
 } from "../../core/job/envelope.ts";
 import { dueAtOf, type JobImage, type JobOptions, rankOf, type Turn } from "../../core/job/job.ts";
+import { BOOKKEEPING_QUEUE } from "../../core/job/turn-rules.ts";
 import { formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import type { AnyNode, StepNode } from "../../core/workflow/node.ts";
 import type { PlannedJob } from "../../core/workflow/plan.ts";
 
-/** Where the jobs wait that nobody runs: the turnstiles and the end of each workflow. */
-const BOOKKEEPING = { queue: "curfew.workflows", type: "curfew.workflow" } as const;
+const BOOKKEEPING = { queue: BOOKKEEPING_QUEUE, type: "curfew.workflow" } as const;
 
 /** What is the same for all jobs of one workflow. */
 export interface WorkflowContext {

@@ -1,7 +1,7 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
-import type { Instant } from "../../core/time.ts";
+import { type EnqueueContext, type NewJob, startOf } from "../../core/job/envelope.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../../core/workflow/node.ts";
 import { layOut } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/record.ts";
@@ -85,7 +85,8 @@ export class Workflows {
     }
     const { plan, jobs } = layOut(node, nextId, isLarge);
     const enqueue = this.#host.context();
-    const endsAt = parsed.timeout === null ? null : enqueue.now + parsed.timeout;
+    const ownEnd = parsed.timeout === null ? null : enqueue.now + parsed.timeout;
+    const endsAt = earlier(ownEnd, inheritedEnd(parsed.inheritedAt, leaves, enqueue.now));
     const context = { id, endsAt, enqueue };
     const total = jobs.filter(({ role }) => role === "step").length;
     return {
@@ -131,6 +132,17 @@ export class Workflows {
     if (typeof id !== "string") throw new CurfewError("not_found", `cancel: there is no workflow ${id}`);
     return this.get(id).cancel(by);
   }
+}
+
+/** An inherited end cuts, and never refuses: what is to start after it is nobody's business before it (SEMANTICS 4.7). */
+function inheritedEnd(
+  inheritedAt: Instant | null,
+  leaves: readonly StepNode[],
+  now: Instant,
+): Instant | null {
+  if (inheritedAt === null) return null;
+  const isLater = leaves.some(({ options }) => startOf(options, now) >= inheritedAt);
+  return isLater ? null : inheritedAt;
 }
 
 function recordOf(

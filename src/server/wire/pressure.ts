@@ -29,16 +29,14 @@ export async function refuseTooMany(
   const wanted = new Map<string, number>();
   for (const { options } of jobs) {
     const queue = options?.queue ?? DEFAULT_QUEUE;
-    const isLater = options?.at !== undefined || options?.delay !== undefined;
-    if (!isLater && engine.queues.boundOf(queue)?.onFull === "reject")
-      wanted.set(queue, (wanted.get(queue) ?? 0) + 1);
+    if (engine.queues.boundOf(queue)?.onFull === "reject") wanted.set(queue, (wanted.get(queue) ?? 0) + 1);
   }
   if (wanted.size === 0) return;
   const live = await engine.store.inspect.live();
   for (const [queue, count] of wanted) {
     const most = engine.queues.boundOf(queue)?.most ?? Number.POSITIVE_INFINITY;
     const waiting = live
-      .filter((one) => one.queue === queue && (one.state === "available" || one.state === "pending"))
+      .filter((one) => one.queue === queue && one.state !== "active")
       .reduce((sum, one) => sum + one.count, 0);
     if (waiting + count <= most) continue;
     const message = `queue: "${queue}" has room for ${Math.max(0, most - waiting)} of these ${count} jobs, and nothing was stored`;

@@ -71,7 +71,7 @@ function fieldsOf({ name, day, recent, settings, pause }: QueueFacts) {
     counts: countsOf(day),
     throughput: throughputOf(recent),
     ...(run && { latency_ms: { p50: run.p50, p95: run.p95, p99: run.p99 } }),
-    configuration: configFields(settings?.body, available + pending),
+    configuration: configFields(settings?.body, depth),
   };
 }
 

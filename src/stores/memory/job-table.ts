@@ -231,11 +231,11 @@ export class JobTable {
     return new Map(names.map((name) => [name, this.depth(name)]));
   }
 
-  /** How many jobs of a queue wait to be run now. */
+  /** How many jobs of a queue wait, for whatever it is. */
   waitingIn(queue: string): number {
     let waiting = 0;
     for (const { states } of this.#queues.get(queue)?.types.values() ?? [])
-      waiting += states.available + states.pending;
+      waiting += states.available + states.pending + states.scheduled + states.retryable;
     return waiting;
   }
 

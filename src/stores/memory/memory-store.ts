@@ -16,7 +16,7 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
-import { boundedQueues, isWaitingNow } from "../gates.ts";
+import { boundedQueues } from "../gates.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
 import { pathOf } from "../walk.ts";
 import { commitUnit, enqueueJob, gateUse, startsBehind, type Tables } from "./commit.ts";
@@ -81,11 +81,12 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
       const hints = new HintBatch();
       const answers = newJobs.map((job) => {
         const bound = bounds?.get(job.queue);
-        const isFull = bound !== undefined && isWaitingNow(job) && jobs.waitingIn(job.queue) >= bound;
+        const isFull = bound !== undefined && jobs.waitingIn(job.queue) >= bound;
         return isFull ? (jobs.known(job) ?? "full") : enqueueJob(tables, job, now, hints);
       });
       if (bounds && onDepth)
-        for (const queue of boundedQueues(newJobs, bounds)) onDepth(queue, jobs.waitingIn(queue));
+        for (const queue of boundedQueues(newJobs, bounds))
+          onDepth(queue, Math.min(jobs.waitingIn(queue), bounds.get(queue) as number));
       listeners.tell(hints);
       return answers;
     },
@@ -99,7 +100,7 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
       checkBatch(request.jobs, "jobs");
       const { id, body, wakeAt } = request.worker;
       records.put(["worker", id], body, wakeAt);
-      return request.jobs.map((beat) => beatJob(jobs, beat));
+      return request.jobs.map((beat) => beatJob(tables, beat, request.now));
     },
     async sweep(request) {
       assertOpen();
@@ -212,12 +213,15 @@ function gateRow(jobs: JobTable, records: RecordTable, gate: string): GateRow {
 }
 
 /** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
-function beatJob(jobs: JobTable, beat: BeatRequest["jobs"][number]): BeatAnswer {
+function beatJob({ jobs, events }: Tables, beat: BeatRequest["jobs"][number], now: Instant): BeatAnswer {
   const entry = jobs.get(beat.id);
   if (!entry) return { lost: "gone" };
   const { row } = entry;
   if (row.fence !== beat.fence || row.state !== "active") return { lost: row.state };
-  if (beat.stallAt !== undefined) jobs.amend(entry, { ...row, stallAt: beat.stallAt });
+  if (beat.stallAt !== undefined) {
+    jobs.amend(entry, { ...row, stallAt: beat.stallAt });
+    if (beat.tells) events.add(beat.tells, now);
+  }
   return row.rev === beat.rev ? "ok" : "changed";
 }
 

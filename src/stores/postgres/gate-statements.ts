@@ -1,10 +1,12 @@
 import { START_KIND } from "../../ports/store.ts";
-import { CLAIMED_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
-import { type Statement, texts } from "./statements.ts";
+import { STATE_CODES } from "../sql/row-codec.ts";
+import { CLAIMED, type Statement, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
+/** Scheduled and retryable jobs: no state of a live job comes after theirs. */
+const LATER = Math.min(STATE_CODES.scheduled, STATE_CODES.retryable);
 
 /**
  * Keeps all others who count the same thing waiting until the transaction ends. What is counted is read by the next
@@ -91,7 +93,7 @@ update curfew.jobs j
           limit greatest(0, least($3::bigint, $8::bigint - (
             select count(*) from curfew.jobs where queue = $1::text and gate is not null and state = ${ACTIVE})))
           for update skip locked))
-returning ${CLAIMED_COLUMNS.join(", ")}`,
+returning ${CLAIMED}`,
 };
 
 /** How many jobs wait in a queue, as far as one wants to know. $1 queue, $2 how many at most of each kind. */
@@ -100,7 +102,8 @@ export const WAITING_IN: Statement = {
   text: `
 select (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state = ${AVAILABLE}
                                order by queue, rank, id limit $2::int) a)::int
-     + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state = ${PENDING} limit $2::int) p)::int`,
+     + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state = ${PENDING} limit $2::int) p)::int
+     + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state >= ${LATER} limit $2::int) l)::int`,
 };
 
 /** How many jobs of each queue are in each state. Gives queue, state and count. */

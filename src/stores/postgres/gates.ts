@@ -12,7 +12,7 @@ import {
   startKey,
   startsOf,
 } from "../../ports/store.ts";
-import { boundedQueues, isWaitingNow } from "../gates.ts";
+import { boundedQueues } from "../gates.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import { jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import type { LaneGroup, Runner } from "./connection.ts";
@@ -169,7 +169,7 @@ export async function enqueueBounded(
 
 /** Whether there is room for a job, which it then takes. */
 function takesRoom(job: NewJob, rooms: Map<string, number>): boolean {
-  const room = isWaitingNow(job) ? rooms.get(job.queue) : undefined;
+  const room = rooms.get(job.queue);
   if (room === undefined) return true;
   if (room <= 0) return false;
   rooms.set(job.queue, room - 1);

@@ -102,7 +102,7 @@ async function depthsOf(runner: Runner): Promise<Map<string, Record<JobState, nu
 }
 
 /** How often, and how many milliseconds apart, a page is read again while other transactions hold its end back. */
-const REREADS = 10;
+const REREADS = 20;
 const REREAD_DELAY = 5;
 
 /** Only events whose place is final. Most transactions are short, so what they hold back is waited for a moment. */

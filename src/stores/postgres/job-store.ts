@@ -1,6 +1,7 @@
 import { UUID } from "../../core/ids.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
   type BeatAnswer,
@@ -12,8 +13,9 @@ import {
   type Swept,
 } from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
+import { packEvents } from "../sql/event-pack.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
-import { idArray, numberArray } from "./array-literal.ts";
+import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import { type LaneGroup, withRepeats } from "./connection.ts";
 import { enqueueOn, enqueueTold, enqueueWithin } from "./enqueue.ts";
 import { type Bounded, claimLimited } from "./gates.ts";
@@ -21,6 +23,7 @@ import { HintBatch, type HintChannel } from "./hints.ts";
 import type { Lanes } from "./lanes.ts";
 import {
   BEAT,
+  BEAT_TOLD,
   CLAIM,
   FORGET_LOGS,
   HOLD_DUE_JOBS,
@@ -54,7 +57,7 @@ export function createJobStore(lanes: Lanes, channel: HintChannel, transactions:
     },
     async claim(request) {
       checkLimit(request.limit, BATCH_LIMIT);
-      return claim(lanes.claim, request);
+      return claim(lanes.relaxed, request);
     },
     async beat(request) {
       checkBatch(request.jobs, "jobs");
@@ -62,11 +65,11 @@ export function createJobStore(lanes: Lanes, channel: HintChannel, transactions:
     },
     async sweep(request) {
       checkLimit(request.limit);
-      const swept = await sweep(lanes.write, request);
-      const hints = new HintBatch();
-      for (const queue of swept.ready.keys()) hints.ready.add(queue);
-      channel.tell(hints);
-      return swept;
+      return sweep(lanes.relaxed, request, (queues) => {
+        const hints = new HintBatch();
+        for (const queue of queues) hints.ready.add(queue);
+        channel.tell(hints);
+      });
     },
     async load(ids) {
       checkBatch(ids, "ids");
@@ -108,20 +111,31 @@ function byRank(a: JobRow, b: JobRow): number {
   return a.rank - b.rank || (a.id < b.id ? -1 : 1);
 }
 
-async function beat(lanes: LaneGroup, { worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
+async function beat(lanes: LaneGroup, { now, worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
   const known = jobs.filter(({ id }) => UUID.test(id));
+  const values = [
+    worker.id,
+    JSON.stringify(worker.body),
+    worker.wakeAt,
+    idArray(known.map(({ id }) => id)),
+    numberArray(known, ({ fence }) => fence),
+    numberArray(known, ({ stallAt }) => stallAt),
+  ];
+  const isTelling = known.some(({ tells }) => tells);
   const rows = await withRepeats(() =>
-    lanes.run(BEAT, [
-      worker.id,
-      JSON.stringify(worker.body),
-      worker.wakeAt,
-      idArray(known.map(({ id }) => id)),
-      numberArray(known, ({ fence }) => fence),
-      numberArray(known, ({ stallAt }) => stallAt),
-    ]),
+    isTelling ? lanes.run(BEAT_TOLD, [...values, ...toldOf(known, now)]) : lanes.run(BEAT, values),
   );
   const places = new Map(rows.map((row) => [row[0] as JobId, placeOf(row)]));
   return jobs.map((job) => beatAnswer(job, places.get(job.id)));
+}
+
+/** What `tell` takes. */
+function toldOf(jobs: BeatRequest["jobs"], now: Instant): unknown[] {
+  const telling = jobs.flatMap(({ id, tells }) => (tells ? [{ id, tells }] : []));
+  const { heads, items } = packEvents(telling.map(({ tells }) => tells));
+  const places = new Map(telling.map(({ id }, place) => [id, place]));
+  const placeAt = ({ id }: { readonly id: JobId }) => places.get(id);
+  return [now, heads, jsonTexts(jobs, (job) => items[placeAt(job) ?? -1]), numberArray(jobs, placeAt)];
 }
 
 function beatAnswer(job: BeatRequest["jobs"][number], place: Place | undefined): BeatAnswer {
@@ -131,24 +145,46 @@ function beatAnswer(job: BeatRequest["jobs"][number], place: Place | undefined):
   return rev === job.rev ? "ok" : "changed";
 }
 
-/** Nothing due costs one statement: that is what most sweeps find. */
-async function sweep(lanes: LaneGroup, { now, limit, holdUntil }: SweepRequest): Promise<Swept> {
-  const nextWakeAt = async () => (await lanes.run(NEXT_WAKE))[0]?.[0] as number | null;
-  const next = await nextWakeAt();
-  if (next === null || next > now) return { ready: new Map(), jobs: [], records: [], nextWakeAt: next };
+/**
+ * Nothing due costs one statement: that is what most sweeps find. Jobs that became available are told of at once, since
+ * what is left to do may take longer than their start.
+ */
+async function sweep(
+  lanes: LaneGroup,
+  { now, limit, holdUntil }: SweepRequest,
+  onReady: (queues: Iterable<string>) => void,
+): Promise<Swept> {
+  const due = await nextWakes(lanes);
   const most = Math.min(limit, BATCH_LIMIT);
-  // What is promoted first may have a deadline that is due as well; it is judged in the same sweep.
-  const promoted = await withRepeats(() => lanes.run(PROMOTE, [now, most]));
+  const isDue = (at: number | null) => at !== null && at <= now;
+  const promoted = isDue(due.ready) ? await withRepeats(() => lanes.run(PROMOTE, [now, most])) : [];
+  const ready = new Map(promoted.map(([queue, count]) => [queue as string, count as number]));
+  if (ready.size > 0) onReady(ready.keys());
+  // What was promoted may have a deadline that is due as well; it is judged in the same sweep.
+  const judges = isDue(due.judged) || promoted.some(([, , wakeAt]) => isDue(wakeAt as number | null));
   const [jobs, records] = await Promise.all([
-    withRepeats(() => lanes.run(HOLD_DUE_JOBS, [now, most, holdUntil])),
-    withRepeats(() => lanes.run(HOLD_DUE_RECORDS, [now, most, holdUntil])),
+    judges ? withRepeats(() => lanes.run(HOLD_DUE_JOBS, [now, most, holdUntil])) : [],
+    isDue(due.records) ? withRepeats(() => lanes.run(HOLD_DUE_RECORDS, [now, most, holdUntil])) : [],
   ]);
+  const isIdle = promoted.length + jobs.length + records.length === 0;
+  const next = isIdle ? due : await nextWakes(lanes);
   return {
-    ready: new Map(promoted.map(([queue, count]) => [queue as string, count as number])),
+    ready,
     jobs: jobs.map(decodeJob),
     records: records.map(decodeRecord),
-    nextWakeAt: await nextWakeAt(),
+    nextWakeAt: earlier(earlier(next.ready, next.judged), next.records),
   };
+}
+
+interface NextWakes {
+  readonly judged: Instant | null;
+  readonly ready: Instant | null;
+  readonly records: Instant | null;
+}
+
+async function nextWakes(lanes: LaneGroup): Promise<NextWakes> {
+  const [judged, ready, records] = (await lanes.run(NEXT_WAKE))[0] as (number | null)[];
+  return { judged: judged ?? null, ready: ready ?? null, records: records ?? null };
 }
 
 async function load(lanes: LaneGroup, ids: readonly JobId[]): Promise<(JobRow | null)[]> {

@@ -16,18 +16,20 @@ const HOT_SETTINGS = [
 
 /**
  * A claim may be forgotten in a crash: the job is then available again, and the salt in its fence keeps the next claim
- * from getting the number that the first one still believes in. So a claim need not wait for the disk.
+ * from getting the number that the first one still believes in. What a sweep did is found due again. So neither need
+ * wait for the disk.
  */
-const CLAIM_SETTINGS = `${HOT_SETTINGS}; set synchronous_commit = off`;
+const RELAXED_SETTINGS = `${HOT_SETTINGS}; set synchronous_commit = off`;
 
 /** People's questions are as different as their tables, so here the planner is left alone. */
 const DESK_SETTINGS = "set default_transaction_isolation = 'read committed'";
 
 /** The store's connections, apart by what must not wait for what. They are opened when they are first needed. */
 export interface Lanes {
-  readonly claim: LaneGroup;
+  /** Claims, sweeps and other writes that a crash may undo. */
+  readonly relaxed: LaneGroup;
   readonly enqueue: LaneGroup;
-  /** Commits, beats, sweeps and reads by key. */
+  /** Commits, beats and reads by key. */
   readonly write: LaneGroup;
   /** Inspection and migrations. */
   readonly desk: LaneGroup;
@@ -35,22 +37,22 @@ export interface Lanes {
 }
 
 /** How many connections a store opens at most: one of them is for hints. */
-export const MOST_CONNECTIONS = 7;
+export const MOST_CONNECTIONS = 8;
 
 export function createLanes(options: Pick<LaneOptions, "pool" | "bind">): Lanes {
   const groupOf = (size: number, settings: string) =>
     new LaneGroup(size, { ...options, prepare: (session) => session.execute(settings) });
-  const claim = groupOf(1, CLAIM_SETTINGS);
+  const relaxed = groupOf(2, RELAXED_SETTINGS);
   const enqueue = groupOf(2, HOT_SETTINGS);
   const write = groupOf(2, HOT_SETTINGS);
   const desk = groupOf(1, DESK_SETTINGS);
   return {
-    claim,
+    relaxed,
     enqueue,
     write,
     desk,
     async close() {
-      await Promise.all([claim, enqueue, write, desk].map((group) => group.close()));
+      await Promise.all([relaxed, enqueue, write, desk].map((group) => group.close()));
     },
   };
 }

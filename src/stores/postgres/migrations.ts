@@ -200,4 +200,12 @@ create index jobs_gated_active on curfew.jobs (queue) where gate is not null and
 create index jobs_pending on curfew.jobs (queue) where state = 0;
 `,
   },
+  {
+    version: 6,
+    name: "delayed and retried jobs of a bounded queue",
+    sql: `
+-- Only scheduled and retryable jobs are in it: one that runs at once and succeeds never is.
+create index jobs_later on curfew.jobs (queue) where state >= 3;
+`,
+  },
 ];

@@ -16,7 +16,7 @@ import { createTransactions } from "./transactions.ts";
 
 export interface PostgresStoreOptions {
   /**
-   * A connection string, or a pool of the `pg` package. The store keeps up to 7 connections of its own, with settings
+   * A connection string, or a pool of the `pg` package. The store keeps up to 8 connections of its own, with settings
    * and prepared statements of their own, until it is closed; a pool must be that large and is not ended. A pooler in
    * between must pool sessions, not transactions.
    */
@@ -50,7 +50,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const transactions = createTransactions(bind, channel);
   const scope = laneScope(lanes.write);
   // The lane of claims does not wait for the disk, and what is relaxed may be forgotten together with its claim.
-  const relaxedScope = laneScope(lanes.claim);
+  const relaxedScope = laneScope(lanes.relaxed);
   return {
     capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(lanes, channel, transactions),

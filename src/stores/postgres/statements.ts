@@ -23,29 +23,36 @@ export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job in the shape of a finished one. */
 export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
 
+const COUNTS: ReadonlySet<string> = new Set(["needs", "attempt", "returns", "strikes"]);
+
+/** `CLAIMED_COLUMNS` as `decodeClaimed` takes them: most counts are zero, and a null is the cheapest value to send. */
+export const CLAIMED = CLAIMED_COLUMNS.map((name) => (COUNTS.has(name) ? `nullif(${name}, 0)` : name)).join(
+  ", ",
+);
+
 /** A parameter made by `jsonTexts`, as an array: JSON texts are never empty and hold neither of the two characters. */
 export function texts(parameter: number): string {
   return `string_to_array($${parameter}::text, chr(31), chr(30))`;
 }
 
 /**
- * Adds one row with the events of those jobs that `written` gives, and none if it gives none of them. The ids are $1; the
- * next four parameters are: at, the JSON text of the heads, the items of each id (none for one that tells nothing), and
+ * Adds one row with the events of those jobs that `written` gives, and none if it gives none of them. The ids are $1 or
+ * the parameter that is named; the next four parameters are: at, the JSON text of the heads, the items of each id (none for one that tells nothing), and
  * the place of each id in the order of the call.
  */
-export function tell(parameter: number): string {
+export function tell(parameter: number, ids = 1): string {
   const [at, heads, items, places] = [parameter, parameter + 1, parameter + 2, parameter + 3];
   return `
 insert into curfew.events (at, body)
 select $${at}::bigint, '{"heads":' || $${heads}::text || ',"items":[' || string_agg(t.items, ',' order by t.place) || ']}'
-  from unnest($1::uuid[], ${texts(items)}, $${places}::int[]) as t(id, items, place)
+  from unnest($${ids}::uuid[], ${texts(items)}, $${places}::int[]) as t(id, items, place)
  where t.items is not null and t.id in (select id from written)
 having count(*) > 0`;
 }
 
 /**
  * Takes the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7 lease.
- * Gives CLAIMED_COLUMNS of the rows, in no order. No job is given to two claims; a paused queue gives none. The fence
+ * Gives CLAIMED of the rows, in no order. No job is given to two claims; a paused queue gives none. The fence
  * grows by one step of its counter and takes the salt as its low 21 bits.
  */
 export const CLAIM: Statement = {
@@ -61,7 +68,7 @@ update curfew.jobs j
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
             and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
           order by queue, rank, id limit $3::int for update skip locked))
-returning ${CLAIMED_COLUMNS.join(", ")}`,
+returning ${CLAIMED}`,
 };
 
 /** Where jobs stand. $1 ids. Gives id, state, fence, rev, and 1 for a finished job; nothing for an unknown one. */
@@ -189,34 +196,42 @@ export const HOLDERS: Statement = {
  * $5 fences, $6 new stall_at or null. Gives what LOCATE does. Only `stall_at` of jobs that still hold is moved, so no
  * index is touched.
  */
-export const BEAT: Statement = {
-  name: "beat",
-  text: `
+export const BEAT: Statement = { name: "beat", text: beatText("") };
+
+/** BEAT together with what the moved jobs tell: the same, then what `tell` takes. */
+export const BEAT_TOLD: Statement = {
+  name: "beat_told",
+  text: beatText(` returning j.id), told as (${tell(7, 4)}`),
+};
+
+function beatText(told: string): string {
+  return `
 with seen as (
   insert into curfew.records (kind, key, wake_at, body) values ('worker', $1::text, $3::bigint, $2::text)
   on conflict (kind, key) do update set version = default, wake_at = excluded.wake_at, body = excluded.body),
-moved as (
+written as (
   update curfew.jobs j set stall_at = s.stall_at
     from unnest($4::uuid[], $5::bigint[], $6::bigint[]) as s(id, fence, stall_at)
-   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and j.state = ${ACTIVE} and s.stall_at is not null)
+   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and j.state = ${ACTIVE} and s.stall_at is not null${told})
 select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($4::uuid[])
 union all
-select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uuid[])`,
-};
+select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uuid[])`;
+}
 
 /**
- * The next instant at which a job or record is due; null when nothing is pending. Ordered and limited rather than
+ * The next instants at which a job is to be judged, a job becomes available, and a record is due; null where nothing is
+ * pending. Ordered and limited rather than
  * min(): PostgreSQL 15, asked on an empty table, plans a min() as a walk over all rows and keeps that plan.
  */
 export const NEXT_WAKE: Statement = {
   name: "next_wake",
   text: `
-select least((select wake_at from curfew.jobs where wake = 0 and wake_at is not null order by wake, wake_at limit 1),
-             (select wake_at from curfew.jobs where wake = 1 and wake_at is not null order by wake, wake_at limit 1),
-             (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1))`,
+select (select wake_at from curfew.jobs where wake = 0 and wake_at is not null order by wake, wake_at limit 1),
+       (select wake_at from curfew.jobs where wake = 1 and wake_at is not null order by wake, wake_at limit 1),
+       (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1)`,
 };
 
-/** Makes due jobs available. $1 now, $2 limit. Gives queue and count. */
+/** Makes due jobs available. $1 now, $2 limit. Gives queue, count, and when the first is to be judged. */
 export const PROMOTE: Statement = {
   name: "promote",
   text: `
@@ -225,8 +240,8 @@ with promoted as (
    where id = any(array(
            select id from curfew.jobs where wake = 1 and wake_at <= $1::bigint
             order by wake, wake_at limit $2::int for update skip locked))
-  returning queue)
-select queue, count(*) from promoted group by queue`,
+  returning queue, wake_at)
+select queue, count(*), min(wake_at) from promoted group by queue`,
 };
 
 /** Hands out jobs to be judged; nobody else gets them before $3. $1 now, $2 limit, $3 hold. Gives whole rows. */

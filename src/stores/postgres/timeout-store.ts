@@ -57,7 +57,7 @@ export function createTimeoutStore(
       );
     },
     async claimDue(request) {
-      return claimDue(lanes.claim, request, claimLimit(request));
+      return claimDue(lanes.relaxed, request, claimLimit(request));
     },
     async remove(held, { now }) {
       checkBatch(held, "held");
@@ -130,8 +130,8 @@ function createOperations(
     },
     async nextDueAt(destinations) {
       const rows = destinations
-        ? await lanes.claim.run(NEXT_DUE_OF, [textArray(destinations, (name) => name)])
-        : await lanes.claim.run(NEXT_DUE);
+        ? await lanes.relaxed.run(NEXT_DUE_OF, [textArray(destinations, (name) => name)])
+        : await lanes.relaxed.run(NEXT_DUE);
       return rows[0]?.[0] as Instant | null;
     },
     async count({ now }) {

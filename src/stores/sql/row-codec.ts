@@ -126,7 +126,6 @@ export function decodeJob(row: SqlRow): JobRow {
 export const CLAIMED_COLUMNS = [
   "id",
   "type",
-  "priority",
   "fence",
   "rev",
   "created_at",
@@ -152,43 +151,46 @@ export const CLAIMED_COLUMNS = [
   "heartbeat",
 ] as const;
 
-/** A job from a row of `CLAIMED_COLUMNS` and the claim that took it: each column on the wire costs time on both sides. */
+/**
+ * A job from a row of `CLAIMED_COLUMNS` and the claim that took it: each value on the wire costs time on both sides, so a
+ * count of zero may come as null.
+ */
 export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimRequest): JobRow {
-  const [waitAt, totalAt] = [row[20] as Maybe<number>, row[21] as Maybe<number>];
-  const heartbeat = row[25] as Maybe<number>;
+  const [waitAt, totalAt] = [row[19] as Maybe<number>, row[20] as Maybe<number>];
+  const heartbeat = row[24] as Maybe<number>;
   const stallAt = now + Math.min(heartbeat ?? lease, lease);
   return {
     id: row[0] as string,
     queue,
     type: row[1] as string,
-    priority: priorityOf(row[16] as number),
-    fence: row[3] as number,
-    rev: row[4] as number,
-    createdAt: row[5] as number,
+    priority: priorityOf(row[15] as number),
+    fence: row[2] as number,
+    rev: row[3] as number,
+    createdAt: row[4] as number,
     claimedAt: now,
     worker,
-    needs: row[6] as number,
-    workflow: row[7] as Maybe<string>,
-    gate: row[8] as Maybe<string>,
-    payload: row[9] as string,
-    options: optionsParser(row[10]) as JobRow["options"],
-    policy: policyParser(row[11]) as JobRow["policy"],
-    errors: row[12] === null ? null : (JSON.parse(row[12] as string) as JobRow["errors"]),
-    progress: row[13] as Maybe<string>,
-    checkpoint: row[14] as Maybe<string>,
-    result: row[15] as Maybe<string>,
+    needs: (row[5] ?? 0) as number,
+    workflow: row[6] as Maybe<string>,
+    gate: row[7] as Maybe<string>,
+    payload: row[8] as string,
+    options: optionsParser(row[9]) as JobRow["options"],
+    policy: policyParser(row[10]) as JobRow["policy"],
+    errors: row[11] === null ? null : (JSON.parse(row[11] as string) as JobRow["errors"]),
+    progress: row[12] as Maybe<string>,
+    checkpoint: row[13] as Maybe<string>,
+    result: row[14] as Maybe<string>,
     state: "active",
     wake: "judge",
     wakeAt: earlier(stallAt, earlier(waitAt, totalAt)),
-    rank: row[16] as number,
-    attempt: row[17] as number,
-    returns: row[18] as number,
-    strikes: row[19] as number,
+    rank: row[15] as number,
+    attempt: (row[16] ?? 0) as number,
+    returns: (row[17] ?? 0) as number,
+    strikes: (row[18] ?? 0) as number,
     waitAt,
     totalAt,
-    startedAt: row[22] as Maybe<number>,
-    softAt: row[23] as Maybe<number>,
-    hardAt: row[24] as Maybe<number>,
+    startedAt: row[21] as Maybe<number>,
+    softAt: row[22] as Maybe<number>,
+    hardAt: row[23] as Maybe<number>,
     stallAt,
     heartbeat,
     finishedAt: null,

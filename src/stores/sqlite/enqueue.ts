@@ -1,7 +1,6 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobImage } from "../../core/job/job.ts";
 import type { EnqueueCallOptions, Enqueued } from "../../ports/store.ts";
-import { isWaitingNow } from "../gates.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { isTaken } from "./errors.ts";
 import { WAITING_IN } from "./gate-statements.ts";
@@ -40,9 +39,9 @@ export function enqueueBounded(
   const rooms = new Map<string, number>();
   const answers = jobs.map((job) => {
     const { queue } = job;
-    const bound = isWaitingNow(job) ? bounds.get(queue) : undefined;
+    const bound = bounds.get(queue);
     if (bound === undefined) return enqueueJob(session, job, hints);
-    const room = rooms.get(queue) ?? bound - waitingIn(session, queue, bound);
+    const room = rooms.get(queue) ?? Math.max(0, bound - waitingIn(session, queue, bound));
     const answer = room > 0 ? enqueueJob(session, job, hints) : (knownAs(session, job) ?? "full");
     rooms.set(queue, answer === "created" ? room - 1 : room);
     return answer;
@@ -52,7 +51,7 @@ export function enqueueBounded(
 }
 
 function waitingIn(session: Session, queue: string, most: number): number {
-  return session.get(WAITING_IN, [queue, most, queue, most])?.[0] as number;
+  return session.get(WAITING_IN, [queue, most, queue, most, queue, most])?.[0] as number;
 }
 
 /** What would keep a job from being inserted, if anything would. */

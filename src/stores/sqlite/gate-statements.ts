@@ -4,6 +4,8 @@ import { STATE_CODES } from "../sql/row-codec.ts";
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
+/** Scheduled and retryable jobs: no state of a live job comes after theirs. */
+const LATER = Math.min(STATE_CODES.scheduled, STATE_CODES.retryable);
 
 /** What is in use of a gate. Takes the gate. Gives state, how many, and how many of them have not started. */
 export const GATE_USE = `
@@ -36,12 +38,14 @@ select count(*) from curfew_jobs indexed by curfew_jobs_gated_active
 export const MARK =
   "update curfew_jobs set gate = ? where gate is null and rowid in (select value from json_each(?))";
 
-/** How many jobs wait in a queue, as far as one wants to know. Takes queue and how many at most, for each of two kinds. */
+/** How many jobs wait in a queue, as far as one wants to know. Takes queue and how many at most, for each of three kinds. */
 export const WAITING_IN = `
 select (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_ready
                                where queue = ? and state = ${AVAILABLE} limit ?))
      + (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_pending
-                               where queue = ? and state = ${PENDING} limit ?))`;
+                               where queue = ? and state = ${PENDING} limit ?))
+     + (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_later
+                               where queue = ? and state >= ${LATER} limit ?))`;
 
 /** How many live jobs of a stretch are in each queue and state. Takes the id it begins after, and its last id. */
 export const COUNT_QUEUES = `

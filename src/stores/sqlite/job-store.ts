@@ -63,7 +63,7 @@ export function createJobStore(connection: Connection, transactions: Transaction
     },
     async beat(request) {
       checkBatch(request.jobs, "jobs");
-      return beat(connection, request);
+      return beat(connection, transactions, request);
     },
     async sweep(request) {
       checkLimit(request.limit);
@@ -205,25 +205,32 @@ function loadSome(session: Session, ids: readonly JobId[], from: number): (JobRo
   return rows;
 }
 
-async function beat(connection: Connection, { worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
+async function beat(
+  connection: Connection,
+  transactions: Transactions,
+  { now, worker, jobs }: BeatRequest,
+): Promise<BeatAnswer[]> {
   await connection.write((session) => putRecord(session, ["worker", worker.id], worker.body, worker.wakeAt));
   return connection.inBatches(jobs, noText, (batch) =>
-    connection.write((session) => beatJobs(session, batch)),
+    transactions.commit(now, (session, hints) => beatJobs(session, batch, hints)),
   );
 }
 
 /** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
-function beatJobs(session: Session, beats: BeatRequest["jobs"]): BeatAnswer[] {
+function beatJobs(session: Session, beats: BeatRequest["jobs"], hints: HintBatch): BeatAnswer[] {
   const places = locate(
     session,
     beats.map(({ id }) => id),
   );
   const runs = new RowRuns(session);
-  const answers = beats.map(({ id, fence, rev, stallAt }): BeatAnswer => {
+  const answers = beats.map(({ id, fence, rev, stallAt, tells }): BeatAnswer => {
     const place = places.get(id);
     if (!place) return { lost: "gone" };
     if (place.fence !== fence || place.state !== "active") return { lost: place.state };
-    if (stallAt !== undefined) runs.add(BEAT_ROWS, [stallAt], place.row);
+    if (stallAt !== undefined) {
+      runs.add(BEAT_ROWS, [stallAt], place.row);
+      if (tells) hints.event(tells);
+    }
     return place.rev === rev ? "ok" : "changed";
   });
   runs.flush();

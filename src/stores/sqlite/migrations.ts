@@ -204,4 +204,12 @@ create index curfew_jobs_gated_active on curfew_jobs (queue) where gate is not n
 create index curfew_jobs_pending on curfew_jobs (queue) where state = 0;
 `,
   },
+  {
+    version: 6,
+    name: "delayed and retried jobs of a bounded queue",
+    sql: `
+-- Only scheduled and retryable jobs are in it: one that runs at once and succeeds never is.
+create index curfew_jobs_later on curfew_jobs (queue) where state >= 3;
+`,
+  },
 ];

@@ -112,6 +112,34 @@ const beats: ConformanceCase[] = [
     },
   },
   {
+    name: "a beat tells of the jobs whose stallAt it moved, in the order of the call, and of no others",
+    async run(bed) {
+      const [first, second, silent, wrong] = [
+        await startedWithBeats(bed),
+        await startedWithBeats(bed),
+        await startedWithBeats(bed),
+        await startedWithBeats(bed),
+      ];
+      const head = { name: "beat" };
+      const telling = (row: JobRow, of: string) => ({ ...beatOf(row), tells: { event: head, of: { of } } });
+      const stallAt = bed.now + 33_333;
+      await beat(
+        bed,
+        { ...telling(second, "second"), stallAt },
+        telling(silent, "not moved"),
+        { ...telling(wrong, "another's"), fence: wrong.fence + 1, stallAt },
+        { ...telling(first, "first"), stallAt },
+        { ...telling(first, "unknown"), id: bed.nextId(), stallAt },
+      );
+      await beat(bed, { ...beatOf(first), stallAt });
+      const { events } = await bed.store.inspect.events(null, 10);
+      assert.deepEqual(events, [
+        { name: "beat", of: "second" },
+        { name: "beat", of: "first" },
+      ]);
+    },
+  },
+  {
     name: "a beat writes the worker's record, with or without jobs",
     async run(bed) {
       const read = async () => (await bed.store.records.load([["worker", "worker-1"]]))[0];

@@ -268,7 +268,7 @@ const queues: ConformanceCase[] = [
       const first = bed.job();
       const jobs = [
         first,
-        bed.job({ dueAt: bed.now + 1_000 }),
+        bed.job({ queue: "other", dueAt: bed.now + 1_000 }),
         bed.job({ queue: "other" }),
         bed.job({ gate: GATE }),
       ];
@@ -282,7 +282,7 @@ const queues: ConformanceCase[] = [
       ];
       const again = bed.job({ uniqueKey: "key" });
       const answers = await bed.store.jobs.enqueue(
-        [...more, again, bed.job({ dueAt: bed.now + 1 })],
+        [...more, again, bed.job({ queue: "other", dueAt: bed.now + 1 })],
         options,
       );
       const holder = { duplicate: more[1]?.id };
@@ -294,6 +294,38 @@ const queues: ConformanceCase[] = [
       assert.equal(await bed.load(more[2]?.id as string), null);
       await bed.claimOne();
       assert.deepEqual(await bed.store.jobs.enqueue([bed.job(), bed.job()], options), ["created", "full"]);
+    },
+  },
+  {
+    name: "a bounded queue counts all that waits: available, pending, delayed and retried jobs, and no running one",
+    async run(bed) {
+      const depths: number[] = [];
+      const options = {
+        now: bed.now,
+        bounds: new Map([["default", 4]]),
+        onDepth: (_: string, count: number) => void depths.push(count),
+      };
+      const later = () => bed.job({ dueAt: bed.now + 60_000 });
+      const jobs = [bed.job(), bed.job(), bed.job({ gate: GATE }), later(), later()];
+      const created = times(4, () => "created");
+      assert.deepEqual(await bed.store.jobs.enqueue(jobs, options), [...created, "full"]);
+      // Two run, so there is room for two; when they come back to be retried they are let in, and nobody else is.
+      const rows = [await bed.start(await bed.claimOne()), await bed.start(await bed.claimOne())];
+      assert.deepEqual(await bed.store.jobs.enqueue([later(), bed.job(), bed.job()], options), [
+        "created",
+        "created",
+        "full",
+      ]);
+      for (const row of rows) {
+        const back = await bed.write(row, {
+          type: "fail",
+          error: { type: "Error", code: "error", message: "no" },
+          signalled: false,
+        });
+        assert.equal(back.state, "retryable");
+      }
+      assert.deepEqual(await bed.store.jobs.enqueue([bed.job(), later()], options), ["full", "full"]);
+      assert.deepEqual(depths, [4, 4, 4]);
     },
   },
   {

@@ -1,4 +1,5 @@
 import { decodeRecord, type SagaRecord } from "../../../src/core/saga/record.ts";
+import type { Json } from "../../../src/core/schema.ts";
 import type { TimeoutId } from "../../../src/core/timeout/timeout.ts";
 import type { Outcome, RecordRow, Store, Unit } from "../../../src/ports/store.ts";
 import type { Violation } from "../checker.ts";
@@ -6,6 +7,11 @@ import type { Machine } from "../machine.ts";
 import type { Trace } from "../trace.ts";
 import { short } from "../trace.ts";
 import type { HandlerWatch, Script, SimState } from "./sim-saga.ts";
+
+interface ToldEvent {
+  readonly name: string;
+  readonly data: { readonly event: { readonly id: string } };
+}
 
 interface Requested {
   readonly saga: string;
@@ -37,6 +43,8 @@ export class SagaChecker implements HandlerWatch {
   readonly requested = new Map<TimeoutId, Requested>();
   readonly sent = new Map<number, Sent>();
   readonly #handled = new Set<number>();
+  /** Messages and timeouts whose step was committed, in the order of the commits. */
+  readonly #steps: TimeoutId[] = [];
   /** The numbers of messages, by the rows they are stored as. */
   readonly #mail = new Map<TimeoutId, number>();
   readonly #entries = new Map<number, number>();
@@ -102,7 +110,10 @@ export class SagaChecker implements HandlerWatch {
     this.steps += 1;
     this.#noteEffects(unit, key[1]);
     const removed = unit.effects?.find((effect) => "remove" in effect);
-    if (removed) this.#checkHistory(step, removed.remove);
+    if (removed) {
+      this.#steps.push(removed.remove);
+      this.#checkHistory(step, removed.remove);
+    }
     const rows = await store.timeouts.list({ saga: key }, null, 1_000);
     const stored = rows.map(({ id }) => id).sort();
     const pending = after ? [...decodeRecord(after.body).pending.map(({ id }) => id)].sort() : [];
@@ -177,6 +188,15 @@ export class SagaChecker implements HandlerWatch {
         `${saga}: ${n} after message ${last} of ${message.by.name}`,
       );
     this.#lastHandled.set(lane, Math.max(last, message.order));
+  }
+
+  /** Every step that was committed is told, once and in the order of the commits, and nothing else is. */
+  checkEvents(events: readonly Json[]): void {
+    const told = (events as unknown as readonly ToldEvent[])
+      .filter(({ name }) => name === "saga.handled")
+      .map(({ data }) => data.event.id);
+    if (told.join() !== this.#steps.join())
+      this.report("every step is told once", `${this.#steps.length} committed, ${told.length} told`);
   }
 
   /** When everything should be over: what was promised and has not happened. */

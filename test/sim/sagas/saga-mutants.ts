@@ -31,6 +31,11 @@ export const SAGA_MUTANTS: readonly SagaMutant[] = [
     mutate: (store) => withUnits(store, ({ when: _when, ...unit }) => unit),
   },
   {
+    name: "a store that forgets some of what steps tell",
+    caughtBy: /every step is told once/,
+    mutate: (store, dice) => withoutEffects(store, (effect) => "event" in effect && dice.chance(0.1)),
+  },
+  {
     name: "a store that hands out what is not due yet",
     caughtBy: /before it is due/,
     mutate: (store) =>

@@ -56,10 +56,13 @@ class SagaWorld {
   readonly #scripts: Scripts;
   readonly #places: SagaPlace[];
   readonly #retention: "0s" | "3s" | "1d";
+  /** Half of the worlds record what happens in them. */
+  readonly #events: "durable" | "off";
   #orders = 0;
 
   constructor({ seed, mutate, isTraced = false }: SagaSimOptions) {
     const scheduler = this.#scheduler;
+    this.#events = seed % 2 === 0 ? "durable" : "off";
     this.#dice = new Dice(subSeed(seed, "sagas"));
     this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
     this.#checker = new SagaChecker(() => scheduler.now, this.#trace);
@@ -85,7 +88,13 @@ class SagaWorld {
   async #open(place: SagaPlace, machine: Machine): Promise<void> {
     const store = this.#network.connect(machine, this.#store);
     try {
-      const engine = await Engine.open({ store, system: machine, logger: silentLogger, timeoutLease: LEASE });
+      const engine = await Engine.open({
+        store,
+        system: machine,
+        logger: silentLogger,
+        timeoutLease: LEASE,
+        events: this.#events,
+      });
       if (machine.isDead) return;
       place.saga = simSaga(machine, this.#checker, this.#retention);
       engine.host([place.saga]);
@@ -164,7 +173,13 @@ class SagaWorld {
       await scheduler.runUntil(isOver, scheduler.now + SETTLE_STEP);
       left = await this.#left();
     }
-    if (!isOver()) for (const what of left) this.#checker.report("everything settles", what);
+    if (!isOver()) {
+      for (const what of left) this.#checker.report("everything settles", what);
+      const { events } = await this.#memory.inspect.events(null, 100_000);
+      if (this.#events === "durable") this.#checker.checkEvents(events);
+      else if (events.length > 0)
+        this.#checker.report("nothing is recorded unless asked for", `${events.length} events`);
+    }
     const { violations, steps, requested } = this.#checker;
     return { violations, steps, trace: this.#trace, timeouts: requested.size, events: scheduler.happened };
   }

@@ -24,7 +24,19 @@ export interface Script {
 export interface StepSpec extends Script {
   readonly kind: "step";
   readonly delay: number;
+  /** The limit that it runs under, shared with steps of all workflows. */
+  readonly limit: SimLimit | undefined;
 }
+
+export type SimLimit = (typeof LIMITS)[number];
+
+/** What steps wait for beside their turn. */
+export const LIMITS = [
+  { key: "one", concurrency: 1 },
+  { key: "order", concurrency: 1, strict: true },
+  { key: "three", concurrency: 3 },
+  { key: "rate", rate: { limit: 5, per: "500ms" } },
+] as const;
 
 export interface Callbacks {
   readonly onSuccess?: StepSpec;
@@ -41,21 +53,30 @@ export type Spec =
 
 const ATTEMPTS = 3;
 
-export const simStep = defineJob({
+const SIM_STEP = {
   type: "sim.step",
   payload: unchecked<Script>(),
   result: unchecked<{ n: number }>(),
   timeouts: { attempt: "3s", grace: "300ms" },
   retry: { attempts: ATTEMPTS, backoff: constant({ first: "50ms" }) },
-});
+} as const;
+
+/** One kind of step without a limit, and one for each limit. */
+const PLAIN = defineJob(SIM_STEP);
+const LIMITED = new Map(
+  LIMITS.map((limit) => [limit.key, defineJob({ ...SIM_STEP, type: `sim.${limit.key}`, limit })] as const),
+);
+export const simSteps = [PLAIN, ...LIMITED.values()];
 
 /** Draws workflows; the numbers of steps are never used twice. */
 export class Specs {
   readonly #dice: Dice;
+  readonly #hasLimits: boolean;
   #next = 0;
 
   constructor(dice: Dice) {
     this.#dice = dice;
+    this.#hasLimits = dice.chance(0.4);
   }
 
   draw(): Spec {
@@ -74,7 +95,13 @@ export class Specs {
 
   /** More than is stored in one commit. */
   #wide(width: number): Spec {
-    const nodes = Array.from({ length: width }, () => ({ ...this.step(), takes: 5, fails: 0, delay: 0 }));
+    const nodes = Array.from({ length: width }, () => ({
+      ...this.step(),
+      takes: 5,
+      fails: 0,
+      delay: 0,
+      limit: undefined,
+    }));
     return { kind: "chain", nodes: [this.step(), { kind: "group", nodes }, this.step()] };
   }
 
@@ -96,6 +123,7 @@ export class Specs {
       fails: dice.chance(0.75) ? 0 : dice.chance(0.6) ? 1 + dice.int(ATTEMPTS - 1) : ATTEMPTS,
       retention: dice.pick(["0s", "2s", "1d"] as const),
       delay: dice.chance(0.1) ? dice.between(1, 2_000) : 0,
+      limit: this.#hasLimits && dice.chance(0.3) ? dice.pick(LIMITS) : undefined,
     };
   }
 }
@@ -114,9 +142,9 @@ export function built(spec: Spec): WorkflowNode {
   });
 }
 
-function builtStep({ n, takes, fails, retention, delay }: StepSpec): StepNode {
+function builtStep({ n, takes, fails, retention, delay, limit }: StepSpec): StepNode {
   return step(
-    simStep,
+    (limit && LIMITED.get(limit.key)) ?? PLAIN,
     { n, takes, fails, retention },
     {
       ...(delay > 0 && { delay: `${delay}ms` as const }),

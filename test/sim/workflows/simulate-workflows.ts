@@ -13,7 +13,7 @@ import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
 import { EPOCH, Scheduler } from "../scheduler.ts";
 import { Trace } from "../trace.ts";
-import { built, Specs, simStep } from "./sim-workflow.ts";
+import { built, Specs, simSteps } from "./sim-workflow.ts";
 import { type Started, WorkflowChecker } from "./workflow-checker.ts";
 
 export interface WorkflowSimOptions {
@@ -88,7 +88,7 @@ class WorkflowWorld {
         engine.on(name, ({ workflow }) => !machine.isDead && this.#checker.told(name, workflow));
       engine.work({
         queues: { default: { concurrency: 1 + this.#dice.int(8) } },
-        processors: [
+        processors: simSteps.map((simStep) =>
           processor(simStep, async ({ id, payload, parentResults, attempt }) => {
             if (machine.isDead) return { n: payload.n };
             this.#checker.enters(machine, id, payload, parentResults);
@@ -96,7 +96,7 @@ class WorkflowWorld {
             if (attempt <= payload.fails) throw new Error(`fails as told: ${payload.n}`);
             return { n: payload.n };
           }),
-        ],
+        ),
       });
       place.engine = engine;
       this.#trace.add(machine.name, "is up");

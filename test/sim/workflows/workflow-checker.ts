@@ -12,6 +12,7 @@ import { short } from "../trace.ts";
 import {
   callbacksIn,
   handedOnBy,
+  LIMITS,
   type Outcomes,
   resultIn,
   type Script,
@@ -148,9 +149,27 @@ export class WorkflowChecker {
           answers.push(answer as Outcome);
           if (answer?.ok) this.#committed(unit, before ?? undefined);
         }
+        for (const { key, ...limit } of LIMITS)
+          if ("concurrency" in limit) await this.#lookBehind(store, key, limit);
         return answers;
       },
     };
+  }
+
+  /** Never are more let through than there are places. */
+  async #lookBehind(
+    store: Store,
+    gate: string,
+    limit: { concurrency: number; strict?: true },
+  ): Promise<void> {
+    const { available, active, retryable } = await store.inspect.gate(gate);
+    const held = available + active + (limit.strict ? retryable : 0);
+    if (held > limit.concurrency)
+      this.report(
+        "limits are kept",
+        `${held} steps hold places of "${gate}", which has ${limit.concurrency}`,
+      );
+    if (held === limit.concurrency) this.#trace.add("store", `"${gate}" is full`);
   }
 
   #stored(job: NewJob): void {

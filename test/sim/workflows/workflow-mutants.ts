@@ -62,6 +62,22 @@ export const WORKFLOW_MUTANTS: readonly WorkflowMutant[] = [
     mutate: (store) => withUnits(store, ({ when: _when, ...unit }) => unit),
   },
   {
+    name: "a store that forgets to let some through at their gates",
+    caughtBy: /everything settles/,
+    mutate: (store, dice) =>
+      withEffects(store, (effect) => ("admit" in effect && dice.chance(0.2) ? [] : [effect])),
+  },
+  {
+    name: "a store that lets one more through than a limit has places",
+    caughtBy: /limits are kept/,
+    mutate: (store) =>
+      withEffects(store, (effect) => {
+        if (!("admit" in effect) || effect.limit?.concurrency === undefined) return [effect];
+        const { strict: _strict, ...limit } = effect.limit;
+        return [{ ...effect, limit: { ...limit, concurrency: effect.limit.concurrency + 1 } }];
+      }),
+  },
+  {
     name: "a store that runs what comes after a failure",
     caughtBy: /a failure halts its chain|nothing runs after a failure|everything settles|end state is right/,
     mutate: (store) => ({

@@ -39,7 +39,15 @@ describe("workflows under virtual time and faults", () => {
       text += report.trace.lines.join("\n");
       for (const [name, count] of Object.entries(report.ends)) ends[name] = (ends[name] ?? 0) + count;
     }
-    for (const word of ["crashes", "stands still", "dropped", "unanswered", "slow by", "time 3"])
+    for (const word of [
+      "crashes",
+      "stands still",
+      "dropped",
+      "unanswered",
+      "slow by",
+      "time 3",
+      '"order" is full',
+    ])
       expect(text).toContain(word);
     expect(ends.completed).toBeGreaterThan(100);
     expect(ends.failed).toBeGreaterThan(50);

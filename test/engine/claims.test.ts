@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { processor } from "../../src/index.ts";
+import type { ClaimRequest } from "../../src/ports/store.ts";
+import { jobOf, openOver } from "./stage.ts";
+
+/** An engine whose claims are written down; `between` runs while the answer of the nth claim is on its way. */
+async function openCounted(between: (nth: number) => Promise<void> = async () => {}) {
+  const claims: { from: number; got: number; limit: number }[] = [];
+  const stage = await openOver((store) => ({
+    ...store,
+    jobs: {
+      ...store.jobs,
+      async claim(request: ClaimRequest) {
+        const rows = await store.jobs.claim(request);
+        claims.push({ from: request.from, got: rows.length, limit: request.limit });
+        await between(claims.length);
+        return rows;
+      },
+    },
+  }));
+  return { ...stage, claims };
+}
+
+const definition = jobOf();
+
+describe("where a claim begins", () => {
+  it("under load it goes on where the last one ended, and looks from the beginning before the queue is taken for empty", async () => {
+    const stage = await openCounted();
+    for (let added = 0; added < 2_000; added += 1_000)
+      await stage.engine.enqueueMany(
+        definition,
+        Array.from({ length: 1_000 }, () => null),
+      );
+    const entered: number[] = [];
+    stage.work([processor(definition, () => void entered.push(1))]);
+    await stage.advance("5s");
+    expect(entered).toHaveLength(2_000);
+    expect(stage.claims[0]).toMatchObject({ from: 0 });
+    const further = stage.claims.filter(({ from }) => from > 0);
+    expect(further.length).toBeGreaterThan(3);
+    // Whoever found less than was asked for behind a place began anew, so the last claim of a drain saw all of the queue.
+    const short = stage.claims.findIndex(({ got, limit }) => got < limit);
+    expect(stage.claims.slice(short + 1)[0]).toMatchObject({ from: 0 });
+  });
+
+  it("a job of a higher priority that comes while a claim is under way is in the next one", async () => {
+    let urgent: () => Promise<void> = async () => {};
+    const stage = await openCounted((nth) => (nth === 3 ? urgent() : Promise.resolve()));
+    const order: string[] = [];
+    urgent = async () => {
+      await stage.engine.enqueue(definition, "urgent", { priority: 50 });
+    };
+    await stage.engine.enqueueMany(
+      definition,
+      Array.from({ length: 1_000 }, () => "plain"),
+    );
+    stage.work([processor(definition, (context) => void order.push(context.payload as string))]);
+    await stage.advance("5s");
+    expect(stage.claims[3]).toMatchObject({ from: 0 });
+    expect(order.indexOf("urgent")).toBeLessThan(900);
+  });
+});
