@@ -69,6 +69,22 @@ describe("events of backpressure", () => {
     expect(body.events).toHaveLength(1);
   });
 
+  it("are recorded when a single job or a whole batch is refused", async () => {
+    await using stage = await openStage();
+    await stage.call("PUT", "/admin/queues/mail/config", { backpressure: { max_depth: 1 } });
+    const job = { type: "a", args: [], options: { queue: "mail" } };
+    await stage.post("/jobs", job);
+    expect((await stage.post("/jobs", job)).status).toBe(429);
+    await stage.advance("2s");
+    expect((await stage.post("/jobs/batch", { jobs: [job] })).status).toBe(429);
+    await stage.advance("2s");
+    const { body } = await stage.get("/events?types=backpressure.rejected");
+    expect(body.events).toMatchObject([
+      { type: "backpressure.rejected", queue: "mail", data: { depth: 1, bound: 1 } },
+      { type: "backpressure.rejected", queue: "mail", data: { depth: 1, bound: 1 } },
+    ]);
+  });
+
   it("a batch that is refused whole is told like a single job", async () => {
     await using stage = await openStage();
     await stage.call("PUT", "/admin/queues/mail/config", { backpressure: { max_depth: 2 } });
