@@ -13,7 +13,7 @@ import {
   sandboxed,
   silentLogger,
 } from "../src/index.ts";
-import { act } from "../test/e2e/sandbox/jobs.ts";
+import { act } from "../test/e2e/sandbox/act-job.ts";
 
 const KILLS = Number(process.argv[2] ?? 200);
 const WAYS = process.argv.slice(3);

@@ -15,7 +15,7 @@ import { silentLogger } from "../../src/ports/log.ts";
 import { createServer, listen } from "../../src/server/index.ts";
 import { command } from "../server/command.ts";
 import { take } from "./remote/jobs.ts";
-import { act } from "./sandbox/jobs.ts";
+import { act } from "./sandbox/act-job.ts";
 
 /** Remote workers over real sockets, in processes that are really killed. */
 

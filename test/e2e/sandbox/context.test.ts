@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AttemptContext, chain, group, openEngine, sandboxed, step } from "../../../src/index.ts";
-import { act, follow, greet } from "./jobs.ts";
+import { act } from "./act-job.ts";
+import { follow, greet } from "./jobs.ts";
 import { openStage, reapersOf } from "./stage.ts";
 
 const KINDS = ["process", "thread"] as const;

@@ -1,7 +1,7 @@
 /** A process with a worker whose sandboxes loop, for `pool.test.ts`: it is killed from outside. */
 import { openEngine, sandboxed } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
-import { act } from "./jobs.ts";
+import { act } from "./act-job.ts";
 
 const engine = await openEngine({ store: "memory:", logger: silentLogger });
 engine.work({

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { sandboxed } from "../../../src/index.ts";
-import { act } from "./jobs.ts";
+import { act } from "./act-job.ts";
 import { ACT, openStage, processesMarked, reapersOf, sleep, until } from "./stage.ts";
 
 describe("8.5 the pool", () => {

@@ -14,7 +14,7 @@ import {
   type Worker,
 } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
-import { act } from "./jobs.ts";
+import { act } from "./act-job.ts";
 
 export const ACT = new URL("./act.ts", import.meta.url);
 
