@@ -49,8 +49,8 @@ interface Channel {
 const SHORTEST_WAIT = 20;
 /** What a write to one reader takes in milliseconds, and what a byte of it does; measured, and rather too much. */
 const COST = { reader: 0.1, byte: 1e-5 };
-/** However many read along, and however much there is to tell, that takes no more than a twentieth of the time. */
-const SHARE = 0.05;
+/** However many read along, and however much there is to tell, that takes no more than this share of the time. */
+const SHARE = 0.03;
 const BEAT_EVERY = 15_000;
 const PULSE_EVERY = 3_000;
 const BEAT = encode(": beat\n\n");
@@ -60,6 +60,9 @@ const PAGE = 500;
 const MOST_PAGES = 200;
 /** The most events that the readers of a channel are sent at once. What is older is left out, and that is said. */
 const MOST_PENDING = 100;
+/** The most events that all readers of a channel together are sent at once, if that leaves each of them a few. */
+const MOST_SENT = 10_000;
+const FEW = 10;
 /** How many events those who follow may be behind those who look before somebody is sent an event twice. */
 const MOST_KNOWN = 200;
 
@@ -218,7 +221,8 @@ export class EventHub {
   /** Answers how long it may take, all of it. */
   #flushOne(channel: Channel): number {
     if (channel.pending.length === 0) return 0;
-    const kept = channel.pending.slice(-MOST_PENDING);
+    const share = Math.floor(MOST_SENT / channel.readers.size);
+    const kept = channel.pending.slice(-Math.min(MOST_PENDING, Math.max(FEW, share)));
     const missed = channel.missed + channel.pending.length - kept.length;
     Object.assign(channel, { pending: [], missed: 0 });
     const bytes = encode(gapOf(missed) + kept.map((event) => channel.feed.frame(event)).join(""));
