@@ -20,6 +20,11 @@ interface World {
   readonly trace: Trace;
 }
 
+/** For worlds that are short. */
+export const ROUGH: FaultRates = { drop: 0.02, loseReply: 0.02, slow: 0.02, crash: 0.003, loseHint: 0.2 };
+/** For worlds in which one thing leads to the next, so that most of them still come to their end. */
+export const MILD: FaultRates = { drop: 0.01, loseReply: 0.01, slow: 0.01, crash: 0.002, loseHint: 0.1 };
+
 /** A network that is troubled in most worlds, and up to three times as much as `worst` says. */
 export function troubledNetwork({ seed, dice, scheduler, trace }: World, worst: FaultRates) {
   const trouble = dice.chance(0.2) ? 0 : dice.pick([0.5, 1, 3]);

@@ -1,4 +1,5 @@
 import { type KeptEvent, withoutStack } from "../../core/event/kept-event.ts";
+import { instantText } from "../../core/event/wire-fields.ts";
 import type { Json } from "../../core/schema.ts";
 import type {
   BlockedDetail,
@@ -146,7 +147,7 @@ export function workerEvent({ name, at, worker, remote, queues, reason, seenAt }
       ...(remote && { remote }),
       ...(queues && { queues }),
       ...(reason !== undefined && { reason }),
-      ...(seenAt !== undefined && { last_seen_at: new Date(seenAt).toISOString() }),
+      ...(seenAt !== undefined && { last_seen_at: instantText(seenAt) }),
     },
   };
 }

@@ -12,7 +12,7 @@ import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { Violation } from "../checker.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { type Place, startFleet, troubledNetwork } from "../fleet.ts";
+import { type Place, ROUGH, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
 import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
@@ -76,13 +76,7 @@ class CronWorld {
     const mutated = mutate?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
     this.#store = this.#checker.watch(mutated);
     const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
-    const { network, isTroubled } = troubledNetwork(world, {
-      drop: 0.02,
-      loseReply: 0.02,
-      slow: 0.02,
-      crash: 0.003,
-      loseHint: 0.2,
-    });
+    const { network, isTroubled } = troubledNetwork(world, ROUGH);
     this.#network = network;
     this.#calmAt = this.#dice.between(20_000, 120_000);
     this.#crons = Array.from({ length: 1 + this.#dice.int(4) }, (_, nth) => this.#planCron(nth));

@@ -5,7 +5,7 @@ import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { Violation } from "../checker.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { type Place, startFleet, troubledNetwork } from "../fleet.ts";
+import { MILD, type Place, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
 import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
@@ -70,13 +70,7 @@ class SagaWorld {
     const watched = this.#checker.watch(this.#memory);
     this.#store = mutate?.(watched, new Dice(subSeed(seed, "mutation"))) ?? watched;
     const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
-    const { network, isTroubled } = troubledNetwork(world, {
-      drop: 0.01,
-      loseReply: 0.01,
-      slow: 0.01,
-      crash: 0.002,
-      loseHint: 0.1,
-    });
+    const { network, isTroubled } = troubledNetwork(world, MILD);
     this.#network = network;
     this.#scripts = new Scripts(new Dice(subSeed(seed, "scripts")));
     this.#retention = this.#dice.pick(["0s", "3s", "1d"] as const);

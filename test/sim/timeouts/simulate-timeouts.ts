@@ -4,7 +4,7 @@ import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { Violation } from "../checker.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { type Place, startFleet, troubledNetwork } from "../fleet.ts";
+import { type Place, ROUGH, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
 import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
@@ -59,13 +59,7 @@ class TimeoutWorld {
     const mutated = mutate?.(this.#memory, new Dice(subSeed(seed, "mutation"))) ?? this.#memory;
     this.#store = this.#checker.watch(mutated);
     const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
-    const { network, isTroubled } = troubledNetwork(world, {
-      drop: 0.02,
-      loseReply: 0.02,
-      slow: 0.02,
-      crash: 0.003,
-      loseHint: 0.2,
-    });
+    const { network, isTroubled } = troubledNetwork(world, ROUGH);
     this.#network = network;
     this.#calmAt = this.#dice.between(5_000, 60_000);
     const open = (place: Place, machine: Machine) => this.#open(place, machine);

@@ -7,7 +7,7 @@ import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { Violation } from "../checker.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { type Place, startFleet, troubledNetwork } from "../fleet.ts";
+import { MILD, type Place, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
 import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
@@ -65,13 +65,7 @@ class WorkflowWorld {
     const watched = this.#checker.watch(this.#memory);
     this.#store = mutate?.(watched, new Dice(subSeed(seed, "mutation"))) ?? watched;
     const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
-    const { network, isTroubled } = troubledNetwork(world, {
-      drop: 0.01,
-      loseReply: 0.01,
-      slow: 0.01,
-      crash: 0.002,
-      loseHint: 0.1,
-    });
+    const { network, isTroubled } = troubledNetwork(world, MILD);
     this.#network = network;
     this.#specs = new Specs(new Dice(subSeed(seed, "specs")));
     const open = (place: Place, machine: Machine) => this.#open(place, machine);
