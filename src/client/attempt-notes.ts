@@ -1,10 +1,10 @@
 import type { CurfewError } from "../core/errors.ts";
+import { instantText } from "../core/event/wire-fields.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
 import type { AttemptParts } from "../engine/parts.ts";
 import type { Timer } from "../ports/system.ts";
-import { instantText } from "./enqueue-wire.ts";
 import { type Reply, type Request, refused, saidBy, type Transport } from "./transport.ts";
 
 interface Waiting {

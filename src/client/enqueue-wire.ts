@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { instantText } from "../core/event/wire-fields.ts";
 import { UUID_V7 } from "../core/ids.ts";
 import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "../core/job/definition.ts";
 import type { EnqueueOptions } from "../core/job/envelope.ts";
@@ -94,10 +95,6 @@ function startFields(said: EnqueueOptions): Fields {
       expires_at: instantText(parseInstant(said.expiresAt, "options.expiresAt")),
     }),
   };
-}
-
-export function instantText(at: number): string {
-  return new Date(at).toISOString();
 }
 
 function metaFields(meta: EnqueueOptions["meta"]): Json {
