@@ -331,7 +331,18 @@ describe("the SQLite store in its thread", () => {
     const { CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE } = statements;
     const { PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT } = statements;
     const { PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS } = statements;
-    const claiming = [CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE];
+    const { byRange } = statements;
+    const claiming = [
+      CLAIMABLE,
+      CLAIM,
+      byRange(CLAIM),
+      LOCATE,
+      DELETE,
+      byRange(DELETE),
+      PEEK,
+      PAUSED,
+      NEXT_WAKE,
+    ];
     const sweeping = [PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT];
     for (const text of [...claiming, ...sweeping, PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS]) {
       const none = Array.from(text.matchAll(/\?/g), () => null);

@@ -116,6 +116,16 @@ function areAlikeImages(a: JobImage, b: JobImage): boolean {
   );
 }
 
+/** Written by hand: an object of JavaScript would keep one of two equal ids, where the store has to refuse them. */
+function payloadsById(jobs: readonly NewJob[]): string {
+  let text = "";
+  for (const { id, payload } of jobs) {
+    if (text !== "") text += ",";
+    text += `${JSON.stringify(id)}:${JSON.stringify(payload)}`;
+  }
+  return `{${text}}`;
+}
+
 /** Gives false, with nothing inserted, if an id is known after all: a call whose answer was lost comes again. */
 function insertAlike(session: Session, jobs: readonly NewJob[]): boolean {
   const first = jobs[0] as NewJob;
@@ -134,7 +144,7 @@ function insertAlike(session: Session, jobs: readonly NewJob[]): boolean {
       image.totalAt,
       image.heartbeat,
       optionsText(first),
-      JSON.stringify(jobs.map(({ id, payload }) => [id, payload])),
+      payloadsById(jobs),
     ]);
     return true;
   } catch (error) {

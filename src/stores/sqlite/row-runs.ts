@@ -1,4 +1,17 @@
 import type { Session } from "./session.ts";
+import { byRange } from "./statements.ts";
+
+/** The statements for rows without a gap, by those for any rows. */
+const ranged = new Map<string, string>();
+
+function rangedOf(text: string): string {
+  let found = ranged.get(text);
+  if (found === undefined) {
+    found = byRange(text);
+    ranged.set(text, found);
+  }
+  return found;
+}
 
 /**
  * Writes rows, those that follow each other and are written alike in one statement: running a statement costs about as
@@ -26,12 +39,20 @@ export class RowRuns {
 
   flush(): void {
     if (this.#rows.length === 0) return;
-    const rows = JSON.stringify(this.#rows);
+    const range = rangeOf(this.#rows);
+    const rows = range ?? [JSON.stringify(this.#rows)];
     this.#rows = [];
     for (const [index, text] of this.#texts.entries()) {
-      this.#session.run(text, index === 0 ? [...this.#values, rows] : [rows]);
+      this.#session.run(range ? rangedOf(text) : text, index === 0 ? [...this.#values, ...rows] : rows);
     }
   }
+}
+
+/** The first and the last of rows that follow each other without a gap, as those of jobs that were enqueued together do. */
+function rangeOf(rows: readonly number[]): readonly [number, number] | undefined {
+  const first = rows[0] as number;
+  for (let index = 1; index < rows.length; index++) if (rows[index] !== first + index) return undefined;
+  return [first, first + rows.length - 1];
 }
 
 function areEqual(a: readonly unknown[], b: readonly unknown[]): boolean {

@@ -50,6 +50,12 @@ const SET_FENCE = "fence = coalesce(?, fence)";
 
 /** The rows a statement is about: a JSON array of rowids. */
 const ROWS = "rowid in (select value from json_each(?))";
+const ROW_RANGE = "rowid between ? and ?";
+
+/** A statement that takes rows last, for rows without a gap: it takes the first and the last of them, which costs less. */
+export function byRange(text: string): string {
+  return text.replace(ROWS, ROW_RANGE);
+}
 
 /** The columns of a job that no write touches. */
 const KEPT = "id, queue, type, priority, created_at, claimed_at, worker, needs, workflow, gate, payload";
@@ -110,35 +116,45 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 /** One row if a queue is paused. Takes the queue. */
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
+/** Payloads from this size on are read one by one, so that what a statement gives has a bound. */
+const LARGE = 4_096;
+
 /** A job as its claim leaves it: the fence grows by one step of its counter and takes the salt as its low 21 bits. */
 const CLAIMED = CLAIMED_COLUMNS.map((name) => {
   if (name === "fence") return "(((fence >> 21) + 1) << 21) | ?";
+  if (name === "payload") return `iif(octet_length(payload) < ${LARGE}, payload, null)`;
   return name === "rev" ? "rev + 1" : name;
 }).join(", ");
 
 /**
  * A queue's best available jobs, best first, as their claim leaves them. Takes salt, queue, lowest rank, limit. Gives
- * CLAIMED_COLUMNS and the rowid.
+ * CLAIMED_COLUMNS and the rowid, and null for a large payload.
  */
 export const CLAIMABLE = `
 select ${CLAIMED}, rowid from curfew_jobs indexed by curfew_jobs_ready
  where queue = ? and state = ${AVAILABLE} and rank >= ? order by rank, id limit ?`;
 
-/** Claims rows of CLAIMABLE in the same transaction. Takes fence, claimed_at, worker, stall_at, wake_at, rows. */
+/** A payload that CLAIMABLE has left out. Takes the rowid. */
+export const LARGE_PAYLOAD = "select payload from curfew_jobs where rowid = ?";
+
+/**
+ * Claims rows of CLAIMABLE in the same transaction. Takes fence, claimed_at, worker, stall_at, wake_at, rows. Who fails here
+ * takes the transaction back: `or fail` spares SQLite from preparing to take back the statement alone.
+ */
 export const CLAIM = `
-update curfew_jobs
+update or fail curfew_jobs
    set state = ${ACTIVE}, wake = 0, rev = rev + 1, fence = ?, claimed_at = ?, worker = ?, stall_at = ?, wake_at = ?
  where ${ROWS}`;
 
 /**
  * Adds jobs that differ only in id and payload and have ids nobody can know. Takes once for all: rank, queue, type,
- * state, priority, created_at, wake, wake_at, wait_at, total_at, heartbeat, options; then a JSON array of pairs of id
- * and payload. Fails as a whole if an id is known after all.
+ * state, priority, created_at, wake, wake_at, wait_at, total_at, heartbeat, options; then a JSON object of payloads by
+ * id, of which both come out of the JSON without being parsed a second time. Fails as a whole if an id is known after all.
  */
 export const INSERT_ALIKE = `
 insert into curfew_jobs (rank, queue, type, state, priority, created_at, wake, wake_at, wait_at, total_at, heartbeat,
                          options, id, payload)
-select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, value ->> 0, value ->> 1 from json_each(?)`;
+select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, key, value from json_each(?)`;
 
 /** Adds a job. Takes the columns as they are named. Inserts nothing if a live job has its id or its unique key. */
 export const INSERT = `

@@ -112,6 +112,22 @@ const beats: ConformanceCase[] = [
     },
   },
   {
+    name: "a beat that names the first and the third of three jobs, one of them twice, leaves the second alone",
+    async run(bed) {
+      const [first, second, third] = [
+        await startedWithBeats(bed),
+        await startedWithBeats(bed),
+        await startedWithBeats(bed),
+      ];
+      const stallAt = bed.now + 55_555;
+      const beats = [first, first, third].map((row) => ({ ...beatOf(row), stallAt }));
+      assert.deepEqual(await beat(bed, ...beats), ["ok", "ok", "ok"]);
+      assert.deepEqual(await bed.load(first.id), { ...first, stallAt });
+      assert.deepEqual(await bed.load(second.id), second);
+      assert.deepEqual(await bed.load(third.id), { ...third, stallAt });
+    },
+  },
+  {
     name: "a beat tells of the jobs whose stallAt it moved, in the order of the call, and of no others",
     async run(bed) {
       const [first, second, silent, wrong] = [
