@@ -1,10 +1,10 @@
 /**
  * `npm run bench:server`: round trips (enqueue, fetch, ack) of one keep-alive client that waits for each reply, one that
- * pipelines, one that sends batches, and of 16 clients; and without any sockets, inside the server's process. The server is
- * a process of its own; the clients share this one. In every round a bare Node HTTP server, which parses what it gets and
- * answers with as many bytes, is measured beside it: it is what this machine allows at most. Arguments: stores to measure
- * (memory, sqlite, postgres), `--seconds N`, `--rounds N`, and `--readers N`, which measures 16 clients beside so many open
- * readers of live events too. PostgreSQL is the one of the tests, with fsync on.
+ * pipelines, one that sends batches, and of 16 clients, in batches too; and without any sockets, inside the server's
+ * process. The server is a process of its own; the clients share this one. In every round a bare Node HTTP server, which
+ * parses what it gets and answers with as many bytes, is measured beside it: it is what this machine allows at most.
+ * Arguments: stores to measure (memory, sqlite, postgres), `--seconds N`, `--rounds N`, and `--readers N`, which measures
+ * 16 clients beside so many open readers of live events too. PostgreSQL is the one of the tests, with fsync on.
  */
 
 import { fork } from "node:child_process";
@@ -40,6 +40,7 @@ const SHAPES: readonly Shape[] = [
   { name: "1 client, 16 requests pipelined", clients: 1, pipelined: 16 },
   { name: "1 client, batches of 100", clients: 1, batch: 100 },
   { name: "16 clients", clients: 16 },
+  { name: "16 clients, batches of 100", clients: 16, batch: 100 },
 ];
 
 /** How many trips a second, of all clients together. */

@@ -14,6 +14,7 @@ import type { JobId, JobRow } from "../core/job/job.ts";
 import { checkMany } from "../core/job/many.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../core/job/unique.ts";
 import { BATCH_LIMIT, type Enqueued } from "../ports/store.ts";
+import { TEXT_OF_A_TURN } from "../ports/system.ts";
 import { JobHandle } from "./handle.ts";
 import { foundOr, type Intake } from "./intake.ts";
 import type { Parts } from "./parts.ts";
@@ -90,11 +91,17 @@ export class Enqueuer {
     options: Omit<EnqueueOptions, "id"> | undefined,
   ): Promise<JobHandle<unknown>[]> {
     const stencil = prepareStencil(definition, options, this.context(undefined));
-    const { documentLimit, nextId } = this.#parts;
+    const { documentLimit, nextId, system } = this.#parts;
     const texts: string[] = [];
+    let written = 0;
     for (const payload of payloads) {
-      const text = preparePayload(definition, payload, documentLimit);
-      texts.push(typeof text === "string" ? text : await text);
+      const prepared = preparePayload(definition, payload, documentLimit);
+      const text = typeof prepared === "string" ? prepared : await prepared;
+      texts.push(text);
+      written += text.length;
+      if (written < TEXT_OF_A_TURN) continue;
+      written = 0;
+      await new Promise<void>((resolve) => system.soon(resolve));
     }
     if (stencil.unique !== undefined) {
       const many = texts.map((text, index) => ({ text, given: payloads[index] }));

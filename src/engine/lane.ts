@@ -1,5 +1,6 @@
 import { CLAIM_LEASE } from "../core/job/deadlines.ts";
 import { fenceSalt, type JobRow, type Rank } from "../core/job/job.ts";
+import { TEXT_OF_A_TURN } from "../ports/system.ts";
 import { Loop } from "./loop.ts";
 import type { Parts } from "./parts.ts";
 
@@ -67,6 +68,9 @@ export class Lane {
   #place: { readonly rank: Rank; readonly until: number } | undefined;
   #averageRun: number | undefined;
   #isPumping = false;
+  /** Characters of payloads entered since the event loop last had a turn of its own. */
+  #entered = 0;
+  #isPausing = false;
   #isClaiming = false;
 
   constructor(host: LaneHost, queue: string, concurrency: number) {
@@ -177,7 +181,7 @@ export class Lane {
 
   /** Enters held jobs into free slots. A handler that ends at once frees its slot from within, so the loop is not re-entered. */
   pump(): void {
-    if (this.#isPumping) return;
+    if (this.#isPumping || this.#isPausing) return;
     this.#isPumping = true;
     this.#fill();
     this.#isPumping = false;
@@ -193,6 +197,11 @@ export class Lane {
         this.#reconsider(now);
         break;
       }
+      if (this.#entered >= TEXT_OF_A_TURN) {
+        this.#pause();
+        break;
+      }
+      this.#entered += held.row.payload.length;
       this.#next += 1;
       this.#running += 1;
       if (this.#host.sandboxes.admits(held.row, () => this.#again(held))) this.#host.enter(this, held);
@@ -202,6 +211,16 @@ export class Lane {
       this.#held = [];
       this.#next = 0;
     }
+  }
+
+  /** Handlers that end at once would be entered one after the other, and parsing their payloads takes its time. */
+  #pause(): void {
+    this.#entered = 0;
+    this.#isPausing = true;
+    this.#host.parts.system.soon(() => {
+      this.#isPausing = false;
+      this.pump();
+    });
   }
 
   /** The claim has to last until the handler is entered, so half of it may be spent on waiting. */

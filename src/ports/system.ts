@@ -41,3 +41,6 @@ export interface System {
   /** Fills the array with random bytes. */
   fill(bytes: Uint8Array): void;
 }
+
+/** Characters of payloads that are written or parsed in one turn of the event loop: they take a millisecond or two. */
+export const TEXT_OF_A_TURN = 1_000_000;

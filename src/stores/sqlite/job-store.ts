@@ -28,7 +28,6 @@ import {
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
   JUDGEABLE,
-  LARGE_PAYLOAD,
   LOAD,
   NEXT_WAKE,
   PAUSED,
@@ -155,12 +154,10 @@ function claimBest(
   const rows: JobRow[] = [];
   const numbers: number[] = [];
   let text = 0;
-  for (const columns of session.all(CLAIMABLE, [salt, queue, from, most])) {
-    const number = columns[CLAIMED_COLUMNS.length] as number;
-    const small = decodeClaimed(columns, request);
-    const row = small.payload === null ? { ...small, payload: largePayload(session, number) } : small;
+  for (const columns of session.iterate(CLAIMABLE, [salt, queue, from, most])) {
+    const row = decodeClaimed(columns, request);
     rows.push(row);
-    numbers.push(number);
+    numbers.push(columns[CLAIMED_COLUMNS.length] as number);
     text += row.payload.length;
     if (text >= BATCH.text) break;
   }
@@ -170,10 +167,6 @@ function claimBest(
   runs.flush();
   const isCut = rows.length === most || text >= BATCH.text;
   return { rows: request.most === undefined ? rows : marked(session, queue, rows, numbers), isCut };
-}
-
-function largePayload(session: Session, number: number): string {
-  return session.get(LARGE_PAYLOAD, [number])?.[0] as string;
 }
 
 /** How many jobs a claim may take from a queue that has a limit of its own. */

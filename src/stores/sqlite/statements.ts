@@ -116,26 +116,19 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 /** One row if a queue is paused. Takes the queue. */
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
-/** Payloads from this size on are read one by one, so that what a statement gives has a bound. */
-const LARGE = 4_096;
-
 /** A job as its claim leaves it: the fence grows by one step of its counter and takes the salt as its low 21 bits. */
 const CLAIMED = CLAIMED_COLUMNS.map((name) => {
   if (name === "fence") return "(((fence >> 21) + 1) << 21) | ?";
-  if (name === "payload") return `iif(octet_length(payload) < ${LARGE}, payload, null)`;
   return name === "rev" ? "rev + 1" : name;
 }).join(", ");
 
 /**
  * A queue's best available jobs, best first, as their claim leaves them. Takes salt, queue, lowest rank, limit. Gives
- * CLAIMED_COLUMNS and the rowid, and null for a large payload.
+ * CLAIMED_COLUMNS and the rowid.
  */
 export const CLAIMABLE = `
 select ${CLAIMED}, rowid from curfew_jobs indexed by curfew_jobs_ready
  where queue = ? and state = ${AVAILABLE} and rank >= ? order by rank, id limit ?`;
-
-/** A payload that CLAIMABLE has left out. Takes the rowid. */
-export const LARGE_PAYLOAD = "select payload from curfew_jobs where rowid = ?";
 
 /**
  * Claims rows of CLAIMABLE in the same transaction. Takes fence, claimed_at, worker, stall_at, wake_at, rows. Who fails here
