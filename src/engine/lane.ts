@@ -68,7 +68,7 @@ export class Lane {
   #place: { readonly rank: Rank; readonly until: number } | undefined;
   #averageRun: number | undefined;
   #isPumping = false;
-  /** Characters of payloads entered since the event loop last had a turn of its own. */
+  /** Characters of the payloads that were entered since the last pause. */
   #entered = 0;
   #isPausing = false;
   #isClaiming = false;

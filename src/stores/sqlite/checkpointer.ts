@@ -74,7 +74,10 @@ export interface CheckpointerOptions {
   readonly thread?: URL;
 }
 
-/** Pages that are worth a checkpoint: 16 MB. SQLite itself takes 4, and then writes pages that change all the time four times as often. */
+/**
+ * Pages that are worth a checkpoint: 16 MB. With the 4 that SQLite takes by itself, pages that change with every commit
+ * would be written four times as often.
+ */
 const ENOUGH = 4_000;
 /** Looking costs 2 µs, so it is not done after each commit. */
 const LOOK_EVERY = 8;

@@ -1,18 +1,6 @@
 import type { Session } from "./session.ts";
 import { byRange } from "./statements.ts";
 
-/** The statements for rows without a gap, by those for any rows. */
-const ranged = new Map<string, string>();
-
-function rangedOf(text: string): string {
-  let found = ranged.get(text);
-  if (found === undefined) {
-    found = byRange(text);
-    ranged.set(text, found);
-  }
-  return found;
-}
-
 /**
  * Writes rows, those that follow each other and are written alike in one statement: running a statement costs about as
  * much as writing a row. Rows are written in the order in which they were added.
@@ -43,7 +31,7 @@ export class RowRuns {
     const rows = range ?? [JSON.stringify(this.#rows)];
     this.#rows = [];
     for (const [index, text] of this.#texts.entries()) {
-      this.#session.run(range ? rangedOf(text) : text, index === 0 ? [...this.#values, ...rows] : rows);
+      this.#session.run(range ? byRange(text) : text, index === 0 ? [...this.#values, ...rows] : rows);
     }
   }
 }

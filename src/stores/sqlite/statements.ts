@@ -52,9 +52,16 @@ const SET_FENCE = "fence = coalesce(?, fence)";
 const ROWS = "rowid in (select value from json_each(?))";
 const ROW_RANGE = "rowid between ? and ?";
 
+const ranged = new Map<string, string>();
+
 /** A statement that takes rows last, for rows without a gap: it takes the first and the last of them, which costs less. */
 export function byRange(text: string): string {
-  return text.replace(ROWS, ROW_RANGE);
+  let found = ranged.get(text);
+  if (found === undefined) {
+    found = text.replace(ROWS, ROW_RANGE);
+    ranged.set(text, found);
+  }
+  return found;
 }
 
 /** The columns of a job that no write touches. */
