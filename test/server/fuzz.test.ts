@@ -51,6 +51,24 @@ describe("what the fuzzer found once", () => {
     expect(reply.status).toBe(400);
     expect(await reply.json()).toMatchObject({ error: { code: "invalid_request" } });
   });
+
+  it.each([
+    "crons",
+    "workflows",
+    "rate-limits",
+    "unique-jobs",
+    "dead-letter",
+    "jobs",
+    "admin/jobs",
+    "admin/workers",
+    "admin/audit",
+  ])("/ojs/v1/%s: a cursor that no database takes is refused", async (path) => {
+    await using test = await openTestEngine();
+    const request = new Request(`http://localhost/ojs/v1/${path}?cursor=a%00b`);
+    const reply = await createServer(test.engine).fetch(request);
+    expect(reply.status).toBe(400);
+    expect(await reply.json()).toMatchObject({ error: { code: "invalid_request" } });
+  });
 });
 
 describe("strange requests on a database", () => {

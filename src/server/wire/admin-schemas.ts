@@ -7,7 +7,13 @@ import { instant, jobType, optional, queueName, workerId } from "./schemas.ts";
 
 const state = z.enum(JOB_STATES);
 const errorName = z.string().min(1).max(255);
-const cursor = z.string().max(128);
+/** Some cursors are names, which go to the store as they are; not every database takes these characters. */
+const cursor = z
+  .string()
+  .max(128)
+  .refine((text) => text.isWellFormed() && !text.includes("\0"), {
+    error: "leave it out to begin anew: it is none of ours",
+  });
 const perPage = z.coerce.number().int().min(1).max(200);
 
 /** Lists are read by page or by cursor; a cursor costs the same wherever it stands. */
