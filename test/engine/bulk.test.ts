@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { defineJob, type JobRow, processor } from "../../src/index.ts";
+import { CurfewError, defineJob, type JobRow, processor } from "../../src/index.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { failFirst, faultyStore } from "../../src/testing/index.ts";
+import { type FaultPlan, failFirst, faultyStore } from "../../src/testing/index.ts";
 import { errorOf, openOver, openStage, START, type Stage } from "./stage.ts";
 
 class CardError extends Error {
@@ -237,6 +237,38 @@ describe("bulk actions", () => {
     expect(blind.errors).toHaveLength(3);
   });
 
+  it("retry a job once, though it has failed again before the lost reply is noticed", async () => {
+    let calls: FaultPlan = () => undefined;
+    const stage = await openOver((store) => faultyStore(store, (call, nth) => calls(call, nth)));
+    await withDeadLetters(stage);
+    failAll(stage);
+    // The worker writes as well, so only the first commit from here on is meant: that of the action.
+    let isFirst = true;
+    calls = (call) => {
+      if (call !== "commit" || !isFirst) return undefined;
+      isFirst = false;
+      return "lose-reply";
+    };
+    const retried = stage.engine.bulk.retry({ type: "charge" });
+    await stage.advance("10s");
+    expect(await retried).toMatchObject({ matched: 3, done: 3, skipped: 0, failed: 0, isComplete: true });
+    expect((await retried).errors).toHaveLength(1);
+    const { jobs } = await stage.engine.find({ type: "charge" });
+    expect(jobs.map(({ errors }) => errors?.length)).toEqual([2, 2, 2]);
+  });
+
+  it("retry a job once, though a commit that failed takes effect after the next look", async () => {
+    const stage = await openWithLateCommit();
+    await withDeadLetters(stage);
+    failAll(stage);
+    stage.late.isAwaited = true;
+    const retried = stage.engine.bulk.retry({ type: "charge" });
+    await stage.advance("10s");
+    expect(await retried).toMatchObject({ matched: 3, done: 3, skipped: 0, failed: 0, isComplete: true });
+    const { jobs } = await stage.engine.find({ type: "charge" });
+    expect(jobs.map(({ errors }) => errors?.length)).toEqual([2, 2, 2]);
+  });
+
   it("retry, delete and prioritise only where the state allows it", async () => {
     const stage = await openStage();
     const { engine } = stage;
@@ -303,4 +335,36 @@ async function openWithClaims() {
   });
   const stage = await openStage({ store: (clock) => meddle(createMemoryStore({ clock })) });
   return { engine: stage.engine, claim };
+}
+
+/**
+ * An engine on whose store one commit fails and takes effect later: after its caller has read the jobs again, and before
+ * that caller writes the next time.
+ */
+async function openWithLateCommit() {
+  const late: { isAwaited: boolean; commit: (() => Promise<unknown>) | undefined } = {
+    isAwaited: false,
+    commit: undefined,
+  };
+  let stage: Stage | undefined;
+  const delay = (store: Store): Store => ({
+    ...store,
+    async commit(units, options) {
+      if (late.isAwaited) {
+        late.isAwaited = false;
+        late.commit = () => store.commit(units, options);
+        throw new CurfewError("store_failed", "commit: no answer");
+      }
+      const first = late.commit;
+      if (first && units.some(({ job }) => job?.rev !== undefined)) {
+        late.commit = undefined;
+        await first();
+        // The jobs run and fail again before the second commit reaches the store.
+        await stage?.sleep(1_000);
+      }
+      return store.commit(units, options);
+    },
+  });
+  stage = await openStage({ store: (clock) => delay(createMemoryStore({ clock })) });
+  return { ...stage, late };
 }

@@ -181,10 +181,14 @@ function unitOf({ row, fate, at }: Decision, recorder: EventRecorder): Unit {
   return { job: { id, fence, rev, drop: true } };
 }
 
-/** Whether a row is what this very decision would have made of it. */
-function isDone({ fate }: Decision, row: JobRow | null): boolean {
+/**
+ * Whether what was decided has happened, after a commit whose reply was lost. A job that was retried may have run and
+ * ended again since: nothing but a retry takes an ended job to another fence.
+ */
+function isDone({ row: before, fate }: Decision, row: JobRow | null): boolean {
   if (fate === "delete") return row === null;
-  return fate.fence !== undefined && row?.fence === fate.fence;
+  if (row === null || fate.fence === undefined) return false;
+  return row.fence === fate.fence || (isTerminal(before.state) && row.fence !== before.fence);
 }
 
 /** One bulk action under way. */
@@ -259,14 +263,17 @@ class BulkRun {
   async #batch(rows: readonly JobRow[]): Promise<void> {
     let fates = this.#decided(rows);
     let isFailing = false;
+    // From the first failed commit to the end: it may take effect later than the next look at the jobs.
+    let isUncertain = false;
     for (let look = 0; fates.length > 0 && look < LOOKS; look++) {
       if (look > 0) {
-        const again = await this.#tried(() => this.#lookAgain(fates, isFailing));
+        const again = await this.#tried(() => this.#lookAgain(fates, isUncertain));
         if (again === FAILED) continue;
         fates = again;
       }
       const left = await this.#tried(() => this.#commit(fates));
       isFailing = left === FAILED;
+      isUncertain ||= isFailing;
       if (left !== FAILED) fates = left;
     }
     if (isFailing) this.#failed += fates.length;
@@ -285,14 +292,15 @@ class BulkRun {
 
   /**
    * What is to be done with the rows as they are now; those that are no longer meant are left alone. After a commit that
-   * failed, its own work is recognised: by the fence that it drew, or by a job that is gone as it should be.
+   * failed, its own work is recognised: by the fence that it drew, by a job that is gone as it should be, or by an ended
+   * job that has run again.
    */
-  async #lookAgain(before: readonly Decision[], isFailing: boolean): Promise<readonly Decision[]> {
+  async #lookAgain(before: readonly Decision[], isUncertain: boolean): Promise<readonly Decision[]> {
     const found = await this.#parts.store.jobs.load(before.map(({ row }) => row.id));
     const left: JobRow[] = [];
     for (const [index, decision] of before.entries()) {
       const row = found[index] ?? null;
-      if (isFailing && isDone(decision, row)) this.#tellDone(decision);
+      if (isUncertain && isDone(decision, row)) this.#tellDone(decision);
       else if (row !== null && isMeant(row, this.#query)) left.push(row);
       else this.#skipped += 1;
     }

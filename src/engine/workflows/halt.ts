@@ -5,19 +5,25 @@ import { isBookkeeping } from "../../core/job/turn-rules.ts";
 import { type Decided, outsidersUnit } from "../decision-unit.ts";
 import { tellOutcome } from "../operations.ts";
 import type { Parts } from "../parts.ts";
-import { pagesOf } from "./workflow-store.ts";
+import { loadWorkflow, pagesOf, type StoredWorkflow } from "./workflow-store.ts";
 
 const TRIES = 20;
 
 /**
  * Cancels what is still live of these jobs of a workflow, those that come last first: so none of them wakes another
- * that is about to be cancelled too. Whoever is interrupted in it can do it again.
+ * that is about to be cancelled too. A process that is interrupted in it can do it again.
+ *
+ * It stops if the workflow has changed since `stored` was read: then another process went on from there. Steps that a
+ * decision was about may be gone, and what is live now may be a callback on its way or a step that was retried by hand.
  */
-export async function halt(parts: Parts, ids: readonly JobId[]): Promise<void> {
+export async function halt(parts: Parts, stored: StoredWorkflow, ids: readonly JobId[]): Promise<void> {
   for (const page of pagesOf(ids.toReversed())) {
     let left = page;
     for (let tries = 0; left.length > 0 && tries < TRIES; tries++) {
       const rows = await parts.store.jobs.load(left);
+      // Read after the rows, so the rows are no newer than the version that is compared. Their commit names revisions.
+      const current = await loadWorkflow(parts.store, stored.id);
+      if (current?.version !== stored.version) return;
       left = await haltRows(parts, rows.filter((row) => row !== null && !isTerminal(row.state)) as JobRow[]);
     }
   }

@@ -82,8 +82,8 @@ export class WorkflowKeeper {
   /** The rest of a cancelled workflow. How its steps ended is written down before any of them may go. */
   async #haltAll(stored: StoredWorkflow, plan: Plan): Promise<StoredWorkflow | null> {
     const { store } = this.#parts;
-    await halt(this.#parts, [plan.end]);
-    await halt(this.#parts, allOf(plan));
+    await halt(this.#parts, stored, [plan.end]);
+    await halt(this.#parts, stored, allOf(plan));
     const counted = { ...stored.record, counts: await countSteps(store, stepsOf(plan.root)) };
     if (!(await this.#put(stored, counted, this.#parts.clock.now()))) return null;
     return loadWorkflow(store, stored.id);

@@ -3,18 +3,20 @@ import type { JobId, JobRow, JsonText } from "../../core/job/job.ts";
 import { isTurn } from "../../core/job/verdict.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
-import { finalsOf, type Plan, type PlanNode, placeOf } from "../../core/workflow/plan.ts";
+import { finalsOf, type Place, type Plan, placeOf } from "../../core/workflow/plan.ts";
 import type { Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit, withEvents } from "../decision-unit.ts";
 import type { Parts } from "../parts.ts";
 import { closeWorkflow } from "./close-workflow.ts";
 import { halt, haltingDecision } from "./halt.ts";
 import { inTurns } from "./in-turns.ts";
-import { loadPlan, loadWorkflow, rowsOf } from "./workflow-store.ts";
+import { loadPlan, loadWorkflow, rowsOf, type StoredWorkflow } from "./workflow-store.ts";
 
 /** Workflows from so many steps on are halted and closed beside the sweep, which has deadlines to keep. */
 const BIG = 500;
 const AT_ONCE = 8;
+
+type NextPlace = Extract<Place, { before: unknown }>;
 
 interface Ready {
   readonly row: JobRow;
@@ -117,9 +119,7 @@ export class TurnJudge {
 
   async #judgeSlow(row: JobRow): Promise<Instant | null> {
     const found = row.workflow === null ? null : await loadWorkflow(this.#parts.store, row.workflow);
-    const work = this.#decide(row, found?.record.state === "running").catch((error) =>
-      this.#parts.storeFailed(error, "workflow"),
-    );
+    const work = this.#decide(row, found).catch((error) => this.#parts.storeFailed(error, "workflow"));
     if ((found?.record.total ?? 0) < BIG) {
       await work;
       return this.#parts.clock.now();
@@ -134,10 +134,10 @@ export class TurnJudge {
     return null;
   }
 
-  async #decide(row: JobRow, isRunning: boolean): Promise<void> {
+  async #decide(row: JobRow, stored: StoredWorkflow | null): Promise<void> {
     const plan = row.workflow === null ? null : await loadPlan(this.#parts.store, row.workflow);
     // A workflow that was cancelled, or never came to be, lets nobody run.
-    if (!plan || !isRunning) return this.#end(row);
+    if (!plan || stored?.record.state !== "running") return this.#end(row);
     if (plan.end === row.id) return closeWorkflow(this.#parts, row, plan);
     if (plan.start === row.id) return this.#end(row);
     const place = placeOf(plan.root, row.id);
@@ -151,7 +151,7 @@ export class TurnJudge {
       await this.#commit([this.#reach(row, JSON.stringify(handedOn(place.batch, ends)))]);
       return;
     }
-    await this.#judgeNext(row, place.before, place.rest);
+    await this.#judgeNext(row, stored, place);
   }
 
   /** A first step of a workflow that was stored in pieces. */
@@ -160,9 +160,9 @@ export class TurnJudge {
     if (plan.start !== undefined) await this.#commit([this.#reach(row, "[]")]);
   }
 
-  async #judgeNext(row: JobRow, before: PlanNode, rest: readonly JobId[]): Promise<void> {
+  async #judgeNext(row: JobRow, stored: StoredWorkflow, { before, rest }: NextPlace): Promise<void> {
     const ends = await this.#ends(finalsOf(before));
-    if (!isCompleted(before, ends)) return halt(this.#parts, rest);
+    if (!isCompleted(before, ends)) return halt(this.#parts, stored, rest);
     // One whose time is over ends as the row that was looked at, which another judge may have let run in time; what
     // comes after it is woken by that, and halted.
     if (row.options?.step?.turn?.role === "turnstile" || this.#isOver(row)) return this.#end(row);

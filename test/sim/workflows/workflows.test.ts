@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { WORKFLOW_REGRESSION_SEEDS } from "../regression-seeds.ts";
 import { simulateWorkflows } from "./simulate-workflows.ts";
 import { WORKFLOW_MUTANTS } from "./workflow-mutants.ts";
 
@@ -19,7 +20,7 @@ describe("workflows under virtual time and faults", () => {
     },
   );
 
-  it.each([154, 101])("seed %i, which once found a defect, holds", async (seed) => {
+  it.each(WORKFLOW_REGRESSION_SEEDS)("all rules hold with seed %i: %s", async (seed) => {
     expect((await simulateWorkflows({ seed })).violations).toEqual([]);
   });
 
