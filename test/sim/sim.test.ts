@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { REGRESSION_SEEDS } from "./regression-seeds.ts";
 import { simulate } from "./simulate.ts";
 
 /** The fixed set of seeds that every change has to survive; `npm run sim -- --seeds 100000` goes on from there. */
@@ -20,6 +21,11 @@ describe("the whole engine under virtual time and faults", () => {
       expect(total.counted / total.ended).toBeGreaterThan(0.6);
     },
   );
+
+  it.each(REGRESSION_SEEDS)("all rules hold with seed %i: %s", async (seed) => {
+    const { violations } = await simulate({ seed });
+    expect(violations, `npm run sim -- --seed ${seed} --trace`).toEqual([]);
+  });
 
   it.each([7, 42, 1_234])("seed %i gives the same run twice", async (seed) => {
     const first = await simulate({ seed, isTraced: true });
