@@ -4,7 +4,7 @@ import type { JobRow } from "../core/job/job.ts";
 import { extendedAttempt } from "../core/job/operator-rules.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
 import { writtenRow } from "../core/job/written-row.ts";
-import type { Instant } from "../core/time.ts";
+import { earlier, type Instant } from "../core/time.ts";
 import type { Refused } from "../ports/store.ts";
 import type { AttemptTrace } from "../ports/trace.ts";
 import type { AttemptScope } from "./attempt-scope.ts";
@@ -90,9 +90,10 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
 
   /** Lets the clocks of a start that was committed first run from now; false if its time is up. The store hears of it with the next marks. */
   startAnew(): boolean {
-    const { softAt } = this.row;
     const { clock } = this.parts;
-    const row = softAt !== null && clock.upper() >= softAt ? null : restarted(this.row, clock.now());
+    // The sweep may end an attempt at its silence too, so that is the lease under which the handler is entered.
+    const endsAt = earlier(this.row.softAt, this.row.stallAt);
+    const row = endsAt !== null && clock.upper() >= endsAt ? null : restarted(this.row, clock.now());
     if (!row) return false;
     this.reschedule(row);
     this.mark.again();
@@ -115,7 +116,7 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     // What was signalled stays signalled (SEMANTICS 3.3): only the revision is news then.
     if (this.reason) this.row = { ...this.row, rev: row.rev };
     else this.reschedule(extendedAttempt(this.row, row, this.parts.clock.now()));
-    if (row.startedAt !== null) this.mark.found();
+    if (row.startedAt === this.row.startedAt) this.mark.found();
     else this.mark.redo();
   }
 }

@@ -121,6 +121,8 @@ export class EngineClock {
       slept,
     }: { readonly sentAt: number; readonly receivedAt: number; readonly slept: number },
   ): void {
+    // A later reading has overtaken this one, and a sleep between the two would be counted backwards.
+    if (sentAt < this.#bounds.at || slept < this.#sleptAtSample) return;
     // Stores answer in whole milliseconds, so the true reading may be almost one later than what they said.
     const read: Bounds = { at: sentAt, lower: instant - receivedAt, upper: instant + 1 - sentAt };
     const earliest = this.#lowerAt(sentAt);

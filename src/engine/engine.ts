@@ -449,6 +449,7 @@ export class Engine implements AsyncDisposable {
     const stopped = Promise.all([
       this.#unique.flushed().then(() => this.#intake.flushed()),
       this.#sagas.flushed(),
+      this.bulk.close(),
       this.#sweep.loop.stop().then(() => Promise.all([this.#turns.flushed(), this.#keeper.flushed()])),
       this.#prune.loop.stop(),
       this.#settings.stop(),

@@ -269,6 +269,19 @@ describe("bulk actions", () => {
     expect(jobs.map(({ errors }) => errors?.length)).toEqual([2, 2, 2]);
   });
 
+  it("stop when the engine closes, and leave no timer behind", async () => {
+    const stage = await openOver((store) =>
+      faultyStore(store, (call) => (call === "inspect.page" ? "drop" : undefined)),
+    );
+    await stage.engine.enqueue(plain, null);
+    const cancelled = stage.engine.bulk.cancel({ type: "plain" });
+    await stage.settle();
+    await stage.engine.close();
+    expect(stage.system.pendingTimers).toBe(0);
+    expect(await cancelled).toMatchObject({ done: 0, isComplete: false, cursor: null });
+    await expect(stage.engine.bulk.cancel({ type: "plain" })).rejects.toThrow("the engine is closed");
+  });
+
   it("retry, delete and prioritise only where the state allows it", async () => {
     const stage = await openStage();
     const { engine } = stage;

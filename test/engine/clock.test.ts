@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { EngineClock } from "../../src/engine/clock.ts";
 import type { MachineClock } from "../../src/ports/system.ts";
-import { createSimSystem, type SimSystem } from "../../src/testing/index.ts";
+import { createGate, createSimSystem, type SimSystem } from "../../src/testing/index.ts";
 import { START } from "./stage.ts";
 
 /** A machine with a clock of its own, and a store on another one. */
@@ -127,6 +127,28 @@ describe("3.10 the engine's clock", () => {
     setStore(800);
     await clock.sample();
     expect(clock.now() - elapsed()).toBeLessThanOrEqual(1);
+    clock.close();
+  });
+
+  it("3.10 leaves a reading alone that a later one has overtaken", async () => {
+    const { system, store, elapsed } = world();
+    const clock = await EngineClock.open(system, store);
+    const { clock: read } = store;
+    const slow = createGate();
+    store.clock = async () => {
+      const instant = await read();
+      await slow.pass();
+      return instant;
+    };
+    const overtaken = clock.sample();
+    store.clock = read;
+    // Without a clock of the machine, this is taken for a sleep until the store's clock is read again.
+    system.stepWall(3_600_000);
+    await clock.sample();
+    await system.advance(3_000);
+    slow.open();
+    await overtaken;
+    expect([clock.now() - elapsed(), clock.upper() - elapsed()]).toEqual([0, 1]);
     clock.close();
   });
 });

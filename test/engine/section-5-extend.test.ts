@@ -9,8 +9,10 @@ import {
   openPair,
   openStage,
   START,
+  type Stage,
   silent,
   sleepOn,
+  slowStarts,
 } from "./stage.ts";
 
 describe("5.3 extend", () => {
@@ -65,6 +67,26 @@ describe("5.3 extend", () => {
     await pair.first.engine.extend(job.id, { attempt: "50s" });
     await pair.second.settle();
     expect(deadline()).toBeGreaterThanOrEqual(50_000);
+  });
+
+  it("5.3 an attempt that was entered after its start was committed keeps the time it was promised", async () => {
+    // The extension overtakes the second commit, which says that the attempt counts from its entry.
+    const delays = [100, 200];
+    const stage: Stage = await openOver((store) => slowStarts(store, delays, (delay) => stage.sleep(delay)));
+    const heard: { deadline: number | null; at: number }[] = [];
+    const { definition, processors } = jobWith(({ id, deadline, signal }) => {
+      void stage.engine.extend(id, { total: "1h" });
+      signal.addEventListener("abort", () => heard.push({ deadline, at: stage.engine.now() }));
+      return deaf();
+    }, rung);
+    stage.work(processors);
+    const limit = { key: "k", rate: { limit: 5, per: "1s" as const } };
+    const job = await stage.engine.enqueue(definition, null, { limit });
+    await stage.advance("5s");
+    expect(delays).toEqual([]);
+    expect((await stage.load(job)).startedAt).toBe(START + 100);
+    await stage.advance("6s");
+    expect(heard).toEqual([{ deadline: START + 10_100, at: START + 10_100 }]);
   });
 
   it("5.3 it is audited: the job's log says what was changed and when", async () => {

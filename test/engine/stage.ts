@@ -124,6 +124,23 @@ export async function openOver(
   return openStage({ ...options, store: (clock) => wrap(createMemoryStore({ clock })) });
 }
 
+/** A store that takes this long to commit the next starts of attempts, one delay after the other. */
+export function slowStarts(store: Store, delays: number[], sleep: (delay: number) => Promise<void>): Store {
+  return {
+    ...store,
+    async commit(units, options) {
+      // An extension of a running job writes its options as well.
+      const isStart = units.some(
+        ({ job }) =>
+          job?.image?.state === "active" && job.image.startedAt !== null && !job.documents?.options,
+      );
+      const delay = isStart ? delays.shift() : undefined;
+      if (delay !== undefined) await sleep(delay);
+      return store.commit(units, options);
+    },
+  };
+}
+
 /** A memory store on the clock of this machine, for wrapping. */
 export function storeOn(system: SimSystem): Store {
   return createMemoryStore({ clock: () => Math.floor(START + system.monotonic()) });

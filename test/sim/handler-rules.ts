@@ -1,3 +1,4 @@
+import type { JobRow } from "../../src/core/job/job.ts";
 import type { Run } from "./ledger.ts";
 
 /** A gap from here on must be noticed by the worker: its limit of 250 ms and one tick of 100 ms, plus late timers. */
@@ -12,13 +13,23 @@ interface Problem {
   readonly says: string;
 }
 
+/** A job with a strike and one under a rate are entered after their start is committed. */
+function isMarkedFirst({ strikes, gate, options }: JobRow): boolean {
+  return strikes > 0 || (gate !== null && options?.limit?.rate !== undefined);
+}
+
 /**
- * A job with a strike and one under a rate are entered after their start is committed, which is what `wait` asks for; the
- * handler follows a moment later.
+ * Until when the job is safely its holder's at the entry: the lease of the claim, or the silence that is allowed to a
+ * start that was committed before the entry. Null where nothing is known: another process has the job by now.
  */
+function leaseAt({ job, claim }: Run): number | null {
+  if (!isMarkedFirst(claim.row)) return claim.row.stallAt;
+  return job.row.fence === claim.fence && job.row.startedAt !== null ? job.row.stallAt : null;
+}
+
+/** The committed start of a marked job is what `wait` asks for; the handler follows a moment later. */
 function hasStartedBefore({ job, claim }: Run, waitAt: number): boolean {
-  const { strikes, gate, options } = claim.row;
-  if (strikes === 0 && (gate === null || !options?.limit?.rate)) return false;
+  if (!isMarkedFirst(claim.row)) return false;
   // Somebody else has it by now: what this process had committed is gone.
   if (job.row.fence !== claim.fence) return true;
   return job.row.startedAt !== null && job.row.startedAt < waitAt + CLOCK_SLACK;
@@ -34,8 +45,9 @@ export function entryProblem(run: Run): Problem | undefined {
     return past(deadlineRule, `entered ${(now - row.totalAt).toFixed(2)} ms after totalAt`);
   if (row.waitAt !== null && now >= row.waitAt && !hasStartedBefore(run, row.waitAt))
     return past(deadlineRule, `entered ${(now - row.waitAt).toFixed(2)} ms after waitAt`);
-  if (row.strikes === 0 && row.stallAt !== null && now >= row.stallAt)
-    return past("no handler is entered after its lease", `${(now - row.stallAt).toFixed(2)} ms late`);
+  const stallAt = leaseAt(run);
+  if (stallAt !== null && now >= stallAt)
+    return past("no handler is entered after its lease", `${(now - stallAt).toFixed(2)} ms late`);
   if (claim.isLostHeard) return past("a claim known to be lost is never entered", `fence ${claim.fence}`);
   if (claim.run) return past("a claim is entered once", `fence ${claim.fence} was entered again`);
   if (job.cancelledAt !== undefined && job.cancelledAt < claim.confirmedAt)

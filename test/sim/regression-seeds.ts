@@ -5,6 +5,13 @@ export const REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string]
   [9_110_809, "a bulk retry ran a job twice that timed out again after a lost reply"],
   [9_111_622, "a bulk retry ran a job twice after a lost reply and a dropped commit"],
   [9_113_563, "a bulk retry ran a job twice that used up its attempts after a lost reply"],
+  [
+    7_015_620,
+    "a row that others wrote took back the time of an attempt entered after its start was committed",
+  ],
+  [9_111_996, "a clock reading overtaken by a later one put the engine's clock back by a second"],
+  [7_016_717, "the checker took the lease of a claim for the lease of a committed start"],
+  [7_000_247, "a bulk action left its timer behind when the engine closed"],
 ];
 
 /** The same for the simulator of workflows. */

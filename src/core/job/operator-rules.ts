@@ -49,7 +49,11 @@ export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant):
     const isBeaten =
       running.heartbeat === changed.heartbeat && running.stallAt !== null && changed.stallAt !== null;
     const stallAt = isBeaten ? Math.max(running.stallAt, changed.stallAt) : changed.stallAt;
-    return { ...changed, stallAt, policy: changed.policy ?? running.policy };
+    const policy = changed.policy ?? running.policy;
+    const row = { ...changed, stallAt, policy, startedAt: running.startedAt };
+    if ((running.startedAt as Instant) <= changed.startedAt) return { ...row, startedAt: changed.startedAt };
+    // The attempt counts from its entry, which is later than the start that the store knows (`restarted`).
+    return { ...row, ...runningLimits(row, policy as Policy, changed.totalAt, {}, now) };
   }
   const said = changed.options?.rung?.timeouts;
   const known = running.options?.rung?.timeouts;

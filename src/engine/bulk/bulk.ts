@@ -42,7 +42,7 @@ export interface BulkProgress {
 }
 
 export interface BulkResult extends BulkProgress {
-  /** False if it was stopped: by its signal, its limit, or a store that failed again and again. */
+  /** False if it was stopped: by its signal, its limit, the close of its engine, or a store that failed again and again. */
   readonly isComplete: boolean;
   /** Where to go on; null if there is nothing left. */
   readonly cursor: string | null;
@@ -78,9 +78,17 @@ const REST = 200;
  */
 export class Bulk {
   readonly #parts: Parts;
+  readonly #underWay = new Set<BulkRun>();
+  #isClosed = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+  }
+
+  /** Stops what is under way after the call to the store that it waits for; each answers how far it came. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#underWay].map((run) => run.stop()));
   }
 
   /** How many jobs a query means. It walks over them without loading them, unless it asks for errors. */
@@ -160,7 +168,11 @@ export class Bulk {
       createdBefore: Math.min(createdBefore, now),
       ...(deadLetter && { finishedBefore: Math.min(finishedBefore, now) }),
     } as ParsedQuery["filter"];
-    return new BulkRun(this.#parts, action, { ...asked, filter }, options, decided).run();
+    if (this.#isClosed)
+      throw new CurfewError("closed", `bulk.${action}: the engine is closed; open another one`);
+    const run = new BulkRun(this.#parts, action, { ...asked, filter }, options, decided);
+    this.#underWay.add(run);
+    return run.run().finally(() => this.#underWay.delete(run));
   }
 }
 
@@ -204,6 +216,10 @@ class BulkRun {
   #skipped = 0;
   #failed = 0;
   #failuresInARow = 0;
+  #isClosed = false;
+  /** Ends the rest after a failure of the store. */
+  #wake: (() => void) | undefined;
+  #ended: Promise<unknown> = Promise.resolve();
 
   constructor(parts: Parts, action: string, query: ParsedQuery, options: BulkOptions, decided: Decide) {
     this.#parts = parts;
@@ -213,7 +229,20 @@ class BulkRun {
     this.#decide = decided;
   }
 
-  async run(): Promise<BulkResult> {
+  run(): Promise<BulkResult> {
+    const result = this.#run();
+    this.#ended = result.catch(() => {});
+    return result;
+  }
+
+  /** Resolves when it has stopped. */
+  async stop(): Promise<void> {
+    this.#isClosed = true;
+    this.#wake?.();
+    await this.#ended;
+  }
+
+  async #run(): Promise<BulkResult> {
     let cursor = this.#options.after ?? null;
     for (;;) {
       if (this.#isStopped()) return this.#result(cursor, false);
@@ -238,16 +267,26 @@ class BulkRun {
       if (error instanceof CurfewError && error.code !== "store_failed") throw error;
       if (this.#errors.length < MOST_ERRORS) this.#errors.push(error);
       this.#failuresInARow += 1;
-      const { system } = this.#parts;
-      await new Promise<void>((resolve) => void system.after(REST, resolve, { keepAlive: true }));
+      await this.#rest();
       return FAILED;
     }
+  }
+
+  #rest(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.#parts.system.after(REST, resolve, { keepAlive: true });
+      this.#wake = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
   }
 
   #isStopped(): boolean {
     const { limit, signal } = this.#options;
     const isEnough = limit !== undefined && this.#done >= limit;
-    return isEnough || signal?.aborted === true || this.#failuresInARow >= MOST_FAILURES;
+    return isEnough || this.#isClosed || signal?.aborted === true || this.#failuresInARow >= MOST_FAILURES;
   }
 
   /** The next batch of jobs: of those that were named, or of a walk. */
