@@ -341,6 +341,7 @@ export class Engine implements AsyncDisposable {
       row,
       { definition: definition?.rung, queue: queues.rungOf(row.queue), engine: rung },
       clock.now(),
+      queues.concurrencyOf(row.queue),
     );
   }
 

@@ -1,18 +1,21 @@
 import type { AnyDefinition } from "../core/job/definition.ts";
-import { holdWarning, isEndless } from "../core/job/endless.ts";
+import { isEndless, limitHoldWarning, queueHoldWarning } from "../core/job/endless.ts";
 import { resolveBudgets, resolvePolicy } from "../core/job/policy.ts";
 import type { Parts } from "./parts.ts";
 
-/** Says of a definition with a limit that one of its jobs would hold it for ever if its process died. */
+/** Warns of a definition whose job would hold a slot of its limit or of its queue for ever if its process died. */
 export function warnOfHolds(
   { logger, queues, rung }: Pick<Parts, "logger" | "queues" | "rung">,
   { type, queue, rung: said, limit }: AnyDefinition,
 ): void {
-  if (!limit) return;
   const rungs = { definition: said, queue: queues.rungOf(queue), engine: rung };
   if (!isEndless(resolvePolicy(rungs), resolveBudgets(rungs).total.value)) return;
-  const gate = typeof limit.key === "string" ? limit.key : null;
-  const holds = holdWarning({ gate, options: { limit: limit.limit } });
-  if (holds !== undefined)
-    logger.warn({ type }, `nothing ends a job of this type whose process dies: ${holds}`);
+  const gate = typeof limit?.key === "string" ? limit.key : null;
+  const holds = [
+    limit && limitHoldWarning({ gate, options: { limit: limit.limit } }),
+    queueHoldWarning(queue, queues.concurrencyOf(queue)),
+  ];
+  for (const hold of holds)
+    if (hold !== undefined)
+      logger.warn({ type }, `nothing ends a job of this type whose process dies: ${hold}`);
 }

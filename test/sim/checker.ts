@@ -1,16 +1,16 @@
 import type { JobId, JobRow } from "../../src/core/job/job.ts";
-import { isAtGate } from "../../src/core/job/verdict.ts";
 import type { BeatAnswer, BeatRequest, Outcome, Unit } from "../../src/ports/store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./change-rules.ts";
 import { EventRules } from "./event-rules.ts";
 import { entryProblem, lateSignal, signalProblem, untoldVerdict } from "./handler-rules.ts";
-import { type Claim, hasEnded, isOrphan, type JobLedger, newJobLedger, type Run } from "./ledger.ts";
+import { type Claim, hasEnded, type JobLedger, newJobLedger, type Run } from "./ledger.ts";
 import { LimitRules } from "./limit-rules.ts";
 import type { Machine } from "./machine.ts";
 import type { ReplyObserver, Times } from "./network.ts";
 import type { Expected } from "./oracle.ts";
 import type { Plan } from "./plan.ts";
+import { orphansOf, unsettledJobs } from "./settle-rule.ts";
 import { short, type Trace } from "./trace.ts";
 import type { Change, StoreObserver } from "./watched-store.ts";
 
@@ -346,17 +346,12 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   /** When everything should be over: what is still alive is named. */
   unsettled(): JobLedger[] {
-    const alive = [...this.jobs.values()].filter((job) => !job.isGone && !hasEnded(job.row.state));
-    const orphans = alive.filter(isOrphan);
-    return alive.filter(
-      (job) => !isOrphan(job) && !(isAtGate(job.row) && this.#isBlocked(job.row.gate, orphans)),
-    );
+    return unsettledJobs([...this.jobs.values()], this.#options.plan);
   }
 
-  /** Whoever nobody ever judges keeps its place; only where all places are kept so do others wait for as long. */
-  #isBlocked(gate: string | null, orphans: readonly JobLedger[]): boolean {
-    const most = this.#options.plan.limits.find(({ key }) => key === gate)?.concurrency;
-    return most !== undefined && orphans.filter(({ row }) => row.gate === gate).length >= most;
+  /** Jobs that nothing but a cancel ends. */
+  orphans(): JobLedger[] {
+    return orphansOf([...this.jobs.values()]);
   }
 
   /** Running handlers of living processes that should have heard their signal by now. */

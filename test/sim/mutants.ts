@@ -125,6 +125,14 @@ function claimingBeyond(store: Store): Store {
   return withJobs(store, { claim: ({ most: _most, ...request }) => store.jobs.claim(request) });
 }
 
+/** Gives one slot of each queue with a concurrency to nobody. */
+function losingSlots(store: Store): Store {
+  return withJobs(store, {
+    claim: ({ most, ...request }) =>
+      store.jobs.claim(most === undefined ? request : { ...request, most: most - 1 }),
+  });
+}
+
 /** Takes in whatever comes. */
 function unbounded(store: Store): Store {
   return withJobs(store, {
@@ -183,6 +191,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: /limits/,
     mutation: { store: claimingBeyond },
   },
+  { name: "a store that loses a slot of a queue", caughtBy: /settles/, mutation: { store: losingSlots } },
   { name: "a store without bounds", caughtBy: /limits/, mutation: { store: unbounded } },
   {
     name: "a store that forgets events",

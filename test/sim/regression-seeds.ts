@@ -12,6 +12,9 @@ export const REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string]
   [9_111_996, "a clock reading overtaken by a later one put the engine's clock back by a second"],
   [7_016_717, "the checker took the lease of a claim for the lease of a committed start"],
   [7_000_247, "a bulk action left its timer behind when the engine closed"],
+  [7_000_979, "total with unbounded grace ends nothing; the dead job keeps the only slot of its queue"],
+  [7_017_089, "jobs wait for a limit whose slots are kept by jobs in a queue without a free slot"],
+  [7_018_208, "a job that kills its process, and that nothing ends, keeps the only slot of its queue"],
 ];
 
 /** The same for the simulator of workflows. */

@@ -7,6 +7,7 @@ import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Checker, type Violation } from "./checker.ts";
 import { Dice, subSeed } from "./dice.ts";
+import type { JobLedger } from "./ledger.ts";
 import { Network } from "./network.ts";
 import { NO_FAULTS, type Plan, planOf } from "./plan.ts";
 import { Process, type Surroundings } from "./process.ts";
@@ -202,11 +203,18 @@ class World {
     this.#scheduler.after(this.#dice.random() * this.#plan.calmAt, null, () => run(process));
   }
 
-  /** Faults are over, and so is new work; what is there must end. */
+  /**
+   * Faults are over, and so is new work; what is there must end. An orphan ends when it is cancelled. Then the jobs that
+   * were excused because of it must end too, or something else had stopped them.
+   */
   async #settle(): Promise<void> {
     const limit = this.#scheduler.now + SETTLES_WITHIN;
     for (let step = 0; this.#scheduler.now < limit && this.checker.violations.length === 0; step++) {
-      if (step > 0 && this.checker.unsettled().length === 0) return;
+      if (step > 0 && this.checker.unsettled().length === 0) {
+        const orphans = this.checker.orphans();
+        if (orphans.length === 0) return;
+        this.#cancel(orphans);
+      }
       // More than once: a process that stood still may have paused a queue just after the last time.
       if (step % RESUME_EVERY === 0) this.#resumeQueues();
       await this.#until(() => false, this.#scheduler.now + SETTLE_STEP);
@@ -216,11 +224,19 @@ class World {
     const workers = this.#processes.map(
       ({ machine, worker }) => `${machine.name} ${JSON.stringify(worker?.status())}`,
     );
-    for (const { row, id } of this.checker.unsettled())
+    for (const { row, id } of [...this.checker.unsettled(), ...this.checker.orphans()])
       this.checker.report(
         "everything settles",
         `job ${short(id)} is still ${row.state} in ${row.queue}, wakeAt ${row.wakeAt}; ${workers.join("; ")}`,
       );
+  }
+
+  #cancel(jobs: readonly JobLedger[]): void {
+    const { engine, machine } =
+      this.#processes.find((process) => process.engine && !process.machine.isDead) ?? {};
+    if (!engine || !machine) return;
+    for (const { id } of jobs)
+      this.#scheduler.after(0, machine, () => void this.#workload.cancel(engine, machine, id));
   }
 
   #resumeQueues(): void {

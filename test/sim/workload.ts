@@ -72,7 +72,7 @@ export class Workload {
     const draw = this.#dice.int(100);
     if (draw < 50 || this.#known.length === 0) return (engine, machine) => this.#enqueue(engine, machine);
     if (draw < 58) return (engine, machine) => this.#enqueueMany(engine, machine);
-    if (draw < 68) return (engine, machine) => this.#cancel(engine, machine);
+    if (draw < 68) return (engine, machine) => this.#cancel(engine, machine, this.#dice.pick(this.#known));
     if (draw < 70) return (engine, machine) => this.#cancelMany(engine, machine);
     if (draw < 80) return (engine, machine) => this.#extend(engine, machine);
     if (draw < 86) return (engine, machine) => this.#retry(engine, machine);
@@ -177,8 +177,12 @@ export class Workload {
     });
   }
 
-  async #cancel(engine: Engine, machine: Machine): Promise<void> {
-    const id = this.#dice.pick(this.#known);
+  /** Cancels one job; never rejects. */
+  async cancel(engine: Engine, machine: Machine, id: string): Promise<void> {
+    await this.#guarded(machine, () => this.#cancel(engine, machine, id));
+  }
+
+  async #cancel(engine: Engine, machine: Machine, id: string): Promise<void> {
     this.#trace.add(machine.name, `${short(id)} is to be cancelled`);
     const row = await engine.cancel(id);
     if (row.state !== "cancelled")

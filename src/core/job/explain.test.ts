@@ -80,7 +80,7 @@ describe("2 explain", () => {
       "grace (2m) is longer than heartbeat",
     );
     const endless = { timeouts: { attempt: "none", heartbeat: "none" } } as const;
-    expect(warnings({ rung: endless })).toContain("nothing limits an attempt");
+    expect(warnings({ rung: endless })).toContain("nothing ends an attempt by force");
     expect(warnings({ rung: { timeouts: { heartbeat: "5s" } } })).toContain("must call beat()");
   });
 

@@ -1,6 +1,6 @@
 import { formatDuration, type Instant } from "../time.ts";
 import { attemptLimits } from "./deadlines.ts";
-import { holdWarning, isEndless } from "./endless.ts";
+import { isEndless, limitHoldWarning, queueHoldWarning } from "./endless.ts";
 import { type Backoff, dueAtOf, type JobRow, type PolicyField, type RungName } from "./job.ts";
 import {
   type Resolved,
@@ -38,8 +38,8 @@ export interface Explanation {
   toString(): string;
 }
 
-/** Explains a job from its row and what the rungs say today. */
-export function explainJob(row: JobRow, rungs: Rungs, now: Instant): Explanation {
+/** Explains a job from its row, what the rungs say today, and how many jobs of its queue may be active at once. */
+export function explainJob(row: JobRow, rungs: Rungs, now: Instant, queueConcurrency?: number): Explanation {
   const said = row.options?.rung ? { ...rungs, enqueue: row.options.rung } : rungs;
   const resolved = resolveFields(said);
   const policy = row.policy ?? resolvePolicy(said);
@@ -55,7 +55,7 @@ export function explainJob(row: JobRow, rungs: Rungs, now: Instant): Explanation
     stall: limits.stallAt,
     due: dueAtOf(row.rank),
   };
-  const warnings = warn(row, policy, resolved, now);
+  const warnings = [...warn(row, policy, resolved, now), ...endlessWarnings(row, policy, queueConcurrency)];
   return { fields, instants, fixed, warnings, toString: () => print(fields, instants, fixed, warnings) };
 }
 
@@ -129,6 +129,23 @@ function showValue(field: PolicyField, value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : JSON.stringify(value);
 }
 
+function totalOf(row: JobRow): number | null {
+  return row.options?.total ?? (row.totalAt === null ? null : row.totalAt - row.createdAt);
+}
+
+function endlessWarnings(
+  row: JobRow,
+  policy: ReturnType<typeof resolvePolicy>,
+  queueConcurrency: number | undefined,
+): string[] {
+  if (!isEndless(policy, totalOf(row))) return [];
+  const holds = [limitHoldWarning(row), queueHoldWarning(row.queue, queueConcurrency)];
+  return [
+    "nothing ends an attempt by force: one that hangs holds its slot for ever, and one whose process dies stays active until it is cancelled",
+    ...holds.filter((hold) => hold !== undefined),
+  ];
+}
+
 function warn(
   row: JobRow,
   policy: ReturnType<typeof resolvePolicy>,
@@ -136,7 +153,7 @@ function warn(
   now: Instant,
 ): string[] {
   const warnings: string[] = [];
-  const total = row.options?.total ?? (row.totalAt === null ? null : row.totalAt - row.createdAt);
+  const total = totalOf(row);
   const { attempts, backoff } = policy.retry;
   let backoffs = 0;
   for (let retry = 1; retry < Math.min(attempts, 100); retry++)
@@ -155,13 +172,6 @@ function warn(
     warnings.push(
       `grace (${formatDuration(policy.grace)}) is longer than heartbeat (${formatDuration(policy.heartbeat)}): a handler that goes silent in its grace is ended by the stall`,
     );
-  }
-  if (isEndless(policy, total)) {
-    warnings.push(
-      "nothing limits an attempt: one that hangs holds its slot for ever, and one whose process dies stays active until it is cancelled",
-    );
-    const holds = holdWarning(row);
-    if (holds !== undefined) warnings.push(holds);
   }
   if (resolved.heartbeat.rung !== "built-in" && policy.beats === "handler" && policy.heartbeat !== null) {
     warnings.push(

@@ -1,3 +1,4 @@
+import { REMEDY } from "../job/endless.ts";
 import { formatDuration } from "../time.ts";
 import { type Percentiles, percentilesOf } from "./figures.ts";
 import { type Above, type LogHistogram, RESOLUTION } from "./histogram.ts";
@@ -16,20 +17,23 @@ export interface WhatIf {
   readonly alreadyCut: number;
 }
 
-/** A job that holds a place of a key, and that no deadline and no missing sign of life will end. */
-export interface HeldKey {
-  readonly key: string;
+/** A job that holds a slot of a limit or of a queue, and that no deadline and no missing sign of life will end. */
+export interface HeldSlot {
+  /** The key of its limit, null if it has none. */
+  readonly key: string | null;
+  /** Its queue, null if that has no concurrency. */
+  readonly queue: string | null;
   readonly job: string;
   /** When it started. */
   readonly since: number;
-  /** Its worker is not heard of any more: then the place is held until somebody cancels the job. */
+  /** Its worker is not heard of any more: then the slot is held until somebody cancels the job. */
   readonly isWorkerGone: boolean;
 }
 
 export interface Advice {
   readonly type: string;
-  /** Keys that jobs of this type hold now without an end in sight. */
-  readonly holds: readonly HeldKey[];
+  /** Jobs of this type that hold a slot of a limit or of a queue now, without an end in sight. */
+  readonly holds: readonly HeldSlot[];
   /** The attempt timeout seen last in milliseconds, null for none, undefined if no attempt was seen. */
   readonly attempt: number | null | undefined;
   /** Others that were in force in the same time: of other enqueue calls, queues or releases. */
@@ -72,7 +76,7 @@ export function advise(
   type: string,
   sum: SeriesSum,
   proposed?: number,
-  holds: readonly HeldKey[] = [],
+  holds: readonly HeldSlot[] = [],
 ): Advice {
   const { counts, durations } = sum;
   const run = percentilesOf(durations.run);
@@ -95,8 +99,9 @@ export function advise(
   };
 }
 
-function heldText({ key, job, since }: HeldKey): string {
-  return `Job ${job} holds the key "${key}" since ${new Date(since).toISOString()}, its worker is gone, and nothing ends it: cancel it, and name timeouts.heartbeat, or attempt with grace, or total.`;
+function heldText({ key, queue, job, since }: HeldSlot): string {
+  const held = [key !== null && `the key "${key}"`, queue !== null && `a slot of the queue "${queue}"`];
+  return `Job ${job} holds ${held.filter((text) => text !== false).join(" and ")} since ${new Date(since).toISOString()}, its worker is gone, and nothing ends it: cancel it, and ${REMEDY}.`;
 }
 
 function whatIf(runs: LogHistogram, attempt: number, alreadyCut: number): WhatIf {

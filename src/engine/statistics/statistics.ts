@@ -10,7 +10,7 @@ import { Loop } from "../loop.ts";
 import type { Parts } from "../parts.ts";
 import { readStretches } from "./figures-reader.ts";
 import { FiguresWriter } from "./figures-writer.ts";
-import { heldKeys } from "./held-keys.ts";
+import { heldSlots } from "./held-slots.ts";
 import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./query.ts";
 import { MOST_SERIES, RollUp } from "./roll-up.ts";
 
@@ -135,7 +135,7 @@ export class Statistics {
     const { attempt, ...range } = parseAdvise(query, this.#parts.clock.now());
     const types = new SeriesTable(MOST_SERIES);
     for await (const { data } of this.#read(range)) types.sumOf(ALL, data.type).add(data);
-    const held = (await heldKeys(this.#parts.store)).filter(({ type }) => (range.type ?? type) === type);
+    const held = (await heldSlots(this.#parts.store)).filter(({ type }) => (range.type ?? type) === type);
     const holds = Map.groupBy(held, ({ type }) => type);
     for (const type of holds.keys()) types.sumOf(ALL, type);
     const holdsOf = (type: string) => (holds.get(type) ?? []).map(({ type: _type, ...hold }) => hold);

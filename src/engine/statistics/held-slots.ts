@@ -1,0 +1,47 @@
+import { runsEndlessly } from "../../core/job/endless.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import type { StoredQueue } from "../../core/limit/queue-settings.ts";
+import type { HeldSlot } from "../../core/stats/advice.ts";
+import { type GateRow, queueMark, type RecordKey, type Store } from "../../ports/store.ts";
+import { QueueSettings } from "../queue-settings.ts";
+import { RemoteWorkers } from "../remote/remote-workers.ts";
+
+const PAGE = 200;
+/** Reads at most this many keys of limits and marks of queues, because a caller waits for the answer. */
+const MOST_KEYS = 1_000;
+
+/** Returns the jobs that hold a slot and that nothing will end; one whose worker is gone holds it until it is cancelled. */
+export async function heldSlots(
+  store: Pick<Store, "inspect" | "records">,
+): Promise<(HeldSlot & { readonly type: string })[]> {
+  const rows: JobRow[] = [];
+  let looked = 0;
+  for (let after: string | null = null; looked < MOST_KEYS; ) {
+    const page: GateRow[] = await store.inspect.gates(after, PAGE);
+    for (const { gate, active } of page) if (active > 0) rows.push(...(await endlessAt(store, gate)));
+    looked += page.length;
+    if (page.length < PAGE) break;
+    after = (page.at(-1) as GateRow).gate;
+  }
+  const held = await Promise.all(rows.map((row) => heldBy(store, row)));
+  return held.filter(({ key, queue }) => key !== null || queue !== null);
+}
+
+async function endlessAt({ inspect }: Pick<Store, "inspect">, gate: string): Promise<JobRow[]> {
+  return (await inspect.jobs({ gate, state: "active" }, null, PAGE)).filter(runsEndlessly);
+}
+
+async function heldBy({ records }: Pick<Store, "records">, row: JobRow) {
+  const remote = row.policy?.worker;
+  const workerKey: RecordKey = ["worker", remote ? RemoteWorkers.recordId(remote) : (row.worker ?? "")];
+  const [worker, settings] = await records.load([workerKey, QueueSettings.key(row.queue)]);
+  const { concurrency } = (settings?.body ?? {}) as StoredQueue;
+  return {
+    key: row.gate === queueMark(row.queue) ? null : row.gate,
+    queue: concurrency === undefined ? null : row.queue,
+    job: row.id,
+    type: row.type,
+    since: row.startedAt as number,
+    isWorkerGone: !worker,
+  };
+}
