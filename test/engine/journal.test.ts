@@ -84,7 +84,7 @@ describe("what is recorded", () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
   });
 
-  it("tells of queues that were paused, resumed and configured, and of progress", async () => {
+  it("records that queues were paused, resumed and configured, and progress", async () => {
     const stage = await openStage(ON);
     const { definition, processors } = jobWith(async (context) => context.progress(0.5, "half"));
     await stage.engine.configureQueue("default", { timeouts: { attempt: "5s" } });
@@ -129,7 +129,7 @@ describe("what is recorded", () => {
     }
   });
 
-  it("tells of an enqueue once whose reply was lost", async () => {
+  it("records an enqueue once if its reply was lost", async () => {
     const stage = await openOver((store) => faultyStore(store, failFirst("jobs.enqueue", "lose-reply")), ON);
     const enqueued = stage.engine.enqueue(jobOf());
     await stage.advance("1s");

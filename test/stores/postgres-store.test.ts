@@ -184,7 +184,7 @@ describe("a caller's pool", () => {
     await pool.end();
   });
 
-  it("never has to send more than some megabytes in one statement", async () => {
+  it("a statement to a caller's pool has less than 5 MB", async () => {
     const pool = new pg.Pool({ connectionString: database.url, max: 8 });
     let largest = 0;
     const measuring = {
@@ -294,7 +294,7 @@ describe("connections", () => {
     );
   }
 
-  it("that are lost are opened again by the next call", async () => {
+  it("the next call opens lost connections again", async () => {
     const store = await open();
     for (let round = 0; round < 3; round++) {
       await store.jobs.enqueue([newJob()], { now });
@@ -311,7 +311,7 @@ describe("connections", () => {
     }
   });
 
-  it("that are lost fail the calls they were busy with, and nothing else", async () => {
+  it("a lost connection fails the calls it was busy with, and nothing else", async () => {
     const store = await open();
     await store.clock();
     const blocker = await admin.connect();
@@ -345,7 +345,7 @@ describe("connections", () => {
     await expect.poll(() => hints).toEqual([{ ready: "default" }]);
   });
 
-  it("that are lost do not end a listener", async () => {
+  it("a listener receives hints again after its connection is lost", async () => {
     const schema = freshSchema();
     const [store, other] = [await open({ schema }), await open({ schema })];
     const hints: Hint[] = [];
