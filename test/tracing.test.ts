@@ -120,7 +120,7 @@ describe("traces", () => {
     expect(attempts.map(({ parentId }) => parentId)).toEqual([enqueue.spanId, enqueue.spanId]);
   });
 
-  it("a remote attempt is told of when it is reported", async () => {
+  it("the span of a remote attempt ends when it is reported", async () => {
     await using test = await open();
     const { service } = test.engine;
     const job = { definition: defineJob({ type: "remote.job" }), payload: "{}", options: {} };

@@ -9,7 +9,7 @@ import {
   parseInstant,
 } from "./time.ts";
 
-describe("1.1 durations", () => {
+describe("1.1 durations (1.3)", () => {
   it.each([
     ["250ms", 250],
     ["30s", 30_000],
@@ -19,16 +19,16 @@ describe("1.1 durations", () => {
     ["1.5h", 5_400_000],
     ["0.25s", 250],
     ["3650d", LONGEST_DURATION],
-  ])("1.1 %s is %d ms", (text, milliseconds) => {
+  ])("%s is %d ms", (text, milliseconds) => {
     expect(parseDuration(text, "timeouts.attempt")).toBe(milliseconds);
   });
 
-  it("1.1 fields like those of a Temporal.Duration are added up", () => {
+  it("fields like those of a Temporal.Duration are added up", () => {
     expect(parseDuration({ hours: 1, minutes: 30, seconds: 5, milliseconds: 7 }, "x")).toBe(5_405_007);
     expect(parseDuration({ weeks: 1, days: 1 }, "x")).toBe(8 * 86_400_000);
   });
 
-  it("1.1 a Temporal.Duration has its fields as getters, the unusable ones as zeros", () => {
+  it("a Temporal.Duration has its fields as getters, the unusable ones as zeros", () => {
     class FakeDuration {
       get years() {
         return 0;
@@ -79,13 +79,13 @@ describe("1.1 durations", () => {
     ["parts of a millisecond", "0.5ms"],
     ["microseconds", { microseconds: 5 }],
     ["text in a field", { seconds: "5" }],
-  ])("1.1 %s is refused, naming the field, the value and the fix", (_name, value) => {
+  ])("%s is refused, naming the field, the value and the fix", (_name, value) => {
     const refusal = refusalOf(() => parseDuration(value, "timeouts.attempt"));
     expect(refusal).toMatchObject({ code: "invalid_duration", field: "timeouts.attempt" });
     expect(refusal.message).toMatch(/^timeouts\.attempt: .+ is not a duration that can be kept; .+/);
   });
 
-  it("1.1 the message shows what was written", () => {
+  it("the message shows what was written", () => {
     expect(refusalOf(() => parseDuration("30 sec", "options.delay")).message).toBe(
       'options.delay: "30 sec" is not a duration that can be kept; write "250ms", "30s", "5m", "2h" or "7d"',
     );
@@ -93,12 +93,12 @@ describe("1.1 durations", () => {
     expect(refusalOf(() => parseDuration("3651d", "x")).message).toContain("10 years");
   });
 
-  it("1.1 zero is allowed only where the caller says so", () => {
+  it("zero is allowed only where the caller says so", () => {
     expect(parseDuration("0s", "grace", { zero: true })).toBe(0);
     expect(() => parseDuration("-1s", "grace", { zero: true })).toThrow("grace");
   });
 
-  it("1.3 durations beyond 2^31 ms are exact", () => {
+  it("durations beyond 2^31 ms are exact", () => {
     expect(parseDuration("25d", "x")).toBe(2_160_000_000);
     expect(parseDuration(`${2 ** 31 + 1}ms`, "x")).toBe(2 ** 31 + 1);
   });

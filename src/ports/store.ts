@@ -395,6 +395,11 @@ export interface EventPage {
   readonly cursors: readonly string[];
   /** Continues where this page ended. */
   readonly cursor: string | null;
+  /**
+   * Set if committed events follow that have no final position yet, because a transaction that began before theirs still
+   * runs. They can be read from `cursor` on as soon as it ends.
+   */
+  readonly isIncomplete?: true;
 }
 
 /** For people and tools: not every answer is the state of one moment, and none is for deciding anything by it. */
@@ -419,7 +424,7 @@ export interface Inspector {
   live(): Promise<LiveCount[]>;
   /**
    * Events in the order of their commits, and those of one call in the order of its units; none that is committed later
-   * has its place before one that was read. Fewer than `limit` only at the end.
+   * has its place before one that was read. Fewer than `limit` only at the end, or if the page is incomplete.
    */
   events(after: string | null, limit: number): Promise<EventPage>;
   /** The newest events, in the same order. */

@@ -294,7 +294,7 @@ describe("8.4 where it hangs", () => {
     expect(run.where()).toBe("(no stack: it was silent)");
   });
 
-  it("not known 100 ms after the verdict stays unknown, and what is seen from outside is said", async () => {
+  it("a stack that is not known 100 ms after the verdict stays unknown, and the error says what is seen from outside", async () => {
     const { run, child, system } = openRun();
     await system.advance(500);
     run.abort(REASON);
@@ -425,7 +425,7 @@ describe("8.5 a module that does not load", () => {
     expect(pool.admits("9 2", () => {})).toBe(true);
   });
 
-  it("in time fails like one that cannot, with where it hung", async () => {
+  it("a module that does not load in time fails, and the error says where it hung", async () => {
     const { pool, carrier, system } = openPool({ load: 1_000 });
     let isAgain = false;
     pool.admits("a 1", () => {
@@ -465,7 +465,7 @@ describe("8.5 a module that does not load", () => {
 
 describe("8.5 limits of a sandbox", () => {
   const cases: [string, Partial<PoolOptions>, (child: FakeCarrier) => number][] = [
-    ["so many jobs", { jobs: 1 }, () => 0],
+    ["its number of jobs", { jobs: 1 }, () => 0],
     ["a certain age", { age: 5_000 }, () => 6_000],
     [
       "too much memory",

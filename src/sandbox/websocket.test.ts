@@ -32,7 +32,7 @@ describe("frames of a debugger", () => {
     );
   });
 
-  it("that announce too much are refused before they arrive", () => {
+  it("a frame that announces too much is refused before it arrives", () => {
     const head = Buffer.alloc(10);
     head[0] = 0x81;
     head[1] = 127;
@@ -40,7 +40,7 @@ describe("frames of a debugger", () => {
     expect(() => [...new FrameDecoder().push(head)]).toThrow("too large");
   });
 
-  it("of a client carry a mask", () => {
+  it("a frame of a client carries a mask", () => {
     for (const size of [5, 125, 126, 60_000]) {
       const frame = encodeFrame("x".repeat(size));
       expect((frame[1] as number) & 0x80).toBe(0x80);

@@ -17,7 +17,7 @@ import {
 import { diary } from "../engine/saga-stage.ts";
 import { createDatabase } from "../postgres.ts";
 
-/** What happens around jobs, recorded in real databases: each event once, in the write that it tells of. */
+/** What happens around jobs, recorded in real databases: each event once, in the write that it reports. */
 
 async function openSqlite(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-all-events-"));
@@ -103,7 +103,7 @@ describe.each([
     expect(named(events, "timeout.sent")).toEqual([]);
   });
 
-  it("a full queue counts all that waits, and tells of its refusals once a second", async () => {
+  it("a full queue counts all that waits, and records its refusals once a second", async () => {
     const engine = await open(address);
     await engine.queues.configure("default", { depth: { most: 2, warnAt: 2 } });
     await engine.enqueue(job, "a", { delay: "1h" });

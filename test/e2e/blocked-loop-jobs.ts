@@ -2,7 +2,7 @@ import { constant, defineJob, unchecked } from "../../src/index.ts";
 
 const retry = { attempts: 3, backoff: constant({ first: "10ms", jitter: false }) };
 
-/** Blocks the event loop of its worker for so many milliseconds. */
+/** Blocks the event loop of its worker for this many milliseconds. */
 export const blocker = defineJob({
   type: "loop.block",
   payload: unchecked<number>(),
@@ -10,7 +10,7 @@ export const blocker = defineJob({
   retry,
 });
 
-/** Beats for so many milliseconds, and tells by whom it was ended. */
+/** Beats for this many milliseconds, and says what ended it. */
 export const innocent = defineJob({
   type: "loop.innocent",
   payload: unchecked<number>(),

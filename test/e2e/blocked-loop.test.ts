@@ -52,8 +52,8 @@ function endsOf({ events }: Report, id: string): string[] {
     .map(({ name }) => name);
 }
 
-describe("3.6 a handler that blocks the event loop of its worker", () => {
-  it("3.6 is named, the innocents beside it are taken over, and no job gets two verdicts", async () => {
+describe("3.6 a handler that blocks the event loop of its worker (5.2)", () => {
+  it("is named, the innocents beside it are taken over, and no job gets two verdicts", async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-blocked-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const store = `sqlite:${join(folder, "curfew.db")}`;
@@ -69,7 +69,7 @@ describe("3.6 a handler that blocks the event loop of its worker", () => {
     expect(results).toEqual(["healthy", "healthy", "healthy"]);
     expect(await guilty.result({ within: "30s" })).toBe("blocked");
 
-    // Others see a commit before the process that made it has told of it.
+    // Others see a commit before the process that made it has announced it.
     let before = await reportOf(blocked);
     while (before.counters.completed < 1 || before.counters.lost < 3) before = await reportOf(blocked);
     const after = await reportOf(healthy);
@@ -95,7 +95,7 @@ describe("3.6 a handler that blocks the event loop of its worker", () => {
     await Promise.all([closed(blocked), closed(healthy)]);
   });
 
-  it("5.2 a process whose worker has closed ends by itself", async () => {
+  it("a process whose worker has closed ends by itself", async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-blocked-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const store = `sqlite:${join(folder, "curfew.db")}`;

@@ -13,7 +13,7 @@ import { PACE, PLACES, paceJob, placesJob, QUEUE_PLACES, queueJob } from "./limi
 const WORKERS = 3;
 const KILLS = 4;
 const LIMIT = 120_000;
-/** A handler is entered at most so long after the start that counts. */
+/** A handler is entered at most this many milliseconds after the start that counts. */
 const SHIFT = 300;
 
 /** When a handler ran: until it ended, or its process was killed. */

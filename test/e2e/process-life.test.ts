@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-describe("how long a process lives", () => {
+describe("how long a process lives (5.2)", () => {
   it.each(["memory:", "sqlite"])(
     "a process that only works stays alive, and SIGTERM drains it (%s)",
     async (kind) => {
@@ -34,12 +34,9 @@ describe("how long a process lives", () => {
     },
   );
 
-  it.each(["memory:", "sqlite"])(
-    "5.2 a process that has closed its engine ends by itself (%s)",
-    async (kind) => {
-      const store = kind === "sqlite" ? `sqlite:${join(folder, "life.db")}` : kind;
-      const { stdout } = await run(process.execPath, [script.pathname, store, "close"], { timeout: 8_000 });
-      expect(stdout).toBe("closed\n");
-    },
-  );
+  it.each(["memory:", "sqlite"])("a process that has closed its engine ends by itself (%s)", async (kind) => {
+    const store = kind === "sqlite" ? `sqlite:${join(folder, "life.db")}` : kind;
+    const { stdout } = await run(process.execPath, [script.pathname, store, "close"], { timeout: 8_000 });
+    expect(stdout).toBe("closed\n");
+  });
 });

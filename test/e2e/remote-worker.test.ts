@@ -61,8 +61,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-describe("a remote worker in a process of its own", () => {
-  it("4.3 killed with SIGKILL, its job runs elsewhere as soon as its silence is over", async () => {
+describe("a remote worker in a process of its own (4.3, 5.2)", () => {
+  it("killed with SIGKILL, its job runs elsewhere as soon as its silence is over", async () => {
     const { engine, url } = await serve();
     const client = openClient({ url });
     onTestFinished(() => client.close());
@@ -102,7 +102,7 @@ describe("a remote worker in a process of its own", () => {
     expect((await job.load())?.errors).toEqual([]);
   });
 
-  it("5.2 SIGTERM lets it finish and report, and it ends by itself", async () => {
+  it("SIGTERM lets it finish and report, and it ends by itself", async () => {
     const { engine, url } = await serve();
     const client = openClient({ url });
     onTestFinished(() => client.close());
@@ -116,7 +116,7 @@ describe("a remote worker in a process of its own", () => {
     expect((await engine.load(job.id))?.state).toBe("completed");
   });
 
-  it("5.2 a process that has closed its client ends by itself", async () => {
+  it("a process that has closed its client ends by itself", async () => {
     const { url } = await serve();
     const { stdout } = await run(process.execPath, [script.pathname, url, "close"], { timeout: 20_000 });
     expect(stdout).toBe("closed\n");
@@ -140,10 +140,10 @@ describe("a remote worker in a process of its own", () => {
   });
 });
 
-describe("a remote worker with a sandbox", () => {
+describe("a remote worker with a sandbox (8.1, 8.3)", () => {
   const module = new URL("./sandbox/act.ts", import.meta.url);
 
-  it("8.1 an endless loop is killed at its hard deadline, and the server learns where it hung", async () => {
+  it("an endless loop is killed at its hard deadline, and the server learns where it hung", async () => {
     const { engine, url } = await serve();
     const client = openClient({ url });
     onTestFinished(() => client.close());
@@ -162,7 +162,7 @@ describe("a remote worker with a sandbox", () => {
     expect(await killed).toMatchObject({ id: job.id, attempt: 1 });
   });
 
-  it("8.3 a child that dies in the middle is an ordinary failure", async () => {
+  it("a child that dies in the middle is an ordinary failure", async () => {
     const { engine, url } = await serve();
     const client = openClient({ url });
     onTestFinished(() => client.close());

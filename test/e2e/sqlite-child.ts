@@ -9,7 +9,7 @@ import { productionSystem } from "../support/system.ts";
 const [deed = "", path = "", number = "0"] = process.argv.slice(2);
 
 const DEEDS: Record<string, () => Promise<void>> = {
-  /** Enqueues batches until it is killed, and tells of each that was acknowledged. */
+  /** Enqueues batches until it is killed, and prints each that was acknowledged. */
   async enqueue() {
     const store = await openSqliteStore({ path, system: productionSystem });
     const nextId = createIdSource(() => Math.floor(realSystem.wall()), realSystem.fill);
@@ -41,7 +41,7 @@ const DEEDS: Record<string, () => Promise<void>> = {
     await store.close();
     process.send?.(ids, () => process.disconnect());
   },
-  /** Keeps everybody else from writing for so many milliseconds. */
+  /** Keeps everybody else from writing for this many milliseconds. */
   async hold() {
     const handle = new Database(path);
     handle.exec("begin immediate");

@@ -82,7 +82,9 @@ describe.each([
     expect(await engine.workflows.get(id).result({ within: "20s" })).toBe(6);
   });
 
-  it(`of ${MEMBERS} members side by side are stored, run and summed up`, { timeout: 300_000 }, async () => {
+  it(`a workflow of ${MEMBERS} parallel members is stored, run and summed up`, {
+    timeout: 300_000,
+  }, async () => {
     const { engine } = await open();
     const members = Array.from({ length: MEMBERS }, (_, nth) => step(double, nth));
     engine.work({ queues: { default: { concurrency: 100 } }, processors: processors() });

@@ -24,7 +24,7 @@ async function openCounted(between: (nth: number) => Promise<void> = async () =>
 const definition = jobOf();
 
 describe("where a claim begins", () => {
-  it("under load it goes on where the last one ended, and looks from the beginning before the queue is taken for empty", async () => {
+  it("a claim continues after the last rank, and scans from the start before the queue counts as empty", async () => {
     const stage = await openCounted();
     for (let added = 0; added < 2_000; added += 1_000)
       await stage.engine.enqueueMany(
@@ -38,12 +38,12 @@ describe("where a claim begins", () => {
     expect(stage.claims[0]).toMatchObject({ from: 0 });
     const further = stage.claims.filter(({ from }) => from > 0);
     expect(further.length).toBeGreaterThan(3);
-    // Whoever found less than was asked for behind a place began anew, so the last claim of a drain saw all of the queue.
+    // A claim that finds fewer jobs than it asked for starts again at rank 0, so the last claim of a drain saw all of the queue.
     const short = stage.claims.findIndex(({ got, limit }) => got < limit);
     expect(stage.claims.slice(short + 1)[0]).toMatchObject({ from: 0 });
   });
 
-  it("a job of a higher priority that comes while a claim is under way is in the next one", async () => {
+  it("an urgent job that arrives during a claim is in the next claim", async () => {
     let urgent: () => Promise<void> = async () => {};
     const stage = await openCounted((nth) => (nth === 3 ? urgent() : Promise.resolve()));
     const order: string[] = [];

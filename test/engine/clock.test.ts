@@ -37,7 +37,7 @@ function sleeper() {
 }
 
 describe("3.10 the engine's clock", () => {
-  it("3.10 knows the time less well the older its reading is", async () => {
+  it("knows the time less well the older its reading is", async () => {
     const { system, store, elapsed } = world({ drift: 1e-4 });
     const clock = await EngineClock.open(system, store);
     expect([clock.now() - elapsed(), clock.upper() - elapsed()]).toEqual([0, 1]);
@@ -48,7 +48,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it.each([300, -300])("3.10 creeps towards a store's clock that was set by %i ms", async (step) => {
+  it.each([300, -300])("creeps towards a store's clock that was set by %i ms", async (step) => {
     const { system, store, setStore, elapsed } = world();
     const clock = await EngineClock.open(system, store);
     await system.advance(10_000);
@@ -68,7 +68,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("3.10 follows one that was set ahead by minutes to within a second, because the others do", async () => {
+  it("follows one that was set ahead by minutes to within a second, because the others do", async () => {
     const { system, store, setStore, elapsed } = world();
     const clock = await EngineClock.open(system, store);
     setStore(600_000);
@@ -78,7 +78,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("3.10 stands still before one that was set back by minutes", async () => {
+  it("stands still before one that was set back by minutes", async () => {
     const { system, store, setStore, elapsed } = world();
     const clock = await EngineClock.open(system, store);
     await system.advance(5_000);
@@ -93,7 +93,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("3.10 jumps over a sleep of the machine, and is certain of nothing before it has read the time", async () => {
+  it("jumps over a sleep of the machine, and is certain of nothing before it has read the time", async () => {
     const { machine, sleep } = sleeper();
     const all = world({ machine });
     const clock = await EngineClock.open(all.system, all.store);
@@ -107,7 +107,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it.each([600_000, -600_000])("3.10 is not moved by a wall clock that was set by %i ms", async (step) => {
+  it.each([600_000, -600_000])("is not moved by a wall clock that was set by %i ms", async (step) => {
     const { machine } = sleeper();
     const { system, store, elapsed } = world({ machine });
     const clock = await EngineClock.open(system, store);
@@ -119,7 +119,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("3.10 does not take a server's clock for a sleep that was set together with its own wall clock", async () => {
+  it("does not take a server's clock for a sleep that was set together with its own wall clock", async () => {
     const { machine } = sleeper();
     const { system, store, setStore, elapsed } = world({ machine });
     const clock = await EngineClock.open(system, store);

@@ -64,7 +64,7 @@ describe("a cron", () => {
     expect(seen).toEqual([{ cron: "c", scheduledFor: "2030-01-01T01:00:00.000Z" }]);
   });
 
-  it("with seconds fires each second", async () => {
+  it("a cron with a field for seconds fires each second", async () => {
     const stage = await openStage();
     await stage.engine.crons.put("c", { cron: "* * * * * *", job: plain });
     await stage.advance({ milliseconds: 10_500 });

@@ -113,8 +113,8 @@ describe("enqueue and a store that fails", () => {
   });
 });
 
-describe("claims and a store that fails", () => {
-  it("3.1 the claim loop survives, says so, and claims again when the store is back", async () => {
+describe("claims and a store that fails (3.1, 3.10)", () => {
+  it("the claim loop survives, says so, and claims again when the store is back", async () => {
     const fails = { now: true };
     const stage = await openFailing((call) => (fails.now && call === "jobs.claim" ? "drop" : undefined));
     const { definition, processors } = jobWith(() => "done");
@@ -132,7 +132,7 @@ describe("claims and a store that fails", () => {
     expect(worker.status().ready).toBe(true);
   });
 
-  it("3.1 a claim whose reply is lost gives its jobs back by its lease, as a strike", async () => {
+  it("a claim whose reply is lost gives its jobs back by its lease, as a strike", async () => {
     const lost = { now: false };
     const stage = await openFailing((call) => (lost.now && call === "jobs.claim" ? "lose-reply" : undefined));
     const { definition, processors } = jobWith(() => "done");
@@ -146,7 +146,7 @@ describe("claims and a store that fails", () => {
   });
 
   it.each(["jobs.sweep", "jobs.beat", "jobs.prune", "records.list", "jobs.load", "clock"] as const)(
-    "3.10 a failing %s is reported or outlived, and the engine goes on",
+    "a failing %s is reported or outlived, and the engine goes on",
     async (name) => {
       const fails = { now: false };
       const stage = await openFailing((call) => (fails.now && call === name ? "drop" : undefined));

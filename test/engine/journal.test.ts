@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type JournalEvent, snooze, toCloudEvent } from "../../src/index.ts";
+import type { EventPage, Store } from "../../src/ports/store.ts";
 import { failFirst, faultyStore } from "../../src/testing/index.ts";
 import { expectTheSame, readAll } from "./journal-stage.ts";
 import { deaf, errorOf, jobOf, jobWith, obedient, openOver, openPair, openStage } from "./stage.ts";
@@ -83,7 +84,7 @@ describe("what is recorded", () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
   });
 
-  it("tells of queues that were paused, resumed and configured, and of progress", async () => {
+  it("records that queues were paused, resumed and configured, and progress", async () => {
     const stage = await openStage(ON);
     const { definition, processors } = jobWith(async (context) => context.progress(0.5, "half"));
     await stage.engine.configureQueue("default", { timeouts: { attempt: "5s" } });
@@ -128,7 +129,7 @@ describe("what is recorded", () => {
     }
   });
 
-  it("tells of an enqueue once whose reply was lost", async () => {
+  it("records an enqueue once if its reply was lost", async () => {
     const stage = await openOver((store) => faultyStore(store, failFirst("jobs.enqueue", "lose-reply")), ON);
     const enqueued = stage.engine.enqueue(jobOf());
     await stage.advance("1s");
@@ -155,6 +156,33 @@ describe("who records", () => {
     await expect(openStage({ events: "yes" as never })).rejects.toThrow(/events.*"durable" or "off"/);
   });
 });
+
+/** A store whose events after a cursor cannot be read for a while, as PostgreSQL's behind a transaction that runs. */
+function withheld() {
+  let end: string | null | undefined;
+  const cut = (page: EventPage): EventPage => {
+    if (end === undefined) return page;
+    const count = end === null ? 0 : page.cursors.indexOf(end) + 1;
+    const cursors = page.cursors.slice(0, count);
+    return { events: page.events.slice(0, count), cursors, cursor: end, isIncomplete: true };
+  };
+  return {
+    withhold: (after: string | null) => {
+      end = after;
+    },
+    release: () => {
+      end = undefined;
+    },
+    wrap: (store: Store): Store => ({
+      ...store,
+      inspect: {
+        ...store.inspect,
+        events: async (after, limit) => cut(await store.inspect.events(after, limit)),
+        latestEvents: async (limit) => cut(await store.inspect.latestEvents(limit)),
+      },
+    }),
+  };
+}
 
 describe("reading", () => {
   it("goes page by page by cursor, with filters, and says whether there is more", async () => {
@@ -186,6 +214,42 @@ describe("reading", () => {
     const latest = await journal.latest({ limit: 4, types: ["job.completed"] });
     expect(latest.events).toEqual(all.filter(({ name }) => name === "job.completed").slice(-4));
     expect((await journal.read({ after: latest.cursor })).events).toEqual([]);
+  });
+
+  it("read and latest wait for committed events that cannot be read yet", async () => {
+    const late = withheld();
+    const stage = await openOver(late.wrap, ON);
+    await stage.engine.enqueue(jobOf(), null, { queue: "a" });
+    const first = await stage.engine.journal.latest();
+    late.withhold(first.cursor);
+    await stage.engine.enqueue(jobOf(), null, { queue: "b" });
+    for (const call of ["read", "latest"] as const) {
+      late.withhold(first.cursor);
+      const reading = stage.engine.journal[call]();
+      await stage.system.advance(500);
+      late.release();
+      await stage.system.advance(500);
+      const { events, isIncomplete } = await reading;
+      expect(events.map(({ queue }) => queue)).toEqual(["a", "b"]);
+      expect(isIncomplete).toBe(false);
+    }
+  });
+
+  it("read and latest give up after a second, and say from which cursor to read on", async () => {
+    const late = withheld();
+    const stage = await openOver(late.wrap, ON);
+    await stage.engine.enqueue(jobOf(), null, { queue: "a" });
+    const first = await stage.engine.journal.latest();
+    late.withhold(first.cursor);
+    await stage.engine.enqueue(jobOf(), null, { queue: "b" });
+    for (const call of ["read", "latest"] as const) {
+      const reading = stage.engine.journal[call]();
+      await stage.system.advance(1_100);
+      expect(await reading).toEqual({ ...first, isIncomplete: true });
+    }
+    late.release();
+    const { events } = await stage.engine.journal.read({ after: first.cursor });
+    expect(events.map(({ queue }) => queue)).toEqual(["b"]);
   });
 
   it("refuses what makes no sense, with field, value and fix", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { defineJob, type LimitOptions, processor, unchecked } from "../../src/index.ts";
 import { deaf, errorOf, openPair, openStage, START, type Stage } from "./stage.ts";
 
-/** Runs jobs of one limit for so long each, and remembers when each began and how many ran at once. */
+/** Runs jobs of one limit for the same time each, and remembers when each began and how many ran at once. */
 async function openLimited(limit: LimitOptions, runs = 1_000, more: object = {}) {
   const stage = await openStage();
   const definition = defineJob({ type: "test.job", payload: unchecked<string>(), limit, ...more });
@@ -27,7 +27,7 @@ function watch(stage: Stage, runs: number) {
 const names = (starts: readonly { name: string }[]) => starts.map(({ name }) => name).join("");
 
 describe("concurrency by key", () => {
-  it("never runs more than so many at once, and runs them all", async () => {
+  it("a key runs at most its concurrency at once, and runs all of its jobs", async () => {
     const { stage, definition, processors, counts, starts } = await openLimited({ key: "k", concurrency: 3 });
     stage.work(processors);
     await stage.engine.enqueueMany(definition, [..."abcdefghij"]);
@@ -174,7 +174,7 @@ describe("rate by key", () => {
     );
   }
 
-  it("never starts more than so many in any span, and never fewer than it could", async () => {
+  it("a key starts its rate in each span, neither more nor less", async () => {
     const limit = { key: "k", rate: { limit: 5, per: "1s" as const } };
     const { stage, definition, processors, starts } = await openLimited(limit, 10);
     stage.work(processors);
@@ -196,7 +196,7 @@ describe("rate by key", () => {
     expect(await stage.engine.limits.get("k")).toMatchObject({ starts: 2, inUse: 6, waiting: 0 });
   });
 
-  it("jobs that were let through and not claimed do not start in a heap later", async () => {
+  it("jobs admitted while no worker ran still start at the rate limit", async () => {
     const limit = { key: "k", rate: { limit: 2, per: "1s" as const } };
     const { stage, definition, processors, starts } = await openLimited(limit, 10);
     await stage.engine.enqueueMany(definition, [..."abcdefgh"]);
@@ -260,7 +260,7 @@ describe("rate by key", () => {
 });
 
 describe("on limit", () => {
-  it("drop: discarded with an error that says why; whoever found room is not", async () => {
+  it("onLimit drop discards the jobs that find no room, with an error that says why, and no others", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 2, onLimit: "drop" });
     const jobs = await stage.engine.enqueueMany(definition, [..."abcd"]);
     await stage.settle();

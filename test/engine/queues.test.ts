@@ -41,7 +41,7 @@ describe("priority", () => {
 });
 
 describe("pause and resume", () => {
-  it("takes jobs in and hands none out, and tells of both", async () => {
+  it("a paused queue takes jobs in and hands none out, and announces pause and resume", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => "done");
     stage.work(processors);
@@ -218,7 +218,7 @@ describe("bounded queues", () => {
     expect(again).toMatchObject({ id: one.id, duplicate: true });
   });
 
-  it("of many jobs store those that fit, and name those that do not", async () => {
+  it("enqueueMany on a bounded queue stores the jobs that fit, and names the others", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { depth: { most: 3 } });
     const error = (await errorOf(stage.engine.enqueueMany(job, [..."abcde"]))) as unknown as QueueFullError;

@@ -47,7 +47,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
       "timeouts_contradict",
       "options.timeouts.total",
     ],
-  ])("1.1 %s", async (_name, options, code, field) => {
+  ])("%s", async (_name, options, code, field) => {
     const stage = await openStage();
     const error = await errorOf(stage.engine.enqueue(job, null, loose(options)));
     expect(error).toMatchObject({ code, field });
@@ -57,7 +57,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
     expect(await storedJobs(stage)).toBe(0);
   });
 
-  it("1.1 one id for many jobs", async () => {
+  it("one id for many jobs is refused", async () => {
     const stage = await openStage();
     const id = "01890000-0000-7000-8000-000000000001";
     const error = await errorOf(stage.engine.enqueueMany(job, [1, 2], loose({ id })));
@@ -65,7 +65,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
     expect(await storedJobs(stage)).toBe(0);
   });
 
-  it("1.1 a definition that defineJob did not make, and payloads that are no list", async () => {
+  it("a definition that defineJob did not make, and payloads that are no list", async () => {
     const stage = await openStage();
     const error = await errorOf(stage.engine.enqueue(loose({ type: "a" }), null));
     expect(error).toMatchObject({ code: "invalid_definition", field: "definition" });
@@ -73,7 +73,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
     expect(many).toMatchObject({ code: "invalid_option", field: "payloads" });
   });
 
-  it("1.1 a payload that does not fit, is no JSON or is too large", async () => {
+  it("a payload that does not fit, is no JSON or is too large", async () => {
     const stage = await openStage();
     const typed = defineJob({ type: "a", payload: z.object({ cents: z.int() }) });
     const unfit = await errorOf(stage.engine.enqueue(typed, loose({ cents: 0.5 })));
@@ -85,7 +85,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
     expect(await storedJobs(stage)).toBe(0);
   });
 
-  it("1.1 of 5,000 payloads one is bad: none of them is stored", async () => {
+  it("one bad payload among 5,000 keeps all of them from being stored", async () => {
     const stage = await openStage();
     const typed = defineJob({ type: "a", payload: z.object({ nth: z.int() }) });
     const payloads = Array.from({ length: 5_000 }, (_, nth) => ({ nth: nth === 4_321 ? 0.5 : nth }));
@@ -148,7 +148,7 @@ describe("1.1 what is refused when a worker is started", () => {
       "work.middleware[0]",
     ],
     ["an unknown option", { processors, concurrency: 5 }, "unknown_option", "work.concurrency"],
-  ])("1.1 %s", async (_name, options, code, field) => {
+  ])("%s", async (_name, options, code, field) => {
     const stage = await openStage();
     const before = stage.system.pendingTimers;
     expect(() => stage.engine.work(options as WorkOptions)).toThrow(
@@ -157,7 +157,7 @@ describe("1.1 what is refused when a worker is started", () => {
     expect(stage.system.pendingTimers).toBe(before);
   });
 
-  it("1.1 a handler that is no function, and a definition that is none", () => {
+  it("a handler that is no function, and a definition that is none", () => {
     expect(() => processor(job, loose("run"))).toThrow(
       expect.objectContaining({ code: "invalid_option", field: "handler" }),
     );
@@ -178,7 +178,7 @@ describe("1.1 what is refused elsewhere, and changes nothing", () => {
     ["wait", { wait: "5m" }, "unknown_option", "extend.wait"],
     ["grace", { grace: "5m" }, "unknown_option", "extend.grace"],
     ["no object", "5m", "invalid_option", "extend"],
-  ])("1.1 extend with %s", async (_name, options, code, field) => {
+  ])("extend with %s", async (_name, options, code, field) => {
     const stage = await openStage();
     const { id } = await stage.engine.enqueue(job);
     const before = await stage.load({ id });
@@ -196,13 +196,13 @@ describe("1.1 what is refused elsewhere, and changes nothing", () => {
     ["an unknown store", { store: "mysql://u:secret@host/db" }, "unknown_store", "store"],
     ["redis, not yet", { store: "redis://u:secret@host" }, "unknown_store", "store"],
     ["no store", { store: undefined }, "unknown_store", "store"],
-  ])("1.1 openEngine with %s", async (_name, options, code, field) => {
+  ])("openEngine with %s", async (_name, options, code, field) => {
     const error = await errorOf(openEngine({ store: "memory:", ...options } as never));
     expect(error).toMatchObject({ code, field });
     expect(error.message).not.toContain("secret");
   });
 
-  it("1.1 configureQueue, pause and resume with a bad name or setting", async () => {
+  it("configureQueue, pause and resume with a bad name or setting", async () => {
     const { engine } = await openStage();
     const setting = await errorOf(engine.configureQueue("a", { timeouts: { attempt: loose("5 min") } }));
     expect(setting).toMatchObject({ code: "invalid_duration", field: "queue.timeouts.attempt" });
@@ -214,7 +214,7 @@ describe("1.1 what is refused elsewhere, and changes nothing", () => {
     });
   });
 
-  it("1.1 an unknown job, an unknown event and a bad wait", async () => {
+  it("an unknown job, an unknown event and a bad wait", async () => {
     const { engine } = await openStage();
     const id = "01890000-0000-7000-8000-000000000001";
     for (const call of [

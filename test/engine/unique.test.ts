@@ -240,7 +240,7 @@ describe("unique jobs within another commit", () => {
 });
 
 describe("remote producers", () => {
-  it("are told of the job that has the key", async () => {
+  it("a refused duplicate names the job that has the key", async () => {
     const stage = await openStage();
     const definition = defineJob({ type: "test.unique" });
     const enqueue = async (unique: UniqueOptions, payload = "1") => {

@@ -115,7 +115,7 @@ describe("bounds", () => {
 });
 
 describe("bad input is refused at the call", () => {
-  it("by the builders", () => {
+  it("the builders refuse bad input", () => {
     const wrong = (make: () => unknown) => {
       try {
         make();
@@ -138,7 +138,7 @@ describe("bad input is refused at the call", () => {
     expect(wrong(deep)).toContain("nest at most 20 levels");
   });
 
-  it("by start, before anything is stored", async () => {
+  it("start refuses bad input before anything is stored", async () => {
     const { stage, live } = await openWorkflows();
     const { workflows } = stage.engine;
     const good = chain([step(echo, "a")]);

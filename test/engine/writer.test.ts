@@ -63,7 +63,7 @@ async function statesOf(stage: Stage, jobs: readonly { id: string }[]): Promise<
 }
 
 describe("3.8 a report under a lost fence", () => {
-  it("3.8 tells the handler at once, before its next beat, and counts once", async () => {
+  it("tells the handler at once, before its next beat, and counts once", async () => {
     const pair = await openPair();
     const reasons: unknown[] = [];
     let report: () => void = () => {};

@@ -289,7 +289,7 @@ describe("workers for operators", () => {
     expect((await beat(stage, "w-2")).body.state).toBe("running");
   });
 
-  it("of a process that has the store open are shown, and not to be directed from here", async () => {
+  it("workers of a process that has the store open are listed, and refuse directives from here", async () => {
     await using stage = await openStage();
     const job = defineJob({ type: "own.job", queue: "mine" });
     const worker = stage.engine.work({

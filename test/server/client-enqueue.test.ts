@@ -20,7 +20,7 @@ import { openClientStage, Wire } from "./client-stage.ts";
 const ID = "01890000-0000-7000-8000-000000000001";
 const plain = defineJob({ type: "plain.job" });
 
-describe("enqueue over HTTP", () => {
+describe("enqueue over HTTP (1.2, 5.4)", () => {
   it("says all that an engine's enqueue can say, and the row is the same", async () => {
     const { client, engine, load } = await openClientStage();
     const definition = defineJob({
@@ -62,7 +62,7 @@ describe("enqueue over HTTP", () => {
     },
   );
 
-  it("1.2 a total shorter than the definition's attempt cuts it, and does not contradict it", async () => {
+  it("a total shorter than the definition's attempt cuts it, and does not contradict it", async () => {
     const { client, load } = await openClientStage();
     const definition = defineJob({ type: "a.b", timeouts: { attempt: "30s" } });
     const row = await load(await client.enqueue(definition, null, { timeouts: { total: "10s" } }));
@@ -79,7 +79,7 @@ describe("enqueue over HTTP", () => {
     expect([row.state, row.wakeAt, row.waitAt]).toEqual(["scheduled", at.getTime(), expiresAt.getTime()]);
   });
 
-  it("5.4 a known id gives the old job, marked as a duplicate", async () => {
+  it("a known id gives the old job, marked as a duplicate", async () => {
     const { client } = await openClientStage();
     const first = await client.enqueue(plain, 1, { id: ID });
     const second = await client.enqueue(plain, 2, { id: ID });
@@ -162,7 +162,7 @@ describe("lost replies", () => {
     expect((await engine.jobs({})).map(({ id }) => id)).toEqual([job.id]);
   });
 
-  it("so does a batch", async () => {
+  it("a batch whose reply was lost is stored once", async () => {
     const { client, engine, wire, advance } = await openClientStage();
     let tries = 0;
     wire.fate = () => (tries++ < 2 ? "unanswered" : "served");
@@ -250,7 +250,7 @@ describe("lost replies", () => {
   });
 });
 
-describe("a handle", () => {
+describe("a handle (5.4)", () => {
   it("gives the result, as soon as there is one", async () => {
     const { client, engine, advance, sleep } = await openClientStage();
     const { definition, processors } = jobWith(() => sleep(3_300).then(() => ({ receipt: "r" })));
@@ -266,7 +266,7 @@ describe("a handle", () => {
     expect(at - START).toBeLessThan(3_400);
   });
 
-  it("5.4 rejects when the time of the caller is up, and the job goes on", async () => {
+  it("rejects when the time of the caller is up, and the job goes on", async () => {
     const { client, advance } = await openClientStage();
     const job = await client.enqueue(plain);
     const waiting = errorOf(job.result({ within: "5s" }));

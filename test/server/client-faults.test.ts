@@ -7,8 +7,8 @@ import { openClientStage } from "./client-stage.ts";
 
 const once = { retry: { attempts: 1 } } as const;
 
-describe("a worker that is cut off", () => {
-  it("3.8 loses its job to another, and nothing it reports afterwards counts", async () => {
+describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
+  it("loses its job to another, and nothing it reports afterwards counts", async () => {
     const { another, advance, load, wire, client, work, told, sleep } = await openClientStage();
     const reasons: unknown[] = [];
     const ran: string[] = [];
@@ -48,7 +48,7 @@ describe("a worker that is cut off", () => {
     ]);
   });
 
-  it("3.8 hears that its job is lost as soon as it is heard again", async () => {
+  it("hears that its job is lost as soon as it is heard again", async () => {
     const { advance, load, wire, client, work, told, another } = await openClientStage();
     let reason: unknown;
     const run = (context: AttemptContext) => obedient(context).catch((error) => (reason = error));
@@ -69,7 +69,7 @@ describe("a worker that is cut off", () => {
     expect([wire.sent("/ack"), wire.sent("/nack")]).toEqual([[], []]);
   });
 
-  it("3.8 a job that comes again ends what its old handler still does", async () => {
+  it("a job that comes again ends what its old handler still does", async () => {
     const { advance, load, wire, client, work } = await openClientStage();
     const reasons: unknown[] = [];
     const run = (context: AttemptContext) =>
@@ -83,14 +83,14 @@ describe("a worker that is cut off", () => {
     work(processors);
     const job = await client.enqueue(definition);
     await advance("1s");
-    // Only the beats get lost: the server takes the job for abandoned and hands it to whoever asks.
+    // Only the beats get lost: the server takes the job for abandoned and hands it to the next worker that asks.
     wire.fate = ({ path }) => (path === "/workers/heartbeat" ? "unsent" : "served");
     await advance("70s");
     expect([(await load(job)).result, reasons, client.counters().lost]).toEqual(['"done"', ["lost"], 1]);
     expect(wire.sent("/ack").length).toBe(1);
   });
 
-  it("3.1 a job whose time is up when its reply comes is not entered, and is given back unspent", async () => {
+  it("a job whose time is up when its reply comes is not entered, and is given back unspent", async () => {
     const { advance, load, wire, client, work, sleep } = await openClientStage();
     const attempts: number[] = [];
     const { definition, processors } = jobWith(({ attempt }) => void attempts.push(attempt), {
@@ -132,7 +132,7 @@ describe("a worker that is cut off", () => {
     expect(client.counters().lost).toBe(0);
   });
 
-  it("3.4 keeps the deadlines of its handlers by its own clock while the server is away", async () => {
+  it("keeps the deadlines of its handlers by its own clock while the server is away", async () => {
     const { advance, wire, client, work, engine, system } = await openClientStage();
     let heardAt = 0;
     const run = (context: AttemptContext) =>
@@ -242,8 +242,8 @@ describe("a worker that is cut off", () => {
   });
 });
 
-describe("a slow wire", () => {
-  it("3.11 fires nothing early, and late by no more than the reply took", async () => {
+describe("a slow wire (3.7, 3.11)", () => {
+  it("fires nothing early, and late by no more than the reply took", async () => {
     const { client, engine, work, advance, load, wire } = await openClientStage();
     wire.latency = 200;
     const heard: number[] = [];
@@ -265,7 +265,7 @@ describe("a slow wire", () => {
     expect((await load(job)).errors?.[0]).toMatchObject({ type: "timeout", cause: { type: "TimeoutError" } });
   });
 
-  it("3.11 a beat that was fast makes up for a fetch that was slow", async () => {
+  it("a beat that was fast makes up for a fetch that was slow", async () => {
     const { client, engine, work, advance, load, wire, sleep } = await openClientStage();
     wire.hold = ({ path }) => (path === "/workers/fetch" ? sleep(800) : Promise.resolve());
     let heardAt = 0;
@@ -286,7 +286,7 @@ describe("a slow wire", () => {
     expect(heardAt - (softAt as number)).toBeLessThan(50);
   });
 
-  it("3.7 the worker judges at the hard deadline, even if the server says first that its time is up", async () => {
+  it("the worker judges at the hard deadline, even if the server says first that its time is up", async () => {
     const { client, work, advance, load, wire, told, sleep } = await openClientStage();
     // The fetch is slow and the beats are not, so the server hears of the deadline before the worker's first guess.
     wire.hold = ({ path }) => (path === "/workers/fetch" ? sleep(400) : Promise.resolve());
@@ -343,8 +343,8 @@ describe("a server that answers oddly", () => {
   });
 });
 
-describe("a standstill of the worker's event loop", () => {
-  it("3.1 a job that arrived during it is entered only after the server has confirmed it", async () => {
+describe("a standstill of the worker's event loop (3.1, 3.3)", () => {
+  it("a job that arrived during it is entered only after the server has confirmed it", async () => {
     const { system, client, work, advance, load, wire, settle } = await openClientStage();
     const { definition, processors } = jobWith(() => "done");
     work(processors);
@@ -359,7 +359,7 @@ describe("a standstill of the worker's event loop", () => {
     expect(wire.sent("/heartbeat").length).toBeGreaterThan(asked);
   });
 
-  it("3.1 a job that was cancelled before its reply was heard is never entered", async () => {
+  it("a job that was cancelled before its reply was heard is never entered", async () => {
     const { system, client, engine, work, advance, wire, settle } = await openClientStage();
     let runs = 0;
     const { definition, processors } = jobWith(() => void runs++);
@@ -376,7 +376,7 @@ describe("a standstill of the worker's event loop", () => {
     expect(runs).toBe(0);
   });
 
-  it("3.3 a soft deadline that passed meanwhile is signalled at once, and never early", async () => {
+  it("a soft deadline that passed meanwhile is signalled at once, and never early", async () => {
     const { system, client, work, advance, load } = await openClientStage();
     let reason: unknown;
     const run = (context: AttemptContext) =>

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Random, randomInt, seededRandom } from "../../src/core/random.ts";
 import { createDeferred } from "../../src/testing/index.ts";
 import { jobWith } from "../engine/stage.ts";
@@ -103,17 +103,19 @@ it.each(["unanswered", "unsent"] as const)(
   },
 );
 
-it("3.8 of many reports only those are lost that are refused", async () => {
-  const { open, settle, wire, jobs, load, client, engine, told } = await tenAtOnce();
-  // Between two beats the worker does not hear of it.
-  for (const { id } of jobs.slice(4, 6)) await engine.cancel(id);
-  open();
-  await settle();
-  expect(jobsOf(wire.sent("ck/batch")[0])).toHaveLength(9);
-  const states = (await Promise.all(jobs.map(load))).map(({ state }) => state);
-  expect(states.filter((state) => state === "cancelled")).toHaveLength(2);
-  expect(states.filter((state) => state === "completed")).toHaveLength(8);
-  expect([client.counters().lost, told.map(({ name }) => name)]).toEqual([2, ["job.lost", "job.lost"]]);
+describe("3.8 reports in a batch", () => {
+  it("only the refused reports of a batch count as lost", async () => {
+    const { open, settle, wire, jobs, load, client, engine, told } = await tenAtOnce();
+    // Between two beats the worker does not hear of it.
+    for (const { id } of jobs.slice(4, 6)) await engine.cancel(id);
+    open();
+    await settle();
+    expect(jobsOf(wire.sent("ck/batch")[0])).toHaveLength(9);
+    const states = (await Promise.all(jobs.map(load))).map(({ state }) => state);
+    expect(states.filter((state) => state === "cancelled")).toHaveLength(2);
+    expect(states.filter((state) => state === "completed")).toHaveLength(8);
+    expect([client.counters().lost, told.map(({ name }) => name)]).toEqual([2, ["job.lost", "job.lost"]]);
+  });
 });
 
 it("sends what the server could not take now once more by itself", async () => {

@@ -39,8 +39,8 @@ function fakeSandbox(definition: ReturnType<typeof jobOf>) {
   return { processor, calls, state };
 }
 
-describe("a sandbox of a remote worker", () => {
-  it("3.6 stalls when its event loop falls silent, though the worker's own beats", async () => {
+describe("a sandbox of a remote worker (3.6, 8.1, 8.5)", () => {
+  it("stalls when its event loop falls silent, though the worker's own beats", async () => {
     const { client, work, advance, load, told } = await openClientStage();
     const definition = jobOf({ retry: { attempts: 1 } });
     const { processor, calls, state } = fakeSandbox(definition);
@@ -57,7 +57,7 @@ describe("a sandbox of a remote worker", () => {
     expect([state.kills, told.map(({ name }) => name)]).toEqual([1, ["job.killed"]]);
   });
 
-  it("8.1 is killed at the hard deadline, and the error says where it hung", async () => {
+  it("is killed at the hard deadline, and the error says where it hung", async () => {
     const { client, work, advance, load, told } = await openClientStage();
     const definition = jobOf({ retry: { attempts: 1 }, timeouts: { attempt: "2s", grace: "1s" } });
     const { processor, state, calls } = fakeSandbox(definition);
@@ -74,7 +74,7 @@ describe("a sandbox of a remote worker", () => {
     expect(told).toMatchObject([{ name: "job.killed", where: "at spin (work.ts:1:1)" }]);
   });
 
-  it("8.5 whose module cannot be loaded gives its jobs back, unspent and for later", async () => {
+  it("whose module cannot be loaded gives its jobs back, unspent and for later", async () => {
     const { client, work, advance, load } = await openClientStage();
     const definition = jobOf();
     const { processor, state, calls } = fakeSandbox(definition);

@@ -4,8 +4,8 @@ import { createDeferred } from "../../src/testing/index.ts";
 import { deaf, errorOf, jobWith, obedient } from "../engine/stage.ts";
 import { openClientStage } from "./client-stage.ts";
 
-describe("shutdown of a remote worker", () => {
-  it("5.2 lets handlers finish within the drain, and reports them before it resolves", async () => {
+describe("shutdown of a remote worker (5.2)", () => {
+  it("lets handlers finish within the drain, and reports them before it resolves", async () => {
     const { advance, client, work, load, sleep } = await openClientStage();
     const { definition, processors } = jobWith(() => sleep(3_000).then(() => "done"));
     const worker = work(processors);
@@ -20,7 +20,7 @@ describe("shutdown of a remote worker", () => {
     expect(closedAt).toBe("completed");
   });
 
-  it("5.2 what does not finish hears it, and is given back without spending the attempt", async () => {
+  it("what does not finish hears it, and is given back without spending the attempt", async () => {
     const { advance, client, work, load, another } = await openClientStage();
     const reasons: unknown[] = [];
     const run = (context: AttemptContext) => {

@@ -5,7 +5,7 @@ import { openClientStage } from "./client-stage.ts";
 
 const once = { retry: { attempts: 1 } } as const;
 
-describe("a remote worker", () => {
+describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
   it("runs a job and reports its result", async () => {
     const { client, work, advance, load } = await openClientStage();
     const { definition, processors } = jobWith(
@@ -23,7 +23,7 @@ describe("a remote worker", () => {
     expect((row.startedAt as number) - row.createdAt).toBeLessThan(10);
   });
 
-  it("1 at the attempt timeout the signal aborts, with the reason", async () => {
+  it("at the attempt timeout the signal aborts, with the reason", async () => {
     const { client, work, advance, load } = await openClientStage();
     const heard: unknown[] = [];
     const run = (context: AttemptContext) => {
@@ -48,7 +48,7 @@ describe("a remote worker", () => {
     expect(row.finishedAt as number).toBe(row.softAt);
   });
 
-  it("1 a total budget that ends is told as such, and ends the job", async () => {
+  it("a total budget that ends is told as such, and ends the job", async () => {
     const { client, work, advance, load } = await openClientStage();
     let reason: unknown;
     const run = (context: AttemptContext) =>
@@ -61,7 +61,7 @@ describe("a remote worker", () => {
     expect((await load(job)).errors?.map(({ type }) => type)).toEqual(["total_timeout"]);
   });
 
-  it("1 a job that waited too long is never handed out", async () => {
+  it("a job that waited too long is never handed out", async () => {
     const { client, work, advance, load } = await openClientStage();
     let runs = 0;
     const { definition, processors } = jobWith(() => void runs++, { timeouts: { wait: "1s" } });
@@ -72,7 +72,7 @@ describe("a remote worker", () => {
     expect([runs, (await load(job)).errors?.[0]?.type]).toEqual([0, "enqueue_ttl_expired"]);
   });
 
-  it("3.4 a handler that succeeds within its grace is completed, and late", async () => {
+  it("a handler that succeeds within its grace is completed, and late", async () => {
     const { client, engine, work, advance, load, sleep } = await openClientStage();
     const { definition, processors } = jobWith(
       async () => {
@@ -87,7 +87,7 @@ describe("a remote worker", () => {
     expect([(await load(job)).state, engine.counters().late]).toEqual(["completed", 1]);
   });
 
-  it("3.7 a deaf handler is ended by force at its hard deadline, by the worker itself", async () => {
+  it("a deaf handler is ended by force at its hard deadline, by the worker itself", async () => {
     const { client, work, advance, load, told, wire, sleep } = await openClientStage();
     const run = async ({ log }: AttemptContext) => {
       await sleep(2_950);
@@ -113,7 +113,7 @@ describe("a remote worker", () => {
     expect(wire.sent("/logs")).toEqual([]);
   });
 
-  it("3.6 a handler that falls silent stalls where a heartbeat is named, though its worker lives", async () => {
+  it("a handler that falls silent stalls where a heartbeat is named, though its worker lives", async () => {
     const { client, work, advance, load, wire } = await openClientStage();
     let reason: unknown;
     const run = async (context: AttemptContext) => {
@@ -133,7 +133,7 @@ describe("a remote worker", () => {
     expect(beats.length).toBe(1);
   });
 
-  it("3.6 beats, progress and checkpoints of the handler keep it alive", async () => {
+  it("beats, progress and checkpoints of the handler keep it alive", async () => {
     const { client, work, advance, load, sleep } = await openClientStage();
     const run = async ({ beat, progress, checkpoint }: AttemptContext) => {
       for (const sign of [beat, () => progress(0.5, "half"), () => checkpoint({ at: 3 }), beat]) {
@@ -148,7 +148,7 @@ describe("a remote worker", () => {
     expect((await load(job)).state).toBe("completed");
   });
 
-  it("3.6 a long quiet await is not punished where nobody named a heartbeat", async () => {
+  it("a long quiet await is not punished where nobody named a heartbeat", async () => {
     const { client, work, advance, load, sleep, wire } = await openClientStage();
     const { definition, processors } = jobWith(() => sleep(150_000));
     work(processors);
@@ -165,7 +165,7 @@ describe("a remote worker", () => {
     expect(written.length).toBeLessThan(35);
   });
 
-  it("5.1 a cancelled job is told to its handler within a second, and nothing it reports counts", async () => {
+  it("a cancelled job is told to its handler within a second, and nothing it reports counts", async () => {
     const { client, engine, work, advance, load, wire } = await openClientStage();
     let heardAt = 0;
     let reason: unknown;
@@ -190,7 +190,7 @@ describe("a remote worker", () => {
     expect([wire.sent("/ack"), wire.sent("/nack"), wire.sent("/progress")]).toEqual([[], [], []]);
   });
 
-  it("5.3 an extension reaches the running handler", async () => {
+  it("an extension reaches the running handler", async () => {
     const { client, work, advance, load, sleep } = await openClientStage();
     const deadlines: (number | null)[] = [];
     const run = async ({ remaining }: AttemptContext) => {
@@ -210,7 +210,7 @@ describe("a remote worker", () => {
     expect(deadlines).toEqual([3, 9, 7, 6]);
   });
 
-  it("4.4 a snooze comes again later and spends nothing; Discard ends the job", async () => {
+  it("a snooze comes again later and spends nothing; Discard ends the job", async () => {
     const { client, work, advance, load } = await openClientStage();
     let runs = 0;
     const { definition, processors } = jobWith(() => {
@@ -253,7 +253,7 @@ describe("a remote worker", () => {
     ]);
   });
 
-  it("4.7 a job enqueued by a handler inherits what is left of its total", async () => {
+  it("a job enqueued by a handler inherits what is left of its total", async () => {
     const { client, work, advance, load } = await openClientStage();
     const child = jobWith(deaf, {}, "test.child");
     let made: { id: string } | undefined;
@@ -304,7 +304,7 @@ describe("a remote worker", () => {
     expect([row.state, row.attempt, row.errors]).toEqual(["scheduled", 0, null]);
   });
 
-  it("2 its definition gives what a producer without one did not say", async () => {
+  it("its definition gives what a producer without one did not say", async () => {
     const { engine, work, advance, wire, server } = await openClientStage();
     const { processors } = jobWith(deaf, { timeouts: { attempt: "7s" }, retry: { attempts: 9 } });
     work(processors);
@@ -321,7 +321,7 @@ describe("a remote worker", () => {
     expect(wire.sent("/fetch").length).toBeGreaterThan(0);
   });
 
-  it("4 a code of the handler's own error is no order to the server", async () => {
+  it("a code of the handler's own error is no order to the server", async () => {
     const { client, work, advance, load } = await openClientStage();
     const { definition, processors } = jobWith(
       () => {

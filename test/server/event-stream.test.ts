@@ -28,7 +28,7 @@ async function openServer() {
   return { engine, listening, post };
 }
 
-/** Reads frames until there are so many, or the line ends. */
+/** Reads frames until there are `count`, or the line ends. */
 async function frames(url: string, count: number, headers: Record<string, string> = {}): Promise<Frame[]> {
   const controller = new AbortController();
   const response = await fetch(url, { headers, signal: controller.signal });

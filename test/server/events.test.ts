@@ -135,7 +135,7 @@ describe("events", () => {
 });
 
 describe("the audit", () => {
-  it("names the key of whoever cancelled, activated, extended, retried or deleted a job", async () => {
+  it("names the key that cancelled, activated, extended, retried or deleted a job", async () => {
     const { key, hash } = createKey();
     await using stage = await openStage({}, { keys: [{ name: "mia", role: "admin", hash }] });
     const headers = { Authorization: `Bearer ${key}` };

@@ -94,7 +94,7 @@ describe("strange requests on a database", () => {
 });
 
 describe("the fuzzer finds what is wrong", () => {
-  /** Every so many requests the server misbehaves. */
+  /** The server misbehaves once in this many requests. */
   const faulty = (fault: (request: Request) => Response | Promise<Response>) => {
     let count = 0;
     return (engine: Parameters<typeof createServer>[0]) => {

@@ -119,7 +119,7 @@ describe("cross-origin calls", () => {
     },
   );
 
-  it("of a browser's page are refused without keys, though it could not read the reply", () => {
+  it("a cross-origin call of a browser is refused without keys, though the page could not read the reply", () => {
     const { admit } = gate({ cors: [origin] });
     const from = (given: string) => post("{}", { origin: given, host: "127.0.0.1:8080" });
     expect(refused(() => admit(from("https://evil.example"), "enqueue"))).toMatchObject({ status: 403 });

@@ -7,8 +7,8 @@ import { openStage } from "./stage.ts";
 
 const LIMITS = ["timeout", "total_timeout", "enqueue_ttl", "grace_period", "heartbeat_timeout"];
 
-describe("1.1 timeouts on the wire", () => {
-  it("1.1 all five in both spellings and in both places come back in milliseconds, and never as `timeout`", async () => {
+describe("1.1 timeouts on the wire (1.2)", () => {
+  it("all five in both spellings and in both places come back in milliseconds, and never as `timeout`", async () => {
     await using stage = await openStage();
     const inSeconds = Object.fromEntries(LIMITS.map((name, index) => [name, 100 - index]));
     const inMs = Object.fromEntries(LIMITS.map((name, index) => [`${name}_ms`, (100 - index) * 1_000]));
@@ -31,7 +31,7 @@ describe("1.1 timeouts on the wire", () => {
     }
   });
 
-  it("1.1 wire seconds are whole numbers, and nothing out of range is taken", async () => {
+  it("wire seconds are whole numbers, and nothing out of range is taken", async () => {
     await using stage = await openStage();
     for (const name of LIMITS) {
       for (const value of [1.5, -1, "30", "PT30S", true, [], 1e12, ...(name === "grace_period" ? [] : [0])]) {
@@ -48,7 +48,7 @@ describe("1.1 timeouts on the wire", () => {
     }
   });
 
-  it("1.1 two spellings that contradict each other are refused; the same twice is fine", async () => {
+  it("two spellings that contradict each other are refused; the same twice is fine", async () => {
     await using stage = await openStage();
     const bad = await stage.post("/jobs", {
       type: "a",
@@ -63,7 +63,7 @@ describe("1.1 timeouts on the wire", () => {
     expect((await stage.enqueue({ timeout: 5, timeout_ms: 5_000 })).timeout_ms).toBe(5_000);
   });
 
-  it("1.1 none switches a limit off, and grace may be 0 or unbounded", async () => {
+  it("none switches a limit off, and grace may be 0 or unbounded", async () => {
     await using stage = await openStage();
     await stage.enqueue({ timeout: "none", heartbeat_timeout: "none", grace_period: "unbounded" });
     const job = await stage.fetch();
@@ -73,7 +73,7 @@ describe("1.1 timeouts on the wire", () => {
     expect(deadlines.hard_at).toBe(deadlines.soft_at);
   });
 
-  it("1.2 contradictions are refused in the words of the wire", async () => {
+  it("contradictions are refused in the words of the wire", async () => {
     await using stage = await openStage();
     const says = async (options: object) => {
       const { status, body } = await stage.post("/jobs", { type: "a", args: [], options });
@@ -209,7 +209,7 @@ describe("enqueue", () => {
   });
 });
 
-describe("looking and changing", () => {
+describe("looking and changing (4.5, 4.6)", () => {
   it("lists jobs by queue and state, page by page", async () => {
     await using stage = await openStage();
     const ids: string[] = [];
@@ -223,7 +223,7 @@ describe("looking and changing", () => {
       expect([(await stage.get(`/jobs?${query}`)).status, query]).toEqual([400, query]);
   });
 
-  it("4.5 and 4.6 dead letters are listed, run again and deleted", async () => {
+  it("dead letters are listed, run again and deleted", async () => {
     await using stage = await openStage();
     const dead = async () => {
       const { id } = await stage.enqueue({ retry: { max_attempts: 1, on_exhaustion: "dead_letter" } });

@@ -90,25 +90,28 @@ describe("the progress of a job", () => {
         await stage.post("/workers/nack", { job_id: id, error: { code: "FAIL" } });
       },
     ],
-  ])("of one that is %s ends with %s, for those who come later too", async (state, event, end) => {
-    await using stage = await openStage();
-    const { id } = await stage.enqueue();
-    const early = await follow(stage, `/jobs/${id}/progress/stream`);
-    await stage.advance("1s");
-    await end(stage, id);
-    await stage.advance("1s");
-    const late = await follow(stage, `/jobs/${id}/progress/stream`);
-    await stage.advance("1s");
-    for (const line of [early, late]) {
-      expect(line.read().at(-1)).toMatchObject({ event, data: { state } });
-      expect(line.isOver).toBe(true);
-    }
-    // A browser comes back by itself, and stops when there is nothing more.
-    const again = await follow(stage, `/jobs/${id}/progress/stream`, { headers: { "Last-Event-ID": "0" } });
-    expect([again.status, again.isOver]).toEqual([204, true]);
-  });
+  ])(
+    "the progress stream of a job that is %s ends with %s, for late readers too",
+    async (state, event, end) => {
+      await using stage = await openStage();
+      const { id } = await stage.enqueue();
+      const early = await follow(stage, `/jobs/${id}/progress/stream`);
+      await stage.advance("1s");
+      await end(stage, id);
+      await stage.advance("1s");
+      const late = await follow(stage, `/jobs/${id}/progress/stream`);
+      await stage.advance("1s");
+      for (const line of [early, late]) {
+        expect(line.read().at(-1)).toMatchObject({ event, data: { state } });
+        expect(line.isOver).toBe(true);
+      }
+      // A browser comes back by itself, and stops when there is nothing more.
+      const again = await follow(stage, `/jobs/${id}/progress/stream`, { headers: { "Last-Event-ID": "0" } });
+      expect([again.status, again.isOver]).toEqual([204, true]);
+    },
+  );
 
-  it("of an unknown job is not found", async () => {
+  it("the progress stream of an unknown job is not found", async () => {
     await using stage = await openStage();
     expect((await stage.get("/jobs/0198a1b2-0000-7000-8000-00000000000f/progress/stream")).status).toBe(404);
   });
@@ -220,13 +223,13 @@ it("nobody who asks only for the head of a stream is kept", async () => {
   expect(signals).toEqual(paths.map(() => true));
 });
 
-it("whoever catches up faster than the others read along is sent nothing twice", async () => {
+it("a reader that catches up faster than the hub follows is sent nothing twice", async () => {
   await using stage = await openStage();
   const read = stage.engine.journal.read.bind(stage.engine.journal);
   const slow = await follow(stage, "/events/stream?types=job.enqueued");
   await stage.advance("1s");
   const ids: string[] = [];
-  // The journal itself tells of them only when time passes; whoever reads it has them at once.
+  // The journal gives them to followers only when time passes; a read has them at once.
   for (let nth = 0; nth < 3; nth++) ids.push((await stage.enqueue()).id);
   const { events } = await read({ after: null });
   expect(events).toHaveLength(3);

@@ -202,7 +202,7 @@ describe("the public admin page", () => {
     });
   });
 
-  it("shows unique keys, whoever keeps them, and leafs through them", async () => {
+  it("shows unique keys with the jobs that hold them, page by page", async () => {
     await using stage = await openStage();
     await stage.enqueue();
     const held = await stage.enqueue({ unique: { keys: ["type", "args"] } }, { args: ["held"] });

@@ -3,10 +3,10 @@ import { openStage } from "./stage.ts";
 
 /** What our own remote worker asks of the server beyond the specification. */
 
-describe("verdicts of a worker that judges for itself", () => {
+describe("verdicts of a worker that judges for itself (3.6, 3.7)", () => {
   const options = { timeout_ms: 2_000, grace_period_ms: 1_000, heartbeat_timeout: "none" };
 
-  it("3.7 a verdict at the hard deadline is the one that was due, with where the handler hung", async () => {
+  it("a verdict at the hard deadline is the one that was due, with where the handler hung", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue(options);
     const { fence } = await stage.fetch({ soft_timeout: true });
@@ -21,7 +21,7 @@ describe("verdicts of a worker that judges for itself", () => {
     });
   });
 
-  it("3.7 a moment before the deadline it is the timeout that was signalled", async () => {
+  it("a moment before the deadline it is the timeout that was signalled", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue(options);
     const { fence } = await stage.fetch({ soft_timeout: true });
@@ -39,7 +39,7 @@ describe("verdicts of a worker that judges for itself", () => {
     expect((await stage.post("/workers/nack", { job_id: id, forced: true, error: {} })).status).toBe(409);
   });
 
-  it("3.6 a worker that saw its handler fall silent says so, though its own beats went on", async () => {
+  it("a worker that saw its handler fall silent says so, though its own beats went on", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     const { fence, beats } = await stage.fetch({ soft_timeout: true });
@@ -54,7 +54,7 @@ describe("verdicts of a worker that judges for itself", () => {
 });
 
 describe("beats", () => {
-  it("a watched job is told of and its silence goes on", async () => {
+  it("a beat reports a watched job without moving its silence", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ heartbeat_timeout: 5 });
     const { fence, beats } = await stage.fetch();
@@ -89,7 +89,7 @@ describe("beats", () => {
   });
 });
 
-describe("fetch", () => {
+describe("fetch (2)", () => {
   it("waits for a job, and gets it as soon as it is there", async () => {
     await using stage = await openStage();
     const waiting = stage.post("/workers/fetch", { queues: ["default"], worker_id: "w-1", wait_ms: 2_000 });
@@ -137,7 +137,7 @@ describe("fetch", () => {
     expect(await again()).toEqual([[ids[1], 1]]);
   });
 
-  it("2 the worker's definition gives what the producer did not say", async () => {
+  it("the worker's definition gives what the producer did not say", async () => {
     await using stage = await openStage();
     await stage.enqueue({ timeout_ms: 5_000 });
     const definition = { timeout_ms: 1_000, heartbeat_timeout_ms: 9_000, retry: { max_attempts: 7 } };
@@ -153,8 +153,8 @@ describe("fetch", () => {
   });
 });
 
-describe("enqueue", () => {
-  it("4.7 a running job hands on what is left of its total", async () => {
+describe("enqueue (4.7, 9)", () => {
+  it("a running job hands on what is left of its total", async () => {
     await using stage = await openStage();
     const parent = await stage.enqueue({ total_timeout: 60 });
     await stage.fetch();
@@ -186,7 +186,7 @@ describe("enqueue", () => {
     expect((row?.pruneAt ?? 0) - (row?.finishedAt ?? 0)).toBe(90_000);
   });
 
-  it("9 a finished job is kept for a minute at least, so that it can be looked at", async () => {
+  it("a finished job is kept for a minute at least, so that it can be looked at", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ retention_ms: 0 });
     await stage.fetch();

@@ -9,7 +9,7 @@ async function ended(stage: Stage, id: string) {
 }
 
 describe("3.8 whose report counts", () => {
-  it("3.8 the fence decides where it is given", async () => {
+  it("the fence decides where it is given", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     const { fence } = await stage.fetch();
@@ -19,7 +19,7 @@ describe("3.8 whose report counts", () => {
     expect([right.status, right.body.state]).toEqual([200, "completed"]);
   });
 
-  it("3.8 else the worker's name, else any report", async () => {
+  it("else the worker's name, else any report", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     await stage.fetch();
@@ -28,7 +28,7 @@ describe("3.8 whose report counts", () => {
     expect((await stage.post("/workers/ack", { job_id: id })).body.state).toBe("completed");
   });
 
-  it("3.8 a report of the first holder changes nothing once a second one has the job", async () => {
+  it("a report of the first holder changes nothing once a second one has the job", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({
       timeout_ms: 1_000,
@@ -50,7 +50,7 @@ describe("3.8 whose report counts", () => {
     expect((await stage.post("/workers/ack", { job_id: id, fence: second.fence })).status).toBe(200);
   });
 
-  it("3.8 a report whose reply was lost is answered again, and counted once", async () => {
+  it("a report whose reply was lost is answered again, and counted once", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ retry: { initial_interval: "PT1S", jitter: false } });
     const first = await stage.fetch();
@@ -71,7 +71,7 @@ describe("3.8 whose report counts", () => {
     expect(stage.engine.counters().completed).toBe(1);
   });
 
-  it("a store that does not answer is waited for, and whoever reports is told to come back", async () => {
+  it("a store that does not answer is waited for, and a reporting worker is asked to come back", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     const { fence } = await stage.fetch();
@@ -97,8 +97,8 @@ describe("3.8 whose report counts", () => {
   });
 });
 
-describe("1.4 the server takes jobs back by itself", () => {
-  it("1.4 a foreign worker's job at the timeout itself, where nobody named a grace", async () => {
+describe("1.4 the server takes jobs back by itself (1, 3.6, 4.3)", () => {
+  it("a foreign worker's job at the timeout itself, where nobody named a grace", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ timeout_ms: 2_000 });
     await stage.fetch();
@@ -114,7 +114,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect([job.error.limit_seconds, job.error.message]).toEqual([2, "Timed out after 2s"]);
   });
 
-  it("1.4 at timeout and grace where one is named", async () => {
+  it("the server takes a job back at timeout plus grace where a grace is named", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ timeout: 2, grace_period: 3 });
     await stage.fetch();
@@ -124,7 +124,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect(await ended(stage, id)).toEqual(["retryable", "timeout"]);
   });
 
-  it("1.4 a worker that hears gets 30 s of grace, and a second more from the sweep", async () => {
+  it("a worker that hears gets 30 s of grace, and a second more from the sweep", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ timeout_ms: 2_000, heartbeat_timeout: "none" });
     const { deadlines } = await stage.fetch({ soft_timeout: true });
@@ -136,7 +136,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect(await ended(stage, id)).toEqual(["retryable", "timeout"]);
   });
 
-  it("3.6 a worker that is not ours and gives no sign of life for 90 s has stalled", async () => {
+  it("a worker that is not ours and gives no sign of life for 90 s has stalled", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     await stage.fetch();
@@ -147,7 +147,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect([state, error.type, error.timeout_kind]).toEqual(["retryable", "stalled", "stalled"]);
   });
 
-  it("3.6 beats that name the job, and progress, move only the silence and never the attempt", async () => {
+  it("beats that name the job, and progress, move only the silence and never the attempt", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ heartbeat_timeout: 5, timeout: 12 });
     await stage.fetch();
@@ -162,7 +162,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect(await ended(stage, id)).toEqual(["retryable", "timeout"]);
   });
 
-  it("3.6 a beat that does not name the job does not keep it", async () => {
+  it("a beat that does not name the job does not keep it", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ heartbeat_timeout: 5 });
     await stage.fetch();
@@ -172,7 +172,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect(await ended(stage, id)).toEqual(["retryable", "stalled"]);
   });
 
-  it("4.3 a named visibility timeout makes the job available at once, spends the attempt and ends at the limit", async () => {
+  it("a named visibility timeout makes the job available at once, spends the attempt and ends at the limit", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ visibility_timeout_ms: 3_000, retry: { max_attempts: 2 } });
     await stage.fetch();
@@ -184,7 +184,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect(await ended(stage, id)).toEqual(["discarded", "visibility_timeout"]);
   });
 
-  it("4.3 the fetch may name the visibility timeout, for longer than the built-in heartbeat", async () => {
+  it("the fetch may name the visibility timeout, for longer than the built-in heartbeat", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     await stage.fetch({ visibility_timeout_ms: 300_000 });
@@ -194,7 +194,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect(await ended(stage, id)).toEqual(["available", "visibility_timeout"]);
   });
 
-  it("1 the total ends a running job, a job in backoff, and one that could not be retried in time", async () => {
+  it("the total ends a running job, a job in backoff, and one that could not be retried in time", async () => {
     await using stage = await openStage();
     const running = await stage.enqueue({ total_timeout: 5, timeout: "none", heartbeat_timeout: "none" });
     await stage.fetch();
@@ -223,7 +223,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     ]);
   });
 
-  it("1 a job that was not fetched in time expires, by enqueue_ttl and by expires_at", async () => {
+  it("a job that was not fetched in time expires, by enqueue_ttl and by expires_at", async () => {
     await using stage = await openStage();
     const first = await stage.enqueue({ enqueue_ttl: 2 });
     const second = await stage.enqueue({ expires_at: "+PT2S" });
@@ -239,7 +239,7 @@ describe("1.4 the server takes jobs back by itself", () => {
     expect(await stage.fetch()).toBeUndefined();
   });
 
-  it("1 mode discard ends the job at its attempt timeout", async () => {
+  it("mode discard ends the job at its attempt timeout", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ timeout_ms: 1_000, timeout_mode: "discard" });
     await stage.fetch();
@@ -249,10 +249,10 @@ describe("1.4 the server takes jobs back by itself", () => {
   });
 });
 
-describe("3.4 reports around the deadlines", () => {
+describe("3.4 reports around the deadlines (3.2, 3.5, 5.1, 5.3)", () => {
   const options = { timeout_ms: 2_000, grace_period_ms: 3_000 };
 
-  it("3.4 a success in the grace counts, and is told as late", async () => {
+  it("a success in the grace counts, and is told as late", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue(options);
     await stage.fetch({ soft_timeout: true });
@@ -263,7 +263,7 @@ describe("3.4 reports around the deadlines", () => {
     expect(body.events[0].data.late).toBe(true);
   });
 
-  it("3.5 a failure after the soft signal is that timeout, unless a worker that hears says that it came before", async () => {
+  it("a failure after the soft signal is that timeout, unless a worker that hears says that it came before", async () => {
     await using stage = await openStage();
     const error = { code: "oops", message: "no" };
     for (const [signalled, type] of [
@@ -280,7 +280,7 @@ describe("3.4 reports around the deadlines", () => {
     }
   });
 
-  it("3.4 a success at the hard deadline is refused, even where no sweep has come by yet", async () => {
+  it("a success at the hard deadline is refused, even where no sweep has come by yet", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ timeout_ms: 2_000 });
     const { fence } = await stage.fetch();
@@ -291,7 +291,7 @@ describe("3.4 reports around the deadlines", () => {
     expect(await ended(stage, id)).toEqual(["retryable", "timeout"]);
   });
 
-  it("3.2 a beat in the grace brings the soft signal with its deadline, and the word that the job is lost after it", async () => {
+  it("a beat in the grace brings the soft signal with its deadline, and the word that the job is lost after it", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue(options);
     const { fence } = await stage.fetch({ soft_timeout: true });
@@ -310,7 +310,7 @@ describe("3.4 reports around the deadlines", () => {
     expect(await beat()).toEqual({ id, fence, directive: "lost" });
   });
 
-  it("5.1 a beat tells of a cancel, and nothing the worker reports counts", async () => {
+  it("the reply to a beat reports a cancel, and nothing the worker reports afterwards counts", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     const { fence } = await stage.fetch();
@@ -320,7 +320,7 @@ describe("3.4 reports around the deadlines", () => {
     expect((await stage.post("/workers/ack", { job_id: id, fence })).status).toBe(409);
   });
 
-  it("5.3 an extension holds for the attempt that runs, and the next beat tells of it", async () => {
+  it("an extension holds for the attempt that runs, and the reply to the next beat reports it", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ timeout_ms: 2_000 });
     const { fence } = await stage.fetch();
@@ -334,7 +334,7 @@ describe("3.4 reports around the deadlines", () => {
 });
 
 describe("4.4 giving a job back", () => {
-  it("4.4 requeue spends no attempt, at once or after a delay", async () => {
+  it("requeue spends no attempt, at once or after a delay", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     await stage.fetch();
@@ -347,7 +347,7 @@ describe("4.4 giving a job back", () => {
     expect((await stage.fetch()).attempt).toBe(1);
   });
 
-  it("4.4 a snooze is no failure", async () => {
+  it("a snooze is no failure", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     await stage.fetch();
@@ -377,7 +377,7 @@ describe("4.4 giving a job back", () => {
   });
 });
 
-describe("fetch", () => {
+describe("fetch (3.1)", () => {
   it("takes queues left to right, and by priority and age within one", async () => {
     await using stage = await openStage();
     const low = await stage.enqueue({ queue: "b" });
@@ -405,7 +405,7 @@ describe("fetch", () => {
     expect(claims).toBeLessThanOrEqual(3);
   });
 
-  it("3.1 nothing is handed out past its deadline: a job whose start took longer is given back unspent", async () => {
+  it("nothing is handed out past its deadline: a job whose start took longer is given back unspent", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ timeout_ms: 1_000 });
     const { store } = stage.engine;
@@ -440,7 +440,7 @@ describe("fetch", () => {
   });
 });
 
-describe("progress and checkpoints", () => {
+describe("progress and checkpoints (8.2)", () => {
   it("progress never goes back within an attempt, and begins anew with the next", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ retry: { initial_interval: "PT1S", jitter: false } });
@@ -456,7 +456,7 @@ describe("progress and checkpoints", () => {
     expect(percent.body.progress).toBe(0.25);
   });
 
-  it("8.2 a checkpoint reaches the next attempt", async () => {
+  it("a checkpoint reaches the next attempt", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ retry: { initial_interval: "PT1S", jitter: false } });
     const { fence } = await stage.fetch();

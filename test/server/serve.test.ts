@@ -58,13 +58,13 @@ async function untilEnd(socket: Socket): Promise<string> {
 
 describe("where a server without keys listens", () => {
   it.each(["0.0.0.0", "::", "192.0.2.1", "example.org", "127.0.0.1.example.org", ""])(
-    "never on %s",
+    "a server without keys refuses to listen on %s",
     async (host) => {
       await expect(listen(echo(), { host, port: 0 })).rejects.toThrow(/has no keys.*curfew keys new/);
     },
   );
 
-  it.each(["127.0.0.1", "localhost"])("on %s", async (host) => {
+  it.each(["127.0.0.1", "localhost"])("a server without keys listens on %s", async (host) => {
     const { url, port } = await start(echo(), { host });
     expect(url).toBe(`http://${host}:${port}`);
     expect((await fetch(url)).status).toBe(200);
@@ -152,7 +152,7 @@ describe("bodies over a socket", () => {
     );
   });
 
-  it("that end too early leave the server serving", async () => {
+  it("a body that ends too early leaves the server serving", async () => {
     const { port, url } = await start(echo());
     const socket = connect(port, "127.0.0.1");
     socket.write(`${head}Content-Length: 100\r\n\r\n{`);

@@ -186,7 +186,7 @@ function knownSoftAt(seen: Seen): number | null | undefined {
   return before?.startedAt == null || isBeforeExtension(seen) ? undefined : before.softAt;
 }
 
-/** When the silence that an error tells of could end at the earliest. */
+/** When the silence that an error names could end at the earliest. */
 function silentUntil(seen: Seen, error: ErrorRecord): number | undefined {
   const { change, claim, job, seenAt } = seen;
   const { before } = change;

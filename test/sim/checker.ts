@@ -322,13 +322,13 @@ export class Checker implements StoreObserver, ReplyObserver {
     if (untold) this.report("a handler hears of its verdict", `job ${short(run.job.id)}: ${untold}`);
   }
 
-  /** The engine told of an end: the commit must have come before it (SEMANTICS 3.12). */
+  /** The engine announced an end: the commit must have come before it (SEMANTICS 3.12). */
   told(name: string, id: JobId): void {
     const state = name.slice("job.".length);
     if (!this.#ends.has(`${id} ${state}`))
       this.report(
         "events follow their commit",
-        `${name} was told of job ${short(id)}, which never was ${state}`,
+        `${name} was announced for job ${short(id)}, which never was ${state}`,
       );
   }
 

@@ -149,7 +149,7 @@ function forgettingEvents(store: Store, dice: Dice): Store {
   return { ...store, commit: (units, options) => store.commit(units.map(forgetful), options) };
 }
 
-/** Tells of an enqueue again although the id was known. */
+/** Records an enqueue again although the id was known. */
 function tellingTwice(store: Store): Store {
   return withJobs(store, {
     enqueue: async (jobs, options) => {
@@ -199,7 +199,7 @@ export const MUTANTS: readonly Mutant[] = [
     mutation: { store: forgettingEvents },
   },
   {
-    name: "a store that tells of jobs it did not add",
+    name: "a store that records jobs it did not add",
     caughtBy: /told once/,
     mutation: { store: tellingTwice },
   },

@@ -24,7 +24,7 @@ export interface Times {
   readonly heardAt: number;
 }
 
-/** Who is told of answers as they reach a process. */
+/** Hears answers as they reach a process. */
 export interface ReplyObserver {
   heard(by: Machine, call: StoreCall, request: unknown, answer: unknown, times: Times): void;
 }

@@ -15,7 +15,7 @@ export interface Change {
   readonly write: JobWrite | undefined;
 }
 
-/** Who is told of everything that happens in the store, at the moment at which it happens. */
+/** Hears everything that happens in the store, at the moment at which it happens. */
 export interface StoreObserver {
   changed(change: Change): void;
   /** All that a call has changed was told. */

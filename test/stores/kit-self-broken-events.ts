@@ -13,7 +13,7 @@ async function tell(store: Store, effects: readonly NewEvent[], options: CommitO
 
 /** Stores whose stream of events is wrong. */
 export const BROKEN_EVENT_STORES = {
-  "tells of units that it refused": {
+  "records events of units that it refused": {
     change: (store) => ({
       async commit(units, options) {
         const outcomes = await store.commit(units, options);
@@ -31,7 +31,7 @@ export const BROKEN_EVENT_STORES = {
       ["records and guards", "all or nothing"],
     ],
   },
-  "tells of jobs that it did not add": {
+  "records events of jobs that it did not add": {
     change: (store) => ({
       jobs: {
         async enqueue(jobs, options) {
@@ -60,7 +60,7 @@ export const BROKEN_EVENT_STORES = {
     }),
     foundBy: [["events", "in the commit that adds them"]],
   },
-  "tells of beats that did not count": {
+  "records beats that did not count": {
     change: (store) => ({
       jobs: {
         async beat(request) {
@@ -77,7 +77,7 @@ export const BROKEN_EVENT_STORES = {
     }),
     foundBy: [["strikes, leases and beats", "whose stallAt it moved"]],
   },
-  "tells of the last unit first": {
+  "records the events of the last unit first": {
     change: (store) => ({
       async commit(units, options) {
         const outcomes = await store.commit(

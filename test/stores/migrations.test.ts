@@ -81,25 +81,22 @@ describe("a SQLite file", () => {
 
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it.each(versionsOf(SQLITE))(
-    "of version %i is brought up to date with all that is in it",
-    async (version) => {
-      const path = join(folder, `${version}.db`);
-      const connection = new Connection(path, system);
-      connection.configure();
-      await migrateSqlite(connection, system, SQLITE.slice(0, version));
-      connection.execute(data((name) => `curfew_${name}`));
-      await connection.close();
-      const store = await openSqliteStore({ path, system });
-      await checkOldData(store);
-      await store.close();
-      const file = new Database(path);
-      expect(file.prepare("select version from curfew_migrations order by 1").pluck().all()).toEqual(
-        versionsOf(SQLITE),
-      );
-      file.close();
-    },
-  );
+  it.each(versionsOf(SQLITE))("version %i is migrated with all that is in it", async (version) => {
+    const path = join(folder, `${version}.db`);
+    const connection = new Connection(path, system);
+    connection.configure();
+    await migrateSqlite(connection, system, SQLITE.slice(0, version));
+    connection.execute(data((name) => `curfew_${name}`));
+    await connection.close();
+    const store = await openSqliteStore({ path, system });
+    await checkOldData(store);
+    await store.close();
+    const file = new Database(path);
+    expect(file.prepare("select version from curfew_migrations order by 1").pluck().all()).toEqual(
+      versionsOf(SQLITE),
+    );
+    file.close();
+  });
 });
 
 describe("a PostgreSQL schema", () => {
@@ -113,20 +110,17 @@ describe("a PostgreSQL schema", () => {
     await database[Symbol.asyncDispose]();
   });
 
-  it.each(versionsOf(POSTGRES))(
-    "of version %i is brought up to date with all that is in it",
-    async (version) => {
-      const schema = `from_${version}`;
-      const lanes = createLanes({ pool: poolOf(database.url), bind: bindSchema(schema) });
-      await migratePostgres(lanes.desk, schema, POSTGRES.slice(0, 1));
-      await lanes.desk.run({ text: `do $$ begin ${data((name) => `curfew.${name}`)} end $$` });
-      await migratePostgres(lanes.desk, schema, POSTGRES.slice(0, version));
-      await lanes.close();
-      const store = await openPostgresStore({ connection: database.url, schema, system });
-      await checkOldData(store);
-      await store.close();
-    },
-  );
+  it.each(versionsOf(POSTGRES))("version %i is migrated with all that is in it", async (version) => {
+    const schema = `from_${version}`;
+    const lanes = createLanes({ pool: poolOf(database.url), bind: bindSchema(schema) });
+    await migratePostgres(lanes.desk, schema, POSTGRES.slice(0, 1));
+    await lanes.desk.run({ text: `do $$ begin ${data((name) => `curfew.${name}`)} end $$` });
+    await migratePostgres(lanes.desk, schema, POSTGRES.slice(0, version));
+    await lanes.close();
+    const store = await openPostgresStore({ connection: database.url, schema, system });
+    await checkOldData(store);
+    await store.close();
+  });
 });
 
 /** A released step must never change: this list only ever grows. */

@@ -26,7 +26,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Writes so many megabytes of jobs, some at a time, as work comes in. */
+/** Writes this many megabytes of jobs, some at a time, as work comes in. */
 async function write(store: Store, megabytes: number): Promise<void> {
   const payload = `"${"x".repeat(10_000)}"`;
   for (let written = 0; written < megabytes; written += 0.2) {

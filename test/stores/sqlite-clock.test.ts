@@ -81,14 +81,14 @@ describe("the clock of a SQLite file", () => {
     const all = () => Promise.all([first, second, third].map((store) => store.clock()));
     expect(await all()).toEqual([WALL + 1_000, WALL + 1_000, WALL + 1_000]);
     machine.pass(25_000);
-    // Whoever looks first anchors it anew, and all of them creep towards the wall clock from there.
+    // The first process that looks anchors it anew, and all of them creep towards the wall clock from there.
     expect(await all()).toEqual([WALL + 26_000, WALL + 26_000, WALL + 26_000]);
     machine.pass(30_000);
     const crept = WALL + 56_000 + Math.sign(step) * 3;
     expect(await all()).toEqual([crept, crept, crept]);
   });
 
-  it("counts a sleep of the machine, once, whoever notices it", async () => {
+  it("counts a sleep of the machine once, whichever process notices it", async () => {
     const machine = new FakeMachine();
     const [first, second] = [await open(machine.system), await open(machine.system)];
     await first.clock();

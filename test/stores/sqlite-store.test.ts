@@ -159,7 +159,7 @@ describe("opening a SQLite file", () => {
     await expect(open()).rejects.toThrow(/applied with another text/);
   });
 
-  it("says that another program keeps the file locked, to whoever opens and to whoever writes", async () => {
+  it("opening and writing both say that another program keeps the file locked", async () => {
     const store = await open(path, hasty);
     const handle = rawHandle();
     handle.exec("begin immediate");

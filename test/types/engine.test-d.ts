@@ -182,7 +182,7 @@ describe("the rest of an engine", () => {
     expectTypeOf(engine.on("store.error", () => {})).toEqualTypeOf<() => void>();
     // @ts-expect-error no such event
     engine.on("job.timed_out", () => {});
-    // @ts-expect-error a store error tells of no job
+    // @ts-expect-error a store error names no job
     engine.on("store.error", ({ id }) => id);
     expectTypeOf(engine.counters()).toEqualTypeOf<CounterSnapshot>();
   });

@@ -64,7 +64,7 @@ describe("an event that is read", () => {
 });
 
 describe("the envelope", () => {
-  it("tells of a job in the words of Open Job Spec", () => {
+  it("describes a job in the words of Open Job Spec", () => {
     const error = { type: "timeout", code: "timeout", message: "Timed out after 1s", attempt: 2, at: AT };
     const event = { id: "evt_1", cursor: "1", name: "job.discarded", at: AT, job: "a", type: "mail.send" };
     const kind = { kind: "execution", limit: 1_000, elapsed: 1_001 } as const;
@@ -109,7 +109,7 @@ describe("the envelope", () => {
     });
   });
 
-  it("tells of anything else with the data it was given", () => {
+  it("describes anything else with the data it was given", () => {
     const event = { id: "evt_2", cursor: "2", name: "cron.triggered", at: AT, subject: "nightly" };
     expect(toCloudEvent({ ...event, queue: "mail", data: { run: 7 } }, "https://a.test")).toMatchObject({
       source: "https://a.test",

@@ -38,7 +38,7 @@ const policyBy: fc.Arbitrary<Policy> = fc
   })
   .map((fields) => ({ ...policyOf(), ...fields }) as Policy);
 
-describe("3.2 properties of the instants", () => {
+describe("3.2 properties of the instants (3.7)", () => {
   it("softAt is never after hardAt, nor after totalAt, nor before the start", () => {
     fc.assert(
       fc.property(instant, policyBy, limit, (startedAt, policy, left) => {
@@ -67,7 +67,7 @@ describe("3.2 properties of the instants", () => {
     );
   });
 
-  it("3.7 the margin of a second is only for workers that hear the signal", () => {
+  it("the margin of a second is only for workers that hear the signal", () => {
     const row = { startedAt: T0, hardAt: at("30s"), stallAt: null, heartbeat: null };
     expect(SWEEP_MARGIN).toBe(1_000);
     expect([activeWakeAt(row, true), activeWakeAt(row, false)]).toEqual([at("31s"), at("30s")]);
@@ -90,8 +90,8 @@ describe("3.2 properties of the instants", () => {
   });
 });
 
-describe("silence", () => {
-  it("4.3 the shorter of heartbeat and visibility timeout ends the attempt, and says as what", () => {
+describe("silence (3.3, 3.6, 4.3)", () => {
+  it("the shorter of heartbeat and visibility timeout ends the attempt, and says as what", () => {
     const by = (heartbeat: number | null, visibility?: number) => {
       const named = policyOf({ timeouts: { heartbeat: "1s" } });
       const policy = { ...named, heartbeat, ...(visibility !== undefined && { visibility }) };
@@ -105,12 +105,12 @@ describe("silence", () => {
     expect(by(null)).toEqual([null, false]);
   });
 
-  it("4.3 a heartbeat that nobody named does not cut short a visibility timeout that somebody did", () => {
+  it("a heartbeat that nobody named does not cut short a visibility timeout that somebody did", () => {
     const policy = policyOf({}, { remote: true, hears: false, visibility: 300_000 });
     expect([longestSilence(policy), isVisibilityTimeout(policy)]).toEqual([300_000, true]);
   });
 
-  it("3.6 beats move stallAt only: the worker's last one counts, the start at first", () => {
+  it("beats move stallAt only: the worker's last one counts, the start at first", () => {
     const row = running();
     expect(stallAtOf(row, null)).toBe(at("60s"));
     expect(stallAtOf(row, at("30s"))).toBe(at("90s"));
@@ -118,7 +118,7 @@ describe("silence", () => {
     expect(stallAtOf(enqueued(), at("30s"))).toBeNull();
   });
 
-  it("3.3 the soft signal stands for total where both end at one instant", () => {
+  it("the soft signal stands for total where both end at one instant", () => {
     expect(softKind({ softAt: 5, totalAt: 5 })).toBe("total");
     expect(softKind({ softAt: 5, totalAt: 6 })).toBe("execution");
     expect(softKind({ softAt: 5, totalAt: null })).toBe("execution");
@@ -147,12 +147,12 @@ describe("the deadline behind a verdict", () => {
     ["job.visibility_timeout", {}, at("20s")],
     ["job.struck", {}, null],
     [undefined, {}, null],
-  ])("of %s", (event, change, deadline) => {
+  ])("the verdict %s has the deadline that caused it", (event, change, deadline) => {
     expect(deadlineBehind(event, { ...job, ...change }, at("5s"))).toBe(deadline);
   });
 });
 
-describe("rank and fence", () => {
+describe("rank and fence (3.8)", () => {
   const priority = fc.integer({ min: -HIGHEST_PRIORITY, max: HIGHEST_PRIORITY });
 
   it("a rank is exact and gives its instant back", () => {
@@ -174,7 +174,7 @@ describe("rank and fence", () => {
     );
   });
 
-  it("3.8 the next fence is greater than the last, whatever the salts", () => {
+  it("the next fence is greater than the last, whatever the salts", () => {
     const salt = fc.integer({ min: 0, max: 2 ** 21 - 1 });
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 30 }), salt, salt, (count, one, two) => {

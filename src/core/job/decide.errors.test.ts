@@ -16,7 +16,7 @@ import { decide } from "./decide.ts";
 import type { JobRow } from "./job.ts";
 
 describe("3.9 the error kept on the job", () => {
-  it("3.9 an attempt timeout: Timed out after 30s", () => {
+  it("an attempt timeout: Timed out after 30s", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
     expect(errorOf(judge(row, { type: "expire" }, at("35s")))).toEqual({
       type: "timeout",
@@ -31,7 +31,7 @@ describe("3.9 the error kept on the job", () => {
     });
   });
 
-  it("3.9 a used-up total: Timed out (deadline exceeded, 30s total budget)", () => {
+  it("a used-up total: Timed out (deadline exceeded, 30s total budget)", () => {
     const row = enqueued({ rung: { timeouts: { total: "30s" } } });
     expect(errorOf(judge(row, { type: "wake" }, at("31s")))).toEqual({
       type: "total_timeout",
@@ -45,7 +45,7 @@ describe("3.9 the error kept on the job", () => {
     });
   });
 
-  it("3.9 silence: Stalled: no beat for 60s", () => {
+  it("silence: Stalled: no beat for 60s", () => {
     const decision = judge(running(), { type: "wake", seenAt: at("5s") }, at("70s"));
     expect(errorOf(decision)).toEqual({
       type: "stalled",
@@ -59,7 +59,7 @@ describe("3.9 the error kept on the job", () => {
     });
   });
 
-  it("3.9 not started in time: Expired: not started within 5m", () => {
+  it("a job that did not start in time says: Expired: not started within 5m", () => {
     const row = enqueued({ rung: { timeouts: { wait: "5m" } } });
     expect(errorOf(judge(row, { type: "wake" }, at("6m")))).toEqual({
       type: "enqueue_ttl_expired",
@@ -73,7 +73,7 @@ describe("3.9 the error kept on the job", () => {
     });
   });
 
-  it("3.9 an expiresAt that came before the wait is the limit that is named", () => {
+  it("an expiresAt that came before the wait is the limit that is named", () => {
     const row = enqueued({
       rung: { timeouts: { wait: "10m" } },
       enqueue: { expiresAt: new Date(at("2m")) },
@@ -85,7 +85,7 @@ describe("3.9 the error kept on the job", () => {
     });
   });
 
-  it("3.9 a named visibility timeout", () => {
+  it("a named visibility timeout", () => {
     const worker = { hears: false, remote: true, visibility: 20_000 };
     expect(errorOf(judge(running({ worker }), { type: "wake" }, at("20s")))).toEqual({
       type: "visibility_timeout",
@@ -97,13 +97,13 @@ describe("3.9 the error kept on the job", () => {
     });
   });
 
-  it("3.9 a handler's error keeps its own type, code, message, stack and details", () => {
+  it("a handler's error keeps its own type, code, message, stack and details", () => {
     const error = { type: "Card.Declined", code: "E42", message: "no", stack: "at x", details: { a: 1 } };
     const decision = judge(running(), failEvent({ error }), at("1s"));
     expect(errorOf(decision)).toEqual({ ...error, attempt: 1, at: at("1s") });
   });
 
-  it("3.9 durations are written in the largest exact unit", () => {
+  it("durations are written in the largest exact unit", () => {
     const message = (attempt: "90s" | "90m" | "2h" | "1500ms" | "1d") => {
       const row = running({ rung: { timeouts: { attempt, grace: "0s" } } });
       return errorOf(judge(row, { type: "expire" }, at("2d"))).message;
@@ -115,7 +115,7 @@ describe("3.9 the error kept on the job", () => {
     expect(message("1d")).toBe("Timed out after 1d");
   });
 
-  it("3.9 the newest 20 errors are kept, in order", () => {
+  it("the newest 20 errors are kept, in order", () => {
     let row: JobRow = running({ rung: { retry: { attempts: 30 } } });
     for (let nth = 1; nth <= 25; nth++) {
       row = step(
@@ -138,7 +138,7 @@ describe("3.11 never early", () => {
     ["wait", enqueued(said), at("1m")],
     ["total", enqueued({ rung: { timeouts: { total: "2m" } } }), at("2m")],
     ["scheduled start", enqueued({ enqueue: { delay: "7s" } }), at("7s")],
-  ] as const)("3.11 %s: nothing happens a millisecond before", (_name, row, instant) => {
+  ] as const)("%s: nothing happens a millisecond before", (_name, row, instant) => {
     expect(judge(row, { type: "wake" }, instant - 1).image).toMatchObject({
       state: row.state,
       wakeAt: instant,
@@ -146,24 +146,24 @@ describe("3.11 never early", () => {
     expect(judge(row, { type: "wake" }, instant).image.state).not.toBe(row.state);
   });
 
-  it("3.11 hardAt and stallAt: a verdict before its instant is rejected as not due", () => {
+  it("hardAt and stallAt: a verdict before its instant is rejected as not due", () => {
     const row = running(said);
     expect(decide(row, { type: "expire" }, at("35s") - 1, half)).toEqual({ ok: false, because: "not_due" });
     expect(decide(row, { type: "stall" }, at("20s") - 1, half)).toEqual({ ok: false, because: "not_due" });
     expect(judge(row, { type: "stall" }, at("20s")).image.state).toBe("retryable");
   });
 
-  it("3.11 an attempt without a heartbeat timeout cannot stall", () => {
+  it("an attempt without a heartbeat timeout cannot stall", () => {
     const row = running({ rung: { timeouts: { heartbeat: "none" } } });
     expect(decide(row, { type: "stall" }, at("10d"), half)).toEqual({ ok: false, because: "not_due" });
   });
 
-  it("3.11 an attempt without a hard deadline cannot expire", () => {
+  it("an attempt without a hard deadline cannot expire", () => {
     const row = running({ rung: { timeouts: { grace: "unbounded" } } });
     expect(decide(row, { type: "expire" }, at("10d"), half)).toEqual({ ok: false, because: "invalid_state" });
   });
 
-  it("3.11 the one exception is predicted: a retry that cannot fit ends the job before totalAt", () => {
+  it("the one exception is predicted: a retry that cannot fit ends the job before totalAt", () => {
     const decision = judge(running(said), failEvent(), at("100s"));
     expect(errorOf(decision)).toMatchObject({ kind: "total", predicted: true });
     expect(decision.image.finishedAt).toBeLessThan(at("2m"));
@@ -177,27 +177,27 @@ describe("3.12 the order of events", () => {
   it.each([
     ["job.timeout", { type: "expire" }, at("30s")],
     ["job.stalled", { type: "stall" }, at("20s")],
-  ] as const)("3.12 %s, then job.failed, then job.retrying or job.discarded", (first, event, now) => {
+  ] as const)("%s, then job.failed, then job.retrying or job.discarded", (first, event, now) => {
     const again = judge(running({ rung: { timeouts: retrying } }), event, now);
     expect(namesOf(again)).toEqual([first, "job.failed", "job.retrying"]);
     const over = judge(running({ rung: { timeouts: retrying, retry: once } }), event, now);
     expect(namesOf(over)).toEqual([first, "job.failed", "job.discarded"]);
   });
 
-  it("3.12 an ordinary failure begins with job.failed", () => {
+  it("an ordinary failure begins with job.failed", () => {
     expect(namesOf(judge(running(), failEvent(), at("1s")))).toEqual(["job.failed", "job.retrying"]);
     const over = judge(running({ rung: { retry: once } }), failEvent(), at("1s"));
     expect(namesOf(over)).toEqual(["job.failed", "job.discarded"]);
   });
 
-  it("3.12 job.retrying says when, and job.discarded why", () => {
+  it("job.retrying says when, and job.discarded why", () => {
     const again = judge(running(), failEvent(), at("1s"));
     expect(again.events.at(-1)).toMatchObject({ name: "job.retrying", dueAt: at("2s") });
     const over = judge(running({ rung: { retry: once } }), failEvent(), at("1s"));
     expect(over.events.at(-1)).toMatchObject({ name: "job.discarded", error: { message: "no" } });
   });
 
-  it("3.12 a start and a cancel tell of themselves alone", () => {
+  it("a start and a cancel tell of themselves alone", () => {
     expect(namesOf(judge(claimed(), startEvent(), at("1s")))).toEqual(["job.started"]);
     expect(namesOf(judge(running(), { type: "cancel" }, at("1s")))).toEqual(["job.cancelled"]);
   });

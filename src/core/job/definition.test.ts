@@ -153,7 +153,7 @@ describe("1.1 what is refused where a definition is written", () => {
       "timeouts_contradict",
       "timeouts.total",
     ],
-  ])("1.1 %s", (_name, more, code, field) => {
+  ])("%s", (_name, more, code, field) => {
     expect(define(more)).toThrow(
       expect.objectContaining({
         code,
@@ -163,7 +163,7 @@ describe("1.1 what is refused where a definition is written", () => {
     );
   });
 
-  it("1.1 options that are no object at all", () => {
+  it("options that are no object at all", () => {
     expect(() => defineJob(loose(undefined))).toThrow(expect.objectContaining({ code: "invalid_option" }));
   });
 });

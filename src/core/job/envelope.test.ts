@@ -110,13 +110,13 @@ describe("1.1 what is refused at enqueue, before anything exists", () => {
       "timeouts_contradict",
       "options.timeouts.total",
     ],
-  ])("1.1 %s", (_name, options, code, field) => {
+  ])("%s", (_name, options, code, field) => {
     expect(enqueue(options)).toThrow(
       expect.objectContaining({ code, field, message: expect.stringMatching(/: .+; .+/) }),
     );
   });
 
-  it("1.1 options that are no object, and a definition that is none", () => {
+  it("options that are no object, and a definition that is none", () => {
     expect(enqueue([])).toThrow(expect.objectContaining({ code: "invalid_option", field: "options" }));
     expect(() => prepareStencil({ type: "a" } as never, {}, context)).toThrow(
       expect.objectContaining({ code: "invalid_definition", field: "definition" }),
@@ -137,7 +137,7 @@ describe("1.2 a job that could never run", () => {
       new Date(at("5m")).toISOString(),
     ],
     ["a past expiresAt", { expiresAt: new Date(T0 - 1) }, "expiresAt", new Date(T0 - 1).toISOString()],
-  ])("1.2 %s at or before the scheduled time is refused", (_name, options, field, value) => {
+  ])("%s at or before the scheduled time is refused", (_name, options, field, value) => {
     expect(enqueue(options)).toThrow(
       expect.objectContaining({
         code: "never_runs",
@@ -147,24 +147,24 @@ describe("1.2 a job that could never run", () => {
     );
   });
 
-  it("1.2 the message names both fields and the fix", () => {
+  it("the message names both fields and the fix", () => {
     expect(enqueue({ delay: "10m", timeouts: { wait: "5m" } })).toThrow(
       "options.delay/at starts it 10m from now: lengthen timeouts.wait or start it earlier",
     );
   });
 
-  it("1.2 an inherited wait or total that ends before the scheduled time is refused too", () => {
+  it("an inherited wait or total that ends before the scheduled time is refused too", () => {
     const engineRung = { timeouts: { total: 60_000 } };
     const late = () => prepareStencil(job, { delay: "2m" }, { ...context, engineRung });
     expect(late).toThrow(expect.objectContaining({ code: "never_runs", field: "timeouts.total" }));
   });
 
-  it("1.2 one millisecond of room is enough", () => {
+  it("one millisecond of room is enough", () => {
     const options = { delay: "5m", timeouts: { wait: "300001ms", total: "300001ms" } } as const;
     expect(enqueued({ enqueue: options })).toMatchObject({ state: "scheduled", waitAt: at("5m") + 1 });
   });
 
-  it("1.2 an inherited attempt longer than the total is cut, not refused", () => {
+  it("an inherited attempt longer than the total is cut, not refused", () => {
     const long = { timeouts: { attempt: "2h" } } as const;
     expect(enqueued({ rung: long, enqueue: { timeouts: { total: "1m" } } }).totalAt).toBe(at("1m"));
   });

@@ -7,7 +7,7 @@ class DeclinedError extends Error {
 }
 
 describe("3.9 a thrown error as it is kept", () => {
-  it("3.9 type is the error's own name, code its own or handler_error", () => {
+  it("type is the error's own name, code its own or handler_error", () => {
     expect(errorInput(new DeclinedError("no funds"))).toMatchObject({
       type: "Card.Declined",
       code: "E_DECLINED",
@@ -16,12 +16,12 @@ describe("3.9 a thrown error as it is kept", () => {
     expect(errorInput(new TypeError("x"))).toMatchObject({ type: "TypeError", code: "handler_error" });
   });
 
-  it("3.9 a code that is not text, and a name that is empty, are not taken over", () => {
+  it("a code that is not text, and a name that is empty, are not taken over", () => {
     const odd = Object.assign(new Error("x"), { code: 42, name: "" });
     expect(errorInput(odd)).toMatchObject({ type: "Error", code: "handler_error" });
   });
 
-  it("3.9 the cause is kept with its own type, code and message", () => {
+  it("the cause is kept with its own type, code and message", () => {
     const thrown = new Error("outer", { cause: new DeclinedError("inner") });
     expect(errorInput(thrown).cause).toMatchObject({
       type: "Card.Declined",
@@ -30,17 +30,14 @@ describe("3.9 a thrown error as it is kept", () => {
     });
   });
 
-  it.each([undefined, null, "text", 5, { a: 1 }, Symbol("x")])(
-    "3.9 anything may be thrown (%#)",
-    (thrown) => {
-      const kept = errorInput(thrown);
-      expect(kept).toMatchObject({ type: "NotAnError", code: "handler_error" });
-      expect(kept.message).not.toBe("");
-      expect(JSON.parse(JSON.stringify(kept))).toEqual(kept);
-    },
-  );
+  it.each([undefined, null, "text", 5, { a: 1 }, Symbol("x")])("anything may be thrown (%#)", (thrown) => {
+    const kept = errorInput(thrown);
+    expect(kept).toMatchObject({ type: "NotAnError", code: "handler_error" });
+    expect(kept.message).not.toBe("");
+    expect(JSON.parse(JSON.stringify(kept))).toEqual(kept);
+  });
 
-  it("3.9 stack and message are bounded", () => {
+  it("stack and message are bounded", () => {
     const endless = Object.assign(new Error("m".repeat(1e5)), { stack: "s".repeat(1e5) });
     const kept = errorInput(endless);
     expect([kept.message.length, kept.stack?.length]).toEqual([4_000, 8_000]);

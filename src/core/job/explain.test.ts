@@ -18,7 +18,7 @@ function fieldOf(fields: readonly ExplainedField[], name: ExplainedField["field"
 }
 
 describe("2 explain", () => {
-  it("2 says for every field which rung won and what lost", () => {
+  it("says for every field which rung won and what lost", () => {
     const { fields, fixed } = explainJob(enqueued(SAID), RUNGS, at("0s"));
     expect(fixed).toBe(false);
     expect(fieldOf(fields, "attempt")).toEqual({
@@ -37,7 +37,7 @@ describe("2 explain", () => {
     expect(fieldOf(fields, "wait")).toMatchObject({ value: "none", rung: "built-in" });
   });
 
-  it("2 names every field once", () => {
+  it("names every field once", () => {
     const names = explainJob(enqueued(), {}, at("0s")).fields.map(({ field }) => field);
     expect([...names].sort()).toEqual(
       [
@@ -47,14 +47,14 @@ describe("2 explain", () => {
     );
   });
 
-  it("2 gives the instants a start now would have, before the first attempt", () => {
+  it("gives the instants a start now would have, before the first attempt", () => {
     const { instants } = explainJob(enqueued(SAID), RUNGS, at("10s"));
     expect(instants).toMatchObject({ soft: at("130s"), hard: at("135s"), total: at("1h"), wait: null });
     const later = enqueued({ ...SAID, enqueue: { ...SAID.enqueue, delay: "5m" } });
     expect(explainJob(later, RUNGS, at("10s")).instants).toMatchObject({ due: at("5m"), soft: at("7m") });
   });
 
-  it("2 gives the real ones while it runs, and keeps what the first start fixed", () => {
+  it("gives the real ones while it runs, and keeps what the first start fixed", () => {
     const { instants, fixed, fields } = explainJob(running(SAID), {}, at("100s"));
     expect(fixed).toBe(true);
     expect(instants).toMatchObject({ soft: at("2m"), hard: at("125s") });
@@ -63,7 +63,7 @@ describe("2 explain", () => {
     expect([between.fixed, between.instants.soft]).toEqual([true, at("130s")]);
   });
 
-  it("2 warns where limits work against each other", () => {
+  it("warns where limits work against each other", () => {
     const warnings = (said: Said) =>
       explainJob(enqueued(said), { definition: parseRung(said.rung ?? {}, "") }, at("0s")).warnings.join(
         "\n",
@@ -84,7 +84,7 @@ describe("2 explain", () => {
     expect(warnings({ rung: { timeouts: { heartbeat: "5s" } } })).toContain("must call beat()");
   });
 
-  it("2 reads as text", () => {
+  it("reads as text", () => {
     const text = explainJob(running(SAID), RUNGS, at("1s")).toString();
     expect(text).toContain("Policies were fixed at the first start.");
     expect(text).toMatch(/^attempt +2m +by enqueue \(definition said 60s, built-in said 30m\)$/m);

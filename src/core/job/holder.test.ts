@@ -29,24 +29,24 @@ function fetched(said: Said = {}): JobRow {
 }
 
 describe("3.8 who may report on an attempt", () => {
-  it("3.8 the fence decides where it is given, whatever the worker's name is", () => {
+  it("the fence decides where it is given, whatever the worker's name is", () => {
     const row = fetched();
     expect(isHolder(row, { fence: row.fence, worker: "another" })).toBe(true);
     expect(isHolder(row, { fence: row.fence - 1, worker: "w-1" })).toBe(false);
   });
 
-  it("3.8 without a fence the worker's name decides", () => {
+  it("without a fence the worker's name decides", () => {
     expect(isHolder(fetched(), { worker: "w-1" })).toBe(true);
     expect(isHolder(fetched(), { worker: "w-2" })).toBe(false);
   });
 
-  it("3.8 a report that says nothing about its sender counts, and so does any on an anonymous fetch", () => {
+  it("a report that says nothing about its sender counts, and so does any on an anonymous fetch", () => {
     expect(isHolder(fetched(), {})).toBe(true);
     const anonymous = fetched({ worker: { ...FOREIGN, worker: ANONYMOUS } });
     expect(isHolder(anonymous, { worker: "w-9" })).toBe(true);
   });
 
-  it("3.8 nobody holds a job that waits, is only claimed, or has ended", () => {
+  it("nobody holds a job that waits, is only claimed, or has ended", () => {
     const row = fetched();
     const ended = step(row, { type: "succeed", signalled: false }, at("1s"));
     for (const job of [enqueued(), claimed(), ended]) {
@@ -55,13 +55,13 @@ describe("3.8 who may report on an attempt", () => {
     }
   });
 
-  it("3.8 an attempt of an engine's own worker is reported on only under its fence", () => {
+  it("an attempt of an engine's own worker is reported on only under its fence", () => {
     const row = running();
     expect([isHolder(row, {}), isHolder(row, { worker: row.worker ?? "" })]).toEqual([false, false]);
     expect(isHolder(row, { fence: row.fence })).toBe(true);
   });
 
-  it("3.8 the next worker's attempt is its own: the first one's name no longer counts", () => {
+  it("the next worker's attempt is its own: the first one's name no longer counts", () => {
     const failed = step(fetched(), { type: "fail", error: ERROR, signalled: false }, at("1s"));
     const due = step(failed, { type: "wake" }, at("1h"));
     const again = step(due, { type: "claim", lease: 10_000, salt: 7 }, at("1h"));
@@ -97,21 +97,21 @@ describe("a report that is sent again", () => {
   });
 });
 
-describe("3.3 reports around the deadlines", () => {
+describe("3.3 reports around the deadlines (3.4, 3.5, 3.11)", () => {
   const limits = { timeouts: { attempt: "10s", grace: "5s" } } as const;
 
-  it("3.11 nothing is signalled before softAt, whatever the worker says", () => {
+  it("nothing is signalled before softAt, whatever the worker says", () => {
     const row = fetched({ worker: HEARING, rung: limits });
     expect(isSignalled(row, at("9s"), true)).toBe(false);
     expect(isSignalled(row, at("10s"))).toBe(true);
   });
 
-  it("3.5 a worker that hears its signal knows whether its report came before it; another does not", () => {
+  it("a worker that hears its signal knows whether its report came before it; another does not", () => {
     expect(isSignalled(fetched({ worker: HEARING, rung: limits }), at("10s"), false)).toBe(false);
     expect(isSignalled(fetched({ rung: limits }), at("10s"), false)).toBe(true);
   });
 
-  it("3.4 a report at the hard deadline is too late; without one it never is", () => {
+  it("a report at the hard deadline is too late; without one it never is", () => {
     const row = fetched({ rung: limits });
     expect([isTooLate(row, at("14s")), isTooLate(row, at("15s"))]).toEqual([false, true]);
     expect(isTooLate(fetched({ rung: { timeouts: { attempt: "none" } } }), at("100d"))).toBe(false);
@@ -137,7 +137,7 @@ describe("directives of a beat", () => {
 });
 
 describe("3.6 how far a beat reaches", () => {
-  it("3.6 moves the end of the silence by the heartbeat or the visibility timeout", () => {
+  it("moves the end of the silence by the heartbeat or the visibility timeout", () => {
     expect(beatenUntil(fetched(), at("30s"))).toBe(at("120s"));
     expect(beatenUntil(fetched({ worker: { ...FOREIGN, visibility: 3_000 } }), at("2s"))).toBe(at("5s"));
   });
@@ -150,7 +150,7 @@ describe("3.6 how far a beat reaches", () => {
     expect(beatenUntil(named, at("5s"), 100_000)).toBe(at("25s"));
   });
 
-  it("only ever extends, and says nothing where silence has no limit", () => {
+  it("a beat only extends the silence, and changes nothing where silence has no limit", () => {
     expect(beatenUntil(fetched(), at("0s"), 1)).toBe(at("90s"));
     expect(beatenUntil(fetched({ rung: { timeouts: { heartbeat: "none" } } }), at("1s"))).toBeNull();
   });

@@ -20,7 +20,7 @@ const LADDER = ["enqueue", "definition", "queue", "engine"] as const;
 
 describe("2 which setting wins", () => {
   it.each(LADDER.map((name, index) => [name, LADDER.slice(index)] as const))(
-    "2 %s wins over every less specific rung",
+    "%s wins over every less specific rung",
     (name, saying) => {
       const rungs: Rungs = Object.fromEntries(
         saying.map((rung, index) => [rung, { timeouts: { attempt: 1_000 + index } }]),
@@ -30,14 +30,14 @@ describe("2 which setting wins", () => {
     },
   );
 
-  it("2 the built-in stands where no rung says anything", () => {
+  it("the built-in stands where no rung says anything", () => {
     const policy = resolvePolicy({});
     expect(new Set(Object.values(policy.rungs))).toEqual(new Set<RungName>(["built-in"]));
     expect(policy.retry).toEqual(BUILT_IN_RETRY);
     expect(policy.retention).toEqual(BUILT_IN_RETENTION);
   });
 
-  it("2 a field left out falls through, each field for itself", () => {
+  it("a field left out falls through, each field for itself", () => {
     const policy = resolvePolicy({
       enqueue: { timeouts: { attempt: 1 } },
       definition: { timeouts: { attempt: 2, grace: 3 }, retry: { attempts: 7 } },
@@ -59,13 +59,13 @@ describe("2 which setting wins", () => {
     });
   });
 
-  it("2 naming only a duration at enqueue never resets the mode", () => {
+  it("naming only a duration at enqueue never resets the mode", () => {
     const definition = parseRung({ timeouts: { attempt: "1m", mode: "discard" } }, "");
     const enqueue = parseRung({ timeouts: { attempt: "2m" } }, "options");
     expect(resolvePolicy({ enqueue, definition })).toMatchObject({ attempt: 120_000, mode: "discard" });
   });
 
-  it("2 explain's data names the winner and, in order, all that lost", () => {
+  it("explain's data names the winner and, in order, all that lost", () => {
     const rungs: Rungs = {
       enqueue: { timeouts: { grace: null } },
       queue: { timeouts: { grace: 5_000 } },
@@ -88,7 +88,7 @@ describe("2 which setting wins", () => {
     });
   });
 
-  it("2 a producer without the definition skips that rung for wait and total", () => {
+  it("a producer without the definition skips that rung for wait and total", () => {
     const queue: Rung = { timeouts: { wait: 1_000, total: 2_000 } };
     const definition: Rung = { timeouts: { wait: 10, total: 20 } };
     const known = resolveBudgets({ definition, queue });
@@ -100,7 +100,7 @@ describe("2 which setting wins", () => {
 });
 
 describe("2 what is fixed when", () => {
-  it("2 total and wait are fixed as instants at enqueue, to the millisecond", () => {
+  it("total and wait are fixed as instants at enqueue, to the millisecond", () => {
     const row = enqueued({
       rung: { timeouts: { wait: "1234ms", total: "5678ms" } },
       context: { now: T0 + 1 },
@@ -108,14 +108,14 @@ describe("2 what is fixed when", () => {
     expect([row.waitAt, row.totalAt]).toEqual([T0 + 1 + 1_234, T0 + 1 + 5_678]);
   });
 
-  it("2 the settings of the queue the job goes to are the ones that count", () => {
+  it("the settings of the queue the job goes to are the ones that count", () => {
     const queueRung = (queue: string): Rung | undefined =>
       queue === "slow" ? { timeouts: { total: 9_000 } } : undefined;
     expect(enqueued({ context: { queueRung } }).totalAt).toBeNull();
     expect(enqueued({ enqueue: { queue: "slow" }, context: { queueRung } }).totalAt).toBe(at("9s"));
   });
 
-  it("2 the other policies are resolved at the first start and kept for later attempts", () => {
+  it("the other policies are resolved at the first start and kept for later attempts", () => {
     const first = running({ rung: { timeouts: { attempt: "30s" }, retry: { backoff: constant() } } });
     expect(first.policy?.attempt).toBe(30_000);
     const again = step(first, { type: "release" }, at("1s"));
@@ -128,34 +128,34 @@ describe("2 what is fixed when", () => {
 });
 
 describe("3.6 whose beats count", () => {
-  it("3.6 where no rung names heartbeat, the worker beats for the attempt", () => {
+  it("where no rung names heartbeat, the worker beats for the attempt", () => {
     expect(policyOf().beats).toBe("worker");
     expect(running().stallAt).toBeNull();
     expect(running().heartbeat).toBe(60_000);
   });
 
-  it("3.6 where a rung names it, only the handler's own beats count", () => {
+  it("where a rung names it, only the handler's own beats count", () => {
     expect(policyOf({ timeouts: { heartbeat: "60s" } }).beats).toBe("handler");
     expect(resolvePolicy({ engine: { timeouts: { heartbeat: 60_000 } } }).beats).toBe("handler");
     expect(running({ rung: { timeouts: { heartbeat: "20s" } } }).stallAt).toBe(at("20s"));
   });
 
-  it("3.6 over HTTP a job is beaten for by name, so the server's own beats never count", () => {
+  it("over HTTP a job is beaten for by name, so the server's own beats never count", () => {
     expect(policyOf({}, { remote: true }).beats).toBe("handler");
   });
 });
 
-describe("1.4 and 3.6 a policy under another kind of worker", () => {
+describe("1.4 and 3.6 a policy under another kind of worker (2, 4.3)", () => {
   const foreign: WorkerKind = { hears: false, remote: true };
 
-  it("1.4 a built-in grace follows the worker, a named one stays", () => {
+  it("a built-in grace follows the worker, a named one stays", () => {
     expect(policyFor(policyOf(), foreign)).toMatchObject({ grace: 0, hears: false });
     expect(policyFor(policyOf({}, foreign), LOCAL_WORKER)).toMatchObject({ grace: 30_000, hears: true });
     expect(policyFor(policyOf({ timeouts: { grace: "5s" } }), foreign).grace).toBe(5_000);
     expect(policyFor(policyOf({ timeouts: { grace: "unbounded" } }), foreign).grace).toBeNull();
   });
 
-  it("3.6 so does who beats, unless a rung names heartbeat", () => {
+  it("the kind of worker decides who beats, unless a rung names heartbeat", () => {
     expect(policyFor(policyOf(), foreign).beats).toBe("handler");
     expect(policyFor(policyOf({}, foreign), LOCAL_WORKER).beats).toBe("worker");
     expect(policyFor(policyOf({ timeouts: { heartbeat: "9s" } }, foreign), LOCAL_WORKER).beats).toBe(
@@ -163,13 +163,13 @@ describe("1.4 and 3.6 a policy under another kind of worker", () => {
     );
   });
 
-  it("4.3 a visibility timeout belongs to the worker that named it", () => {
+  it("a visibility timeout belongs to the worker that named it", () => {
     const visible = policyOf({}, { ...foreign, visibility: 20_000 });
     expect(policyFor(visible, LOCAL_WORKER)).not.toHaveProperty("visibility");
     expect(policyFor(policyOf(), { ...foreign, visibility: 5_000 }).visibility).toBe(5_000);
   });
 
-  it("2 under the same kind it is the same policy, and a start writes nothing anew", () => {
+  it("under the same kind it is the same policy, and a start writes nothing anew", () => {
     const policy = policyOf();
     expect(policyFor(policy, LOCAL_WORKER)).toBe(policy);
   });
@@ -231,7 +231,7 @@ describe("properties of the ladder", () => {
 });
 
 describe("1.2 total and attempt written together", () => {
-  it("1.2 total shorter than attempt is refused where both were written, naming both", () => {
+  it("total shorter than attempt is refused where both were written, naming both", () => {
     expect(() => parseTimeouts({ total: "1m", attempt: "2m" }, "options.timeouts")).toThrow(
       expect.objectContaining({
         code: "timeouts_contradict",
@@ -242,7 +242,7 @@ describe("1.2 total and attempt written together", () => {
     );
   });
 
-  it("1.2 total as long as attempt, or one of them off, is allowed", () => {
+  it("total as long as attempt, or one of them off, is allowed", () => {
     expect(parseTimeouts({ total: "2m", attempt: "2m" }, "timeouts")).toEqual({
       total: 120_000,
       attempt: 120_000,

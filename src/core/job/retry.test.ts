@@ -20,7 +20,7 @@ const half = () => 0.5;
 const first = (backoff: Backoff) => [1, 2, 3, 4].map((retry) => backoffDelay(backoff, retry, half));
 
 describe("4.1 backoffs", () => {
-  it("4.1 constant, linear, exponential, polynomial and delays", () => {
+  it("constant, linear, exponential, polynomial and delays", () => {
     expect(first(constant({ first: "5s", ...even }))).toEqual([5_000, 5_000, 5_000, 5_000]);
     expect(first(linear({ first: "5s", ...even }))).toEqual([5_000, 10_000, 15_000, 20_000]);
     expect(first(exponential({ first: "1s", ...even }))).toEqual([1_000, 2_000, 4_000, 8_000]);
@@ -29,18 +29,18 @@ describe("4.1 backoffs", () => {
     expect(first(delays(["1s", "5s", "1m"]))).toEqual([1_000, 5_000, 60_000, 60_000]);
   });
 
-  it("4.1 max caps each of them", () => {
+  it("max caps each of them", () => {
     for (const make of [linear, exponential, polynomial]) {
       expect(backoffDelay(make({ first: "1s", max: "10s", ...even }), 900, half)).toBe(10_000);
     }
   });
 
-  it("4.1 delays have a max too, by default the longest of them", () => {
+  it("delays have a max too, by default the longest of them", () => {
     expect(delays(["1s", "1h"]).max).toBe(3_600_000);
     expect(first(delays(["1s", "1h", "5s"], { max: "1m" }))).toEqual([1_000, 60_000, 5_000, 5_000]);
   });
 
-  it("4.1 defaults as Open Job Spec: 3 attempts, exponential from 1 s, doubling, max 5 min, jitter on", () => {
+  it("defaults as Open Job Spec: 3 attempts, exponential from 1 s, doubling, max 5 min, jitter on", () => {
     expect(BUILT_IN_RETRY).toEqual({
       attempts: 3,
       backoff: { kind: "exponential", first: 1_000, factor: 2, max: 300_000, jitter: true },
@@ -52,11 +52,11 @@ describe("4.1 backoffs", () => {
     expect(exponential()).toEqual(BUILT_IN_RETRY.backoff);
   });
 
-  it("4.1 a first delay beyond the default max raises it", () => {
+  it("a first delay beyond the default max raises it", () => {
     expect(constant({ first: "1h" })).toMatchObject({ first: 3_600_000, max: 3_600_000 });
   });
 
-  it("4.1 except: exactly, or Prefix.*", () => {
+  it("except: exactly, or Prefix.*", () => {
     expect(isExcepted(["timeout"], "timeout")).toBe(true);
     expect(isExcepted(["timeout"], "timeouts")).toBe(false);
     expect(isExcepted(["Card.*"], "Card.Declined")).toBe(true);
@@ -104,7 +104,7 @@ describe("4.1 what is refused in a retry policy", () => {
     ["a bad delay", () => delays(["1s", loose("2 sec")]), "invalid_duration", "delays[1]"],
   ];
 
-  it.each(refused)("4.1 %s", (_name, act, code, field) => {
+  it.each(refused)("%s", (_name, act, code, field) => {
     expect(act).toThrow(expect.objectContaining({ code, field, message: expect.stringMatching(/: .+; .+/) }));
   });
 
@@ -116,13 +116,13 @@ describe("4.1 what is refused in a retry policy", () => {
     ["an endless max", { kind: "constant", first: 1, max: Number.POSITIVE_INFINITY, jitter: false }],
     ["no delays", { kind: "delays", delays: [], max: 1, jitter: false }],
     ["null", null],
-  ])("4.1 a backoff not built by a function: %s", (_name, backoff) => {
+  ])("a backoff not built by a function: %s", (_name, backoff) => {
     expect(() => parseRetry(loose({ backoff }), "options.retry")).toThrow(
       expect.objectContaining({ code: "invalid_retry", field: "options.retry.backoff" }),
     );
   });
 
-  it("4.1 what the functions build is taken, and undefined says nothing", () => {
+  it("what the functions build is taken, and undefined says nothing", () => {
     const built = [constant(), linear(), exponential(), polynomial(), delays(["1s"])];
     for (const backoff of built) expect(parseRetry({ backoff }, "retry")).toEqual({ backoff });
     expect(parseRetry(loose({ attempts: undefined }), "retry")).toEqual({});

@@ -99,7 +99,7 @@ describe("saga.step: a saga without an engine", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("tells of messages without a saga, and shows the id of the saga to handlers", async () => {
+  it("reports messages without a saga, and shows the id of the saga to handlers", async () => {
     const lost = await order.step(null, { message: "paid", payload: { orderId: "o-1", receipt: "r" } });
     expect(lost).toMatchObject({ outcome: "not-found", state: null, completed: false });
     expect(await stock.step(null, { message: "asked", payload: { sku: "a" } })).toMatchObject({

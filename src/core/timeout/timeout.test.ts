@@ -34,12 +34,12 @@ describe("headers", () => {
     );
   });
 
-  it("that look like encoded bytes are not taken for them", () => {
+  it("a text header that looks like encoded bytes stays text", () => {
     const headers = { a: ["x", null, "AAE="], b: { bytes: "AAE=" } };
     expect(decodeHeaders(encodeHeaders(headers))).toEqual(headers);
   });
 
-  it("that cannot be kept are refused with their field", () => {
+  it("a header that cannot be stored is refused with its field", () => {
     expect(() => encodeHeaders({ at: new Date(0) } as never)).toThrow(/^headers\[0\]\[1\]/);
     expect(() => encodeHeaders([] as never)).toThrow(/^headers: \[\]/);
     expect(() => encodeHeaders({ big: "x".repeat(1_000_001) })).toThrow(/larger than the limit/);
@@ -59,7 +59,7 @@ describe("leaseLoss", () => {
     expect(leaseLoss(row, "me", 10)).toBe(loss);
   });
 
-  it("as an error names the timeout, the owner and the reason", () => {
+  it("the error of a lost lease names the timeout, the owner and the reason", () => {
     const error = new ConcurrencyError("t", "me", "expired");
     expect(error).toMatchObject({ name: "ConcurrencyError", code: "concurrency", id: "t", owner: "me" });
     expect(error.message).toBe("timeout t is not held by me: the lease has run out");
@@ -79,7 +79,7 @@ describe("a timeout", () => {
     expect(new Set(scopes).size).toBe(4);
   });
 
-  it("with a field that nobody knows is refused", () => {
+  it("a timeout with an unknown field is refused", () => {
     const timeout = { id: "t", destination: "d", dueAt: 1, dueat: 2 };
     expect(() => checkTimeout(timeout)).toThrow(/timeout\.dueat/);
   });

@@ -29,6 +29,11 @@ export interface JournalPage {
   readonly cursor: string | null;
   /** Whether there may be more right now. */
   readonly hasMore: boolean;
+  /**
+   * Whether committed events follow that cannot be read yet, because a transaction that began before theirs still runs.
+   * Read on from `cursor`. Only where such a transaction runs for more than a second, and only on PostgreSQL.
+   */
+  readonly isIncomplete: boolean;
 }
 
 /** Whether an engine records: what was asked of it, and else what the store says for all. */
@@ -43,6 +48,10 @@ const LATEST = 5_000;
 /** Where no hint comes, somebody looks this often; and however many hints come, no more often than this. */
 const POLL = 250;
 const SHORTEST = 10;
+/** A read waits this long for committed events that a running transaction keeps from being read. */
+const LONGEST_WAIT = 1_000;
+/** The rest between two looks for them; the store itself looks a few times during each. */
+const LOOK_AGAIN = 50;
 /** Its existence says that engines record which were not told otherwise. */
 const SETTING: RecordKey = ["setting", "events"];
 
@@ -112,27 +121,37 @@ export class EventJournal {
     if (this.#option === undefined) this.#parts.recorder.turn(setting !== null && setting !== undefined);
   }
 
-  /** Events in their order, after a cursor. */
+  /** Events in their order, after a cursor. What was committed before the call is in it, if the limit allows. */
   async read(options: ReadOptions = {}): Promise<JournalPage> {
     refuseUnknownKeys(options, "read", ["after", "limit", "types", "queues", "job"]);
     checkFilter(options);
     const { limit = 100 } = options;
-    let cursor = checkCursor(options.after ?? null);
+    const after = checkCursor(options.after ?? null);
     checkLimit(limit);
+    return this.#readOn(after, limit, options);
+  }
+
+  async #readOn(after: string | null, limit: number, filter: EventFilter): Promise<JournalPage> {
+    let cursor = after;
     const found: JournalEvent[] = [];
+    const waitUntil = this.#parts.system.monotonic() + LONGEST_WAIT;
     for (let pages = 0; pages < MOST_PAGES; pages++) {
       const page = await this.#inspect.events(cursor, PAGE);
       for (const event of eventsOf(page)) {
-        if (!fitsFilter(event, options)) continue;
+        if (!fitsFilter(event, filter)) continue;
         found.push(event);
         if (found.length < limit) continue;
-        const isLast = event.cursor === page.cursor && page.events.length < PAGE;
-        return { events: found, cursor: event.cursor, hasMore: !isLast };
+        const isLast = event.cursor === page.cursor && page.events.length < PAGE && !page.isIncomplete;
+        return { events: found, cursor: event.cursor, hasMore: !isLast, isIncomplete: false };
       }
       cursor = page.cursor;
-      if (page.events.length < PAGE) return { events: found, cursor, hasMore: false };
+      if (page.events.length === PAGE) continue;
+      const isIncomplete = page.isIncomplete ?? false;
+      if (!isIncomplete || this.#parts.system.monotonic() >= waitUntil)
+        return { events: found, cursor, hasMore: false, isIncomplete };
+      await this.#rest(undefined, LOOK_AGAIN);
     }
-    return { events: found, cursor, hasMore: true };
+    return { events: found, cursor, hasMore: true, isIncomplete: false };
   }
 
   /** The newest events that fit, oldest first, and the cursor to follow on from. */
@@ -144,7 +163,11 @@ export class EventJournal {
     const isAll = (types ?? queues ?? job) === undefined;
     const page = await this.#inspect.latestEvents(isAll ? limit : LATEST);
     const events = eventsOf(page).filter((event) => fitsFilter(event, options));
-    return { events: events.slice(-limit), cursor: page.cursor, hasMore: false };
+    const end = { events: events.slice(-limit), cursor: page.cursor, hasMore: false, isIncomplete: false };
+    if (!page.isIncomplete) return end;
+    // Newer ones are committed. They are read by cursor, because that waits until they can be read.
+    const newer = await this.#readOn(page.cursor, LIMIT, options);
+    return { ...newer, events: [...events, ...newer.events].slice(-limit) };
   }
 
   /**
@@ -192,7 +215,7 @@ export class EventJournal {
     }
   }
 
-  #rest(signal: AbortSignal | undefined): Promise<void> {
+  #rest(signal: AbortSignal | undefined, longest = POLL): Promise<void> {
     const { system } = this.#parts;
     return new Promise((resolve) => {
       const end = () => {
@@ -207,7 +230,7 @@ export class EventJournal {
         if (this.#isClosed) end();
         else soon ??= system.after(SHORTEST, end, { keepAlive: true });
       };
-      const poll = system.after(POLL, end, { keepAlive: true });
+      const poll = system.after(longest, end, { keepAlive: true });
       this.#waiting.add(wake);
       signal?.addEventListener("abort", end, { once: true });
       if (signal?.aborted || this.#isClosed) end();

@@ -43,12 +43,13 @@ const list = route({
     const { journal } = engine;
     const page = after === null ? await journal.latest(wanted) : await journal.read({ ...wanted, after });
     const events = page.events.flatMap((event) => wireEvents(event, asked));
+    const hasMore = page.hasMore || page.isIncomplete;
     return json(200, {
       events,
       items: events,
       cursor: page.cursor,
-      has_more: page.hasMore,
-      pagination: { has_more: page.hasMore, next_cursor: page.cursor },
+      has_more: hasMore,
+      pagination: { has_more: hasMore, next_cursor: page.cursor },
     });
   },
 });
@@ -81,7 +82,8 @@ const history = route({
       const state = STATES[event.name];
       return wireEvents(event).map((fields) => ({ ...fields, ...(state !== undefined && { state }) }));
     });
-    return json(200, { job_id: id, events, items: events, cursor: page.cursor, has_more: page.hasMore });
+    const hasMore = page.hasMore || page.isIncomplete;
+    return json(200, { job_id: id, events, items: events, cursor: page.cursor, has_more: hasMore });
   },
 });
 

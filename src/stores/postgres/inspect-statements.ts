@@ -122,17 +122,40 @@ export const FORWARDS = walkStatements(">", "<=", "asc");
 export const BACKWARDS = walkStatements("<", ">=", "desc");
 
 /**
- * Events in the order of (xid, seq), after $1 and $2, at most $3. Gives xid, seq, body, and 1 if the place is final: a
- * transaction that is older than the event and still runs may yet commit an event that comes before it.
+ * The oldest transaction that can still commit an event: no event of an older one is to come. A snapshot lists running
+ * transactions of the whole server, and those of other databases cannot write here, so they are left out. One whose
+ * database cannot be told counts. Gives one row with one xid.
+ */
+export const EVENT_HORIZON: Statement = {
+  text: `
+select coalesce(
+         (select x from pg_snapshot_xip(s) x
+           where not exists (
+                   select from pg_locks l join pg_stat_activity a on a.pid = l.pid
+                    where l.locktype = 'transactionid' and l.granted and l.mode = 'ExclusiveLock'
+                      and l.transactionid = x::xid and a.datname <> current_database())
+           order by x limit 1),
+         pg_snapshot_xmax(s))::text
+  from pg_current_snapshot() s`,
+};
+
+/**
+ * Events in the order of (xid, seq), after $1 and $2, at most $3. $4 a horizon that was read earlier, or 0. Gives xid,
+ * seq, body, 1 if no event can still be committed before this one, and the xid that no earlier commit has reached.
  */
 export const READ_EVENTS: Statement = {
   text: `
-select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e
+select e.xid::text, e.seq::text, e.body, (e.xid < greatest(pg_snapshot_xmin(s), $4::xid8))::int,
+       pg_snapshot_xmax(s)::text
+  from curfew.events e, pg_current_snapshot() s
  where (e.xid, e.seq) > ($1::xid8, $2::bigint)
  order by e.xid, e.seq limit $3::bigint`,
 };
 
-/** The newest events before $1 and $2, or of all if they are null, newest first, with what READ_EVENTS gives. $3 how many. */
+/**
+ * The newest events before $1 and $2, or of all if they are null, newest first. $3 how many. Gives xid, seq, body, and 1
+ * if no event can still be committed before this one.
+ */
 export const LATEST_EVENTS: Statement = {
   text: `
 select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e

@@ -13,6 +13,7 @@ import { gateRow } from "./gates.ts";
 import {
   COUNT_LIVE,
   DEPTH,
+  EVENT_HORIZON,
   HOLDERS,
   LATEST_EVENTS,
   LIST_JOBS,
@@ -101,11 +102,16 @@ async function depthsOf(runner: Runner): Promise<Map<string, Record<JobState, nu
   return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** How often, and how many milliseconds apart, a page is read again while other transactions hold its end back. */
-const REREADS = 20;
-const REREAD_DELAY = 5;
+/**
+ * Milliseconds before each further look at events whose position is not final. Most transactions end within a few of them;
+ * a longer wait is left to the caller, who knows whether to wait at all.
+ */
+const LOOK_AGAIN = [2, 5, 10, 20, 40];
 
-/** Only events whose place is final. Most transactions are short, so what they hold back is waited for a moment. */
+/**
+ * Only events whose position is final. If one that was committed before the call has none yet, it looks again for a moment.
+ * It does not wait for newer events: a busy server always has some that are not final.
+ */
 async function readEvents(
   runner: Runner,
   system: Pick<System, "after">,
@@ -116,31 +122,49 @@ async function readEvents(
   const { place, skip } = splitCursor(after ?? "0.0");
   const [xid = "0", seq = "0"] = place.split(".");
   let from = [xid, skip > 0 ? String(BigInt(seq) - 1n) : seq];
-  let rereads = 0;
+  let looks = 0;
+  let horizon = "0";
+  let committedLater: bigint | undefined;
   for (let most = FIRST_ROWS; ; ) {
-    const rows = await runner.run(READ_EVENTS, [...from, most]);
-    const final = rows.filter(isFinal);
-    if (final.length < rows.length && rereads++ < REREADS) {
-      await new Promise<void>((resolve) => void system.after(REREAD_DELAY, resolve, { keepAlive: true }));
+    const rows = await runner.run(READ_EVENTS, [...from, most, horizon]);
+    committedLater ??= rows[0] && BigInt(rows[0][4] as string);
+    const open = rows.find((row) => !isFinal(row));
+    const isIncomplete = open !== undefined && BigInt(open[0] as string) < (committedLater ?? 0n);
+    if (isIncomplete && looks < LOOK_AGAIN.length) {
+      const delay = LOOK_AGAIN[looks++] as number;
+      await new Promise<void>((resolve) => void system.after(delay, resolve, { keepAlive: true }));
+      horizon = await readHorizon(runner);
       continue;
     }
+    const final = rows.filter(isFinal);
     for (const row of final) builder.add(eventRowOf(row));
-    if (builder.isFull || final.length < most) return builder.page();
+    if (builder.isFull) return builder.page();
+    if (final.length < most) return builder.page(isIncomplete);
     const last = final.at(-1) as SqlRow;
     from = [last[0] as string, last[1] as string];
     most = moreRows(most);
   }
 }
 
+/** The newest events whose position is final. */
 async function readLatest(runner: Runner, limit: number): Promise<EventPage> {
   const builder = new PageBuilder(null, limit);
   let before: unknown[] = [null, null];
+  let isIncomplete = false;
   for (let most = FIRST_ROWS; ; most = moreRows(most)) {
     const rows = await runner.run(LATEST_EVENTS, [...before, most]);
-    for (const row of rows) if (isFinal(row)) builder.addBefore(eventRowOf(row));
-    if (builder.isFull || rows.length < most) return builder.reversed();
+    for (const row of rows) {
+      if (isFinal(row)) builder.addBefore(eventRowOf(row));
+      else isIncomplete = true;
+    }
+    if (builder.isFull || rows.length < most) return builder.reversed(isIncomplete);
     before = (rows.at(-1) as SqlRow).slice(0, 2);
   }
+}
+
+async function readHorizon(runner: Runner): Promise<string> {
+  const [row] = await runner.run(EVENT_HORIZON);
+  return (row?.[0] as string | undefined) ?? "0";
 }
 
 function isFinal(row: SqlRow): boolean {

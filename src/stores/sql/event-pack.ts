@@ -102,15 +102,21 @@ export class PageBuilder {
     }
   }
 
-  page(): EventPage {
-    return { events: this.#events, cursors: this.#cursors, cursor: this.#cursors.at(-1) ?? this.#after };
+  page(isIncomplete = false): EventPage {
+    const cursor = this.#cursors.at(-1) ?? this.#after;
+    return {
+      events: this.#events,
+      cursors: this.#cursors,
+      cursor,
+      ...(isIncomplete && { isIncomplete }),
+    };
   }
 
   /** The page of rows that were given newest first. */
-  reversed(): EventPage {
+  reversed(isIncomplete = false): EventPage {
     this.#events.reverse();
     this.#cursors.reverse();
-    return this.page();
+    return this.page(isIncomplete);
   }
 }
 

@@ -33,7 +33,7 @@ describe("the time of a file", () => {
     expect(timeAt(anchor, reading)).toBe(WALL + 1_000);
     const next = anchorAt(anchor, reading);
     expect(next.time).toBe(WALL + 1_000);
-    // From the next anchor on it creeps: 3 ms in half a minute, whoever looks, and however often.
+    // From the next anchor on it creeps: 3 ms in half a minute, whichever process looks, and at every look.
     const half = timeAt(next, later(31_000, { set }));
     expect(half - (WALL + 31_000)).toBeCloseTo(Math.sign(set) * 3, 2);
     expect(timeAt(anchorAt(next, later(11_000, { set })), later(31_000, { set }))).toBeCloseTo(half, 2);

@@ -56,7 +56,7 @@ export class EventCheck {
 const LIFECYCLE: ReadonlySet<string> = new Set(LIFECYCLE_EVENTS);
 const ENDS = ["job.completed", "job.cancelled", "job.discarded"] as const;
 
-/** Every job that was added is told of once, and so is its end; no end is told of that did not happen. */
+/** Every job that was added has one enqueue event and one event of its end. No event reports an end that did not happen. */
 function miscounted(events: readonly JournalEvent[], rows: readonly JobRow[]): string[] {
   const distinct = [...new Map(events.map((event) => [event.id, event])).values()];
   const ofJob = Map.groupBy(distinct, ({ job }) => job);

@@ -10,14 +10,14 @@ export const PLACES = 2;
 export const PACE = { limit: 4, per: 1_500 };
 export const QUEUE_PLACES = 3;
 
-/** At most two at once, whoever runs them. */
+/** At most two at once, over all processes. */
 export const placesJob = defineJob({
   type: "limits.places",
   ...common,
   limit: { key: "places", concurrency: PLACES },
 });
 
-/** At most so many starts in any span. */
+/** At most `limit` starts in any span. */
 export const paceJob = defineJob({
   type: "limits.pace",
   ...common,

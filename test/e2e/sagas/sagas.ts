@@ -5,7 +5,7 @@ import { defineSaga } from "../../../src/index.ts";
 
 const Id = z.object({ id: z.string() });
 
-/** Who was told of what: a test that runs several engines in its own process listens here. */
+/** Hears every step: a test that runs several engines in its own process listens here. */
 export const entries: { readonly id: string; readonly what: "fired" | "stopped"; readonly at: number }[] = [];
 
 /** A timeout that is revoked at about the time at which it fires. */

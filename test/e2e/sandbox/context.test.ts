@@ -9,22 +9,25 @@ const CLEANUP = new URL("./act-cleanup.ts", import.meta.url);
 const GREET = new URL("./act-greet.ts", import.meta.url);
 
 describe("3.2 cleanup hooks", () => {
-  it.each(KINDS)("of the module and of the attempt run once at the soft signal, in a %s", async (kind) => {
-    const stage = await openStage({ concurrency: 1, kind, module: CLEANUP });
-    const row = await stage.play("anything");
-    expect(row).toMatchObject({
-      checkpoint: '"cleaned"',
-      errors: [{ type: "timeout", cause: { type: "TimeoutError" } }],
-    });
-    expect(row.errors?.[0]).not.toHaveProperty("forced");
-    const lines = await stage.engine.logs(row.id);
-    expect(lines).toMatchObject([
-      { message: "exported hook of anything", fields: { kind: "execution", attempt: 1 } },
-      { message: "registered hook" },
-    ]);
-    const failed = await stage.told("job.cleanup_failed", row.id);
-    expect(failed.error).toMatchObject({ type: "Error", message: "nothing is left to clean" });
-  });
+  it.each(KINDS)(
+    "the cleanup of the module and of the attempt run once at the soft signal, in a %s",
+    async (kind) => {
+      const stage = await openStage({ concurrency: 1, kind, module: CLEANUP });
+      const row = await stage.play("anything");
+      expect(row).toMatchObject({
+        checkpoint: '"cleaned"',
+        errors: [{ type: "timeout", cause: { type: "TimeoutError" } }],
+      });
+      expect(row.errors?.[0]).not.toHaveProperty("forced");
+      const lines = await stage.engine.logs(row.id);
+      expect(lines).toMatchObject([
+        { message: "exported hook of anything", fields: { kind: "execution", attempt: 1 } },
+        { message: "registered hook" },
+      ]);
+      const failed = await stage.told("job.cleanup_failed", row.id);
+      expect(failed.error).toMatchObject({ type: "Error", message: "nothing is left to clean" });
+    },
+  );
 
   it("run at a cancel and at a shutdown, too", async () => {
     const stage = await openStage({ concurrency: 2, module: CLEANUP });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { openStage } from "./stage.ts";
 
 describe("8.3 a sandbox that dies in the middle of its attempt", () => {
-  it.each([0, 7])("by exit code %i is killed, an ordinary failure", async (code) => {
+  it.each([0, 7])("an attempt whose child exits with code %i is killed and fails", async (code) => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("exit", code);
     expect(row.errors).toMatchObject([
@@ -16,13 +16,13 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
     expect(row.errors?.[0]).not.toHaveProperty("kind");
   });
 
-  it("by a signal from outside is killed, and says which", async () => {
+  it("an attempt whose child gets a signal from outside is killed, and the error names the signal", async () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("suicide");
     expect(row.errors).toMatchObject([{ type: "killed", details: { exitCode: null, signal: "SIGKILL" } }]);
   });
 
-  it("by an uncaught error fails with that error", async () => {
+  it("an uncaught error is the error of the attempt", async () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("uncaught");
     expect(row.errors).toMatchObject([
@@ -31,13 +31,13 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
     expect(row.errors?.[0]?.stack).toContain("act.ts");
   });
 
-  it("for want of heap is killed, and says so", async () => {
+  it("a child without heap is killed, and the error says so", async () => {
     const stage = await openStage({ concurrency: 1, memory: "64mb" });
     const row = await stage.play("outOfHeap", null, { timeouts: { attempt: "30s" } });
     expect(row.errors).toMatchObject([{ type: "killed", message: expect.stringContaining("out of memory") }]);
   });
 
-  it("for taking more memory than it may outside of its heap is killed, and says so", async () => {
+  it("a child that takes too much memory outside of its heap is killed, and the error says so", async () => {
     const stage = await openStage({ concurrency: 1, memory: "128mb" });
     const row = await stage.play("outOfBuffers", null, { timeouts: { attempt: "30s" } });
     expect(row.errors).toMatchObject([
@@ -45,7 +45,7 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
     ]);
   });
 
-  it("in a thread: exit 0 and an uncaught error", async () => {
+  it("exit 0 and an uncaught error end an attempt in a thread too", async () => {
     const stage = await openStage({ concurrency: 1, kind: "thread" });
     expect((await stage.play("exit", 0)).errors).toMatchObject([
       { type: "killed", details: { exitCode: 0 } },
@@ -53,7 +53,7 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
     expect((await stage.play("uncaught")).errors).toMatchObject([{ type: "TypeError", code: "E_UNCAUGHT" }]);
   });
 
-  it("after its result changes nothing", async () => {
+  it("the death of a child after its result changes nothing", async () => {
     const stage = await openStage({ concurrency: 1 });
     expect(await stage.play("exitAfterReturn")).toMatchObject({ state: "completed", result: '"done"' });
     expect(await stage.play("echo", 1)).toMatchObject({ state: "completed", result: "1" });
@@ -66,7 +66,7 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
   });
 });
 
-describe("8.6 what crosses", () => {
+describe("8.6 what crosses (8.1)", () => {
   it("a plain throw: name, message, code, stack and cause; the child is used again", async () => {
     const stage = await openStage({ concurrency: 1, spare: 0 });
     const before = await stage.play("pid");
@@ -104,7 +104,7 @@ describe("8.6 what crosses", () => {
     expect(stage.engine.counters().late).toBe(1);
   });
 
-  it("8.1 cleanup runs beside the work at the soft signal, and what it writes is kept", async () => {
+  it("cleanup runs beside the work at the soft signal, and what it writes is kept", async () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("cleanupRuns");
     expect(row).toMatchObject({
@@ -126,7 +126,7 @@ describe("8.6 what crosses", () => {
     }
   });
 
-  it("8.6 a child that closes its pipe is ended", async () => {
+  it("a child that closes its pipe is ended", async () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("closePipe", null, { timeouts: { attempt: "20s" } });
     expect(row.errors).toMatchObject([{ type: "killed" }]);
@@ -134,7 +134,7 @@ describe("8.6 what crosses", () => {
   });
 
   it.each(["malformed", "oversized"])(
-    "8.6 a message that is %s ends the child and not the parent",
+    "a message that is %s ends the child and not the parent",
     async (name) => {
       const stage = await openStage({ concurrency: 1 });
       const row = await stage.play(name, null, { timeouts: { attempt: "20s" } });
@@ -144,7 +144,7 @@ describe("8.6 what crosses", () => {
   );
 });
 
-describe("8.7 isolation", () => {
+describe("8.7 isolation (8.4)", () => {
   it("sees only the environment that was named", async () => {
     process.env.CURFEW_DATABASE_PASSWORD = "secret";
     process.env.CURFEW_NAMED = "yes";
@@ -168,7 +168,7 @@ describe("8.7 isolation", () => {
     expect(lines.at(-1)).toBe("(more than 500 lines of output: the rest is dropped)");
   });
 
-  it("8.4 under the permission model files are refused, and no stack is captured", async () => {
+  it("under the permission model files are refused, and no stack is captured", async () => {
     const source = new URL("../../../", import.meta.url).pathname;
     const stage = await openStage({ concurrency: 1, permissions: [`--allow-fs-read=${source}`] });
     const denied = await stage.play("readSecret", null, { timeouts: { attempt: "10s" } });

@@ -28,7 +28,7 @@ async function hang(stage: Stage, name: string, limit = 500): Promise<number> {
   return at - (row.hardAt as number);
 }
 
-describe("8.1 what hangs is ended at its hard deadline", () => {
+describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)", () => {
   it.each(["loop", "atomics", "exec", "ignoreSigterm", "hang", "cleanupHangs"])("%s", async (name) => {
     const stage = await openStage({ concurrency: 1 });
     expect(await hang(stage, name)).toBeLessThan(GONE_WITHIN);
@@ -41,7 +41,7 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(stage.engine.counters().stuck).toBe(0);
   });
 
-  it("8.4 a loop in a thread says where, too", async () => {
+  it("a loop in a thread says where, too", async () => {
     const stage = await openStage({ concurrency: 2, kind: "thread" });
     const timeouts = { grace: "2s" as const };
     const rows = await Promise.all([1, 2].map(() => stage.play("logAndLoop", null, { timeouts })));
@@ -92,7 +92,7 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(reapersOf(process.pid)).toEqual([]);
   });
 
-  it("8.4 the error, the log and the event say where it hung", async () => {
+  it("the error, the log and the event say where it hung", async () => {
     // A grace that leaves time for it even on a busy machine.
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("logAndLoop", null, { timeouts: { grace: "2s" } });
@@ -108,7 +108,7 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(row.progress).toBe('{"value":0.5,"note":"half"}');
   });
 
-  it("8.4 of a hung await it says what is known, and the handler is not paused", async () => {
+  it("the error of a hung await says what is known, and the handler is not paused", async () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("hang");
     expect(row.errors?.[0]?.stack).toBe("Its event loop was running; it waited for Timeout.");
@@ -117,15 +117,18 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
   it.each([
     ["exec", /^\(no stack: .*; it sleeps inside a native call, .*, with the process "sleep" under it\)$/],
     ["atomics", /^It hung here:\n {4}at Atomics\.wait/],
-  ])("8.4 of what sleeps (%s) it says where, or what can be seen from outside", async (name, says) => {
-    const stage = await openStage({ concurrency: 1 });
-    const row = await stage.play(name);
-    const { where } = await stage.told("job.killed", row.id);
-    expect(row.errors?.[0]?.stack).toMatch(says);
-    expect(where).toBe(row.errors?.[0]?.stack);
-  });
+  ])(
+    "the error of a sleeping handler (%s) says where it sleeps, or what can be seen from outside",
+    async (name, says) => {
+      const stage = await openStage({ concurrency: 1 });
+      const row = await stage.play(name);
+      const { where } = await stage.told("job.killed", row.id);
+      expect(row.errors?.[0]?.stack).toMatch(says);
+      expect(where).toBe(row.errors?.[0]?.stack);
+    },
+  );
 
-  it("8.4 without any grace the stack is captured right after the hard deadline, and is on the error", async () => {
+  it("without any grace the stack is captured right after the hard deadline, and is on the error", async () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("loop", null, { timeouts: { grace: "0s" } });
     expect(row.errors).toMatchObject([{ type: "timeout", forced: true }]);
@@ -133,13 +136,13 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     await stage.told("job.killed", row.id);
   });
 
-  it("8.4 the capture can be switched off", async () => {
+  it("the capture can be switched off", async () => {
     const stage = await openStage({ concurrency: 1, capture: false });
     const row = await stage.play("loop");
     expect(row.errors?.[0]?.stack).toBe("(no stack: its capture is switched off)");
   });
 
-  it("8.1 grandchildren go with their group", async () => {
+  it("grandchildren go with their group", async () => {
     const stage = await openStage({ concurrency: 1, spare: 0 });
     const row = await stage.play("grandchild");
     await stage.told("job.killed", row.id);
@@ -147,7 +150,7 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(stage.processes()).toEqual([]);
   });
 
-  it("8.2 a checkpoint that was written before the kill reaches the next attempt", async () => {
+  it("a checkpoint that was written before the kill reaches the next attempt", async () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("checkpointAndLoop", null, {
       timeouts: { attempt: "2s", grace: "300ms" },
@@ -161,7 +164,7 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     });
   });
 
-  it("5.1 a cancelled job is signalled, and killed after its grace", async () => {
+  it("a cancelled job is signalled, and killed after its grace", async () => {
     const stage = await openStage({ concurrency: 1 });
     const id = await stage.enqueue("loop", null, { timeouts: { attempt: "1m" } });
     await stage.told("job.started", id);
@@ -172,7 +175,7 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(await stage.engine.load(id)).toMatchObject({ state: "cancelled", errors: null });
   });
 
-  it("5.2 a close during a loop kills it and gives the job back", async () => {
+  it("a close during a loop kills it and gives the job back", async () => {
     const stage = await openStage({ concurrency: 2 });
     const id = await stage.enqueue("loop", null, { timeouts: { attempt: "1m" } });
     await stage.told("job.started", id);
@@ -183,7 +186,7 @@ describe("8.1 what hangs is ended at its hard deadline", () => {
     expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0 });
   });
 
-  it("8.8 a close in the middle of a kill leaves nothing behind", async () => {
+  it("a close in the middle of a kill leaves nothing behind", async () => {
     const stage = await openStage({ concurrency: 3, spare: 3 });
     const ids = await Promise.all(["loop", "loop", "loop"].map((name) => stage.enqueue(name)));
     await Promise.all(ids.map((id) => stage.told("job.timeout", id)));

@@ -18,7 +18,7 @@ describe("8.5 the pool", () => {
     expect((await stage.play("pid")).result).not.toBe(first.result);
   });
 
-  it("replaces a child after so many jobs", async () => {
+  it("replaces a child after its number of jobs", async () => {
     const stage = await openStage({ concurrency: 1, spare: 0, jobs: 2 });
     const pids: (string | null)[] = [];
     for (let job = 0; job < 4; job++)

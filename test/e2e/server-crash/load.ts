@@ -26,7 +26,7 @@ export interface LoadReport {
 }
 
 const QUEUE = "crash";
-/** So many enqueues are acknowledged before each kill, however slow the machine is. */
+/** This many enqueues are acknowledged before each kill, however slow the machine is. */
 const AT_LEAST = 50;
 const SETTLE_WITHIN = 90_000;
 /** Longer than the lease of a claim that a server took and could not hand out any more. */

@@ -35,7 +35,7 @@ const DEEDS: Record<string, () => Promise<void>> = {
     await tell(claimed.map(({ id, owner, leaseUntil }) => ({ id, owner, leaseUntil })));
     realSystem.after(60_000, () => {}, { keepAlive: true });
   },
-  /** Delivers what is due, and tells of each with the store's time, until it is killed. */
+  /** Delivers what is due, and prints each with the store's time, until it is killed. */
   async serve() {
     const engine = await openEngine({ store, timeoutLease: "1s", logger: silentLogger });
     engine.timeouts.serve("mail", async ({ id, dueAt }) => {

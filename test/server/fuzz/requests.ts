@@ -12,7 +12,7 @@ import {
 } from "./strange.ts";
 
 const ROUTES = ALL.filter((route) => !STREAM_ROUTES.includes(route));
-/** So often that readers who are kept for ever would soon be more than the server lets in. */
+/** The share of requests that open a stream: if the server never forgot readers, it would soon refuse new ones. */
 const STREAMS = 0.2;
 
 /** Jobs that really exist, so that strange reports meet real ones. */

@@ -36,7 +36,7 @@ export interface FuzzReport {
 const BATCH = 50;
 const EPOCH = 5_000;
 const MOST_FINDINGS = 20;
-/** A request that is not answered after so many turns of virtual time hangs. */
+/** A request that is not answered after this many turns of virtual time hangs. */
 const PATIENCE = 2_000;
 
 setFlagsFromString("--expose-gc");
@@ -166,7 +166,7 @@ class Run {
     }
   }
 
-  /** Reads the beginning of a stream, at times what follows, and leaves; whoever leaves must be forgotten. */
+  /** Reads the beginning of a stream, at times what follows, and leaves; the server must forget a reader that leaves. */
   async #readAlong(body: ReadableStream<Uint8Array>): Promise<string> {
     this.streams += 1;
     const reader = body.getReader();
@@ -192,7 +192,7 @@ class Run {
     const maySayUnready = /\/(ready|health)/.test(made.path);
     if (status >= 500 && !(status === 503 && maySayUnready)) this.#find(made, `${status} ${text}`);
     if (headers.get("x-request-id") === null) this.#find(made, "a reply without a request id");
-    if (/\n\s+at |node:internal|\/src\//.test(text)) this.#find(made, `tells of our insides: ${text}`);
+    if (/\n\s+at |node:internal|\/src\//.test(text)) this.#find(made, `discloses our insides: ${text}`);
     const isStream = headers.get("content-type") === "text/event-stream";
     if (isStream && made.method !== "HEAD" && !text.startsWith("retry: "))
       this.#find(made, `a stream that begins with ${text.slice(0, 200)}`);

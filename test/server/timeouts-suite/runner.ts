@@ -182,7 +182,7 @@ function waitsOf({ steps }: SuiteCase): number {
   return steps.reduce((sum, { delay_ms = 0 }) => sum + delay_ms, 0);
 }
 
-/** Runs cases against a server, so many at once; queues get the suffix, which no other run may have used. */
+/** Runs cases against a server, `concurrency` at once; queues get the suffix, which no other run may have used. */
 export async function runSuite(
   cases: readonly SuiteCase[],
   { url, suffix, concurrency }: { url: string; suffix: string; concurrency: number },

@@ -12,7 +12,7 @@ export interface CronLedger {
   readonly name: string;
   readonly schedule: Schedule;
   readonly overlap: "allow" | "skip" | "cancel-previous";
-  /** Every instant is run, whoever was away: nobody pauses or changes it. */
+  /** Every instant is run, even if all processes were away: nobody pauses or changes it. */
   readonly isComplete: boolean;
   /** When its first put was confirmed, at the latest. */
   knownAt: number | undefined;

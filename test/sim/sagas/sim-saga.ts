@@ -28,7 +28,7 @@ export interface SimState {
 
 /** Who watches handlers. */
 export interface HandlerWatch {
-  /** Tells of an entry, and answers how many there were for this event before. */
+  /** Notes an entry, and returns how many there were for this event before. */
   entered(by: Machine, n: number, eventId: string): number;
 }
 

@@ -41,12 +41,12 @@ describe("4.1 backoffs at work", () => {
     ["polynomial", polynomial({ first: "10s", ...even }), [0, 10, 50, 140]],
     ["delays", delays(["5s", "20s"]), [0, 5, 25, 45]],
     ["no delay at all", constant({ first: "0s", ...even }), [0, 0, 0, 0]],
-  ] as const)("4.1 %s", async (_name, backoff, seconds) => {
+  ] as const)("%s", async (_name, backoff, seconds) => {
     const stage = await openStage();
     expect(await attemptsOf(stage, { attempts: 4, backoff })).toEqual(seconds);
   });
 
-  it("4.1 jitter spreads the retries between half and one and a half of the delay", async () => {
+  it("jitter spreads the retries between half and one and a half of the delay", async () => {
     const stage = await openStage({ seed: 11 });
     const { definition, processors } = jobWith(fail, {
       retry: { attempts: 2, backoff: constant({ first: "100s" }) },
@@ -60,7 +60,7 @@ describe("4.1 backoffs at work", () => {
     expect(new Set(waits).size).toBeGreaterThan(40);
   });
 
-  it("4.1 the built-ins: 3 attempts", async () => {
+  it("the built-ins: 3 attempts", async () => {
     const stage = await openStage();
     expect(await attemptsOf(stage, {})).toHaveLength(3);
     expect(stage.counters()).toMatchObject({ failed: 3, retrying: 2, discarded: 1 });
@@ -70,7 +70,7 @@ describe("4.1 backoffs at work", () => {
     ["its type exactly", ["Card.Declined"], 1],
     ["a prefix", ["Card.*"], 1],
     ["another type", ["Card"], 3],
-  ])("4.1 except names %s", async (_name, except, count) => {
+  ])("except names %s", async (_name, except, count) => {
     const stage = await openStage();
     const declined = () => {
       throw Object.assign(new Error("no"), { name: "Card.Declined" });
@@ -81,7 +81,7 @@ describe("4.1 backoffs at work", () => {
   it.each([
     ["timeout", { attempt: "5s" }],
     ["stalled", { heartbeat: "5s" }],
-  ] as const)("4.1 except %s", async (type, timeouts) => {
+  ] as const)("except %s", async (type, timeouts) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(obedient, { timeouts, retry: { except: [type] } });
     stage.work(processors);
@@ -95,7 +95,7 @@ describe("4.2 does a retry fit", () => {
   const timeouts = { attempt: "10s", total: "1m" } as const;
   const backoff = constant({ first: "30s", ...even });
 
-  it("4.2 full: what could not end in time is discarded now, predicted, its own error kept", async () => {
+  it("full: what could not end in time is discarded now, predicted, its own error kept", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       async () => {
@@ -117,7 +117,7 @@ describe("4.2 does a retry fit", () => {
     expect(stage.names(job.id).slice(-3)).toEqual(["job.failed", "job.total_timeout", "job.discarded"]);
   });
 
-  it("4.2 any: it starts while any budget is left, with the attempt cut to what remains", async () => {
+  it("any: it starts while any budget is left, with the attempt cut to what remains", async () => {
     const stage = await openStage();
     const rooms: number[] = [];
     const { definition, processors } = jobWith(
@@ -137,7 +137,7 @@ describe("4.2 does a retry fit", () => {
     expect(rooms).toEqual([10, 6]);
   });
 
-  it("4.2 a built-in attempt counts as 0 here", async () => {
+  it("a built-in attempt counts as 0 here", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(fail, {
       timeouts: { total: "1m" },
@@ -151,7 +151,7 @@ describe("4.2 does a retry fit", () => {
 });
 
 describe("4.3 crashes and strikes", () => {
-  it("4.3 a stall of a started attempt spends it; onStall discard forbids a second run", async () => {
+  it("a stall of a started attempt spends it; onStall discard forbids a second run", async () => {
     const stage = await openStage();
     const stalling = (onStall: "retry" | "discard", type: string) =>
       jobWith(deaf, { timeouts: { heartbeat: "5s" }, retry: { onStall, attempts: 5 } }, type);
@@ -164,7 +164,7 @@ describe("4.3 crashes and strikes", () => {
     expect(await stage.load(second)).toMatchObject({ state: "discarded", attempt: 1, deadLetter: false });
   });
 
-  it("4.3 a crash after the start was marked spends the attempt", async () => {
+  it("a crash after the start was marked spends the attempt", async () => {
     const pair = await openPair();
     const { definition, processors } = jobWith(deaf, { retry: { attempts: 1 } });
     pair.second.work(processors);
@@ -176,7 +176,7 @@ describe("4.3 crashes and strikes", () => {
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "stalled"]);
   });
 
-  it("4.3 a claim that runs out unentered adds a strike, and is then entered only after its start is committed", async () => {
+  it("a claim that runs out unentered adds a strike, and is then entered only after its start is committed", async () => {
     const pair = await openPair();
     const seen: unknown[] = [];
     const { definition, processors } = jobWith(async ({ id }) => {
@@ -203,7 +203,7 @@ describe("4.3 crashes and strikes", () => {
     expect(definition.type).toBe(dying.definition.type);
   });
 
-  it("4.3 a struck job whose start took longer to commit than it had is given back unentered", async () => {
+  it("a struck job whose start took longer to commit than it had is given back unentered", async () => {
     const pair = await openPair();
     const dying = jobWith(deaf, { timeouts: { attempt: "2s" } });
     pair.second.work(dying.processors);
@@ -231,7 +231,7 @@ describe("4.3 crashes and strikes", () => {
 });
 
 describe("4.4 giving back", () => {
-  it("4.4 a snooze gives the attempt back, waits, and is no failure", async () => {
+  it("a snooze gives the attempt back, waits, and is no failure", async () => {
     const stage = await openStage();
     const attempts: number[] = [];
     const { definition, processors } = jobWith(
@@ -256,7 +256,7 @@ describe("4.4 giving back", () => {
     expect(stage.told("job.snoozed")).toMatchObject({ dueAt: expect.any(Number) });
   });
 
-  it("4.4 until an instant, one in the past meaning now", async () => {
+  it("a snooze until an instant starts then, and at once if the instant has passed", async () => {
     const stage = await openStage();
     let nth = 0;
     const until = [new Date(START + 90_000), new Date(START)];
@@ -272,7 +272,7 @@ describe("4.4 giving back", () => {
     expect(result).toBeLessThan(90_100);
   });
 
-  it("4.4 a snooze past totalAt discards at once, predicted", async () => {
+  it("a snooze past totalAt discards at once, predicted", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => snooze({ after: "1h" }), { timeouts: { total: "1h" } });
     stage.work(processors);
@@ -285,7 +285,7 @@ describe("4.4 giving back", () => {
     ]);
   });
 
-  it("4.4 a snooze that names no time is a failed attempt", async () => {
+  it("a snooze that names no time is a failed attempt", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => snooze({ after: "soon" as never }));
     stage.work(processors);
@@ -294,7 +294,7 @@ describe("4.4 giving back", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ code: "invalid_duration" });
   });
 
-  it("4.4 at most 1,000 returns per job", async () => {
+  it("a job is returned at most 1,000 times", async () => {
     const stage = await openStage();
     let runs = 0;
     const { definition, processors } = jobWith(() => {
@@ -319,7 +319,7 @@ describe("4.5 exhausted", () => {
     ["a stall", deaf, { timeouts: { heartbeat: "5s" } }, true],
     ["mode discard", deaf, { timeouts: { attempt: "5s", grace: "0s", mode: "discard" } }, false],
     ["Discard", () => Promise.reject(new Discard("enough")), {}, false],
-  ])("4.5 after %s", async (_name, run, rung, deadLetter) => {
+  ])("onExhausted decides after %s", async (_name, run, rung, deadLetter) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(run, { ...dead, ...rung });
     stage.work(processors);
@@ -329,7 +329,7 @@ describe("4.5 exhausted", () => {
     expect("deadLetter" in (stage.told("job.discarded") ?? {})).toBe(deadLetter);
   });
 
-  it("4.5 never for wait or cancel; a total that ends in the queue decides by what the enqueuer knew", async () => {
+  it("wait and cancel never make a dead letter; a total that ends in the queue decides by what the enqueuer knew", async () => {
     const stage = await openStage();
     const wait = await stage.engine.enqueue(jobOf({ ...dead, timeouts: { wait: "5s" } }));
     const total = await stage.engine.enqueue(jobOf({ ...dead, timeouts: { total: "5s" } }));
@@ -343,7 +343,7 @@ describe("4.5 exhausted", () => {
     expect((await stage.load(total)).startedAt).toBeNull();
   });
 
-  it("4.5 Discard keeps its own message and is never retried", async () => {
+  it("Discard keeps its own message and is never retried", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => Promise.reject(new Discard("no such order")));
     stage.work(processors);
@@ -355,7 +355,7 @@ describe("4.5 exhausted", () => {
 });
 
 describe("4.6 manual retry", () => {
-  it("4.6 only from discarded: attempts, total and wait start anew, and policies are resolved again", async () => {
+  it("only a discarded job can be retried: attempts, total and wait start anew, and policies are resolved again", async () => {
     const stage = await openStage();
     const rung: RungOptions = { timeouts: { total: "1h", wait: "30m" }, retry: { attempts: 1 } };
     const { definition, processors } = jobWith(fail, rung);
@@ -384,7 +384,7 @@ describe("4.6 manual retry", () => {
     await expect(stage.engine.retry(job.id)).rejects.toMatchObject({ code: "invalid_state" });
   });
 
-  it("4.6 unless told to keep the deadline", async () => {
+  it("a manual retry with keepDeadline keeps the total", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(fail, { timeouts: { total: "1h" }, retry: { attempts: 1 } });
     const worker = stage.work(processors);
@@ -397,7 +397,7 @@ describe("4.6 manual retry", () => {
 });
 
 describe("4.7 jobs that a job enqueues", () => {
-  it("4.7 inherit what is left of the parent's total, unless detached or due beyond it", async () => {
+  it("inherit what is left of the parent's total, unless detached or due beyond it", async () => {
     const stage = await openStage();
     const child = jobOf({ timeouts: { attempt: "2h" } }, "child.job");
     const children: Record<string, { id: string }> = {};
@@ -435,7 +435,7 @@ describe("4.7 jobs that a job enqueues", () => {
     ]);
   });
 
-  it("4.7 a child of a child is bound by the same deadline", async () => {
+  it("a child of a child is bound by the same deadline", async () => {
     const stage = await openStage();
     const leaf = jobOf({}, "leaf.job");
     const middle = jobOf({}, "middle.job");

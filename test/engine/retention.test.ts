@@ -34,7 +34,7 @@ describe("9 retention", () => {
     return { stage, isKept };
   }
 
-  it("9 completed is kept 24 h, discarded and cancelled 14 d; prune deletes them by itself", async () => {
+  it("completed is kept 24 h, discarded and cancelled 14 d; prune deletes them by itself", async () => {
     const { stage, isKept } = await oneOfEach();
     await stage.advance("1m");
     await passDays(stage, 0.99);
@@ -47,7 +47,7 @@ describe("9 retention", () => {
     expect(await isKept()).toEqual([false, false, false]);
   });
 
-  it("9 it is resolved by the rungs, per state", async () => {
+  it("it is resolved by the rungs, per state", async () => {
     const { stage, isKept } = await oneOfEach({ retention: { completed: "30d", cancelled: "1d" } });
     await passDays(stage, 2);
     expect(await isKept()).toEqual([true, true, false]);
@@ -55,7 +55,7 @@ describe("9 retention", () => {
     expect(await isKept()).toEqual([true, false, false]);
   });
 
-  it("9 dead letters are kept until removed", async () => {
+  it("dead letters are kept until removed", async () => {
     const { stage, isKept } = await oneOfEach({
       retry: { attempts: 1, onExhausted: "dead-letter" },
       retention: "1d",
@@ -64,7 +64,7 @@ describe("9 retention", () => {
     expect(await isKept()).toEqual([false, true, false]);
   });
 
-  it("9 more than one batch of old jobs is pruned, in small bites", async () => {
+  it("more than one batch of old jobs is pruned, in small bites", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => null, { retention: "1m" });
     stage.work(processors, { queues: { default: { concurrency: 100 } } });
@@ -75,7 +75,7 @@ describe("9 retention", () => {
     expect((await stage.engine.store.inspect.depth()).completed).toBe(0);
   });
 
-  it("9 pruneOnce deletes what is due now", async () => {
+  it("pruneOnce deletes what is due now", async () => {
     const { stage, isKept } = await oneOfEach({ retention: "1h" });
     stage.system.pause(3_600_000);
     await stage.engine.pruneOnce();
@@ -86,7 +86,7 @@ describe("9 retention", () => {
 describe("9 retention of 0s", () => {
   const gone: RungOptions = { retention: "0s", retry: { attempts: 1 } };
 
-  it("9 deletes in the settle itself, and tells of the end all the same", async () => {
+  it("a retention of 0s deletes the job in its settle, and still announces its end", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => "done", gone);
     stage.work(processors);
@@ -96,7 +96,7 @@ describe("9 retention of 0s", () => {
     expect(stage.names(job.id)).toEqual(["job.enqueued", "job.started", "job.completed"]);
   });
 
-  it("9 a job that somebody waits for is kept for a minute", async () => {
+  it("a job that somebody waits for is kept for a minute", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(5_000).then(() => "done"), gone);
     stage.work(processors);
@@ -110,7 +110,7 @@ describe("9 retention of 0s", () => {
     expect(await errorOf(job.result())).toMatchObject({ code: "result_gone" });
   });
 
-  it("9 so is one that fails: the waiter gets its error and not a missing row", async () => {
+  it("a failed job that somebody waits for is kept too: the waiter gets its error and not a missing row", async () => {
     const pair = await openPair(silent);
     const { definition, processors } = jobWith(
       async () => {
@@ -126,7 +126,7 @@ describe("9 retention of 0s", () => {
     expect(await waiting).toMatchObject({ code: "job_failed", message: expect.stringContaining("no") });
   });
 
-  it("9 a missing row is result_gone, never a hang", async () => {
+  it("a missing row is result_gone, never a hang", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => "done", gone);
     stage.work(processors);
@@ -138,7 +138,7 @@ describe("9 retention of 0s", () => {
     expect(stage.system.pendingTimers).toBeLessThan(20);
   });
 
-  it("9 a cancelled job goes at once, and its waiter hears of it", async () => {
+  it("a cancelled job goes at once, and its waiter hears of it", async () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf(gone));
     const waiting = errorOf(job.result());
@@ -152,7 +152,7 @@ describe("9 retention of 0s", () => {
 });
 
 describe("9 at least once, fenced", () => {
-  it("9 the job id is the idempotency key, the same for every attempt", async () => {
+  it("the job id is the idempotency key, the same for every attempt", async () => {
     const stage = await openStage();
     const ids: string[] = [];
     const { definition, processors } = jobWith(({ id, attempt }) => {
@@ -165,7 +165,7 @@ describe("9 at least once, fenced", () => {
     expect(ids).toEqual([job.id, job.id, job.id]);
   });
 
-  it("9 what a handler gets: type, queue, payload as parsed, meta, attempt", async () => {
+  it("a handler gets type, queue, payload as parsed, meta and attempt", async () => {
     const { z } = await import("zod");
     const { processor } = await import("../../src/index.ts");
     const stage = await openStage();
@@ -198,7 +198,7 @@ describe("9 at least once, fenced", () => {
     ]);
   });
 
-  it("9 a handler that returns a thenable is waited for", async () => {
+  it("a handler that returns a thenable is waited for", async () => {
     const stage = await openStage();
     let ran = 0;
     // biome-ignore lint/suspicious/noThenProperty: query builders are such objects

@@ -3,7 +3,7 @@ import { createGate, type FaultPlan, faultyStore } from "../../src/testing/index
 import { jobWith, openOver, openUnsure, type Stage } from "./stage.ts";
 
 describe("5.2 what is between a claim and its handler when the worker closes", () => {
-  it("5.2 claims that were being confirmed are given back", async () => {
+  it("claims that were being confirmed are given back", async () => {
     const [running, confirming] = [createGate(), createGate()];
     const isSlow = { beat: false, handler: false };
     const plan: FaultPlan = (call) =>
@@ -36,7 +36,7 @@ describe("5.2 what is between a claim and its handler when the worker closes", (
     expect(states).toEqual(["completed", "available", "available"]);
   });
 
-  it("5.2 a job whose deadline is passing just then is given back, and never entered", async () => {
+  it("a job whose deadline is passing just then is given back, and never entered", async () => {
     const { engine, system } = await openUnsure(300);
     let entered = 0;
     const { definition, processors } = jobWith(() => void entered++, { timeouts: { total: "1s" } });

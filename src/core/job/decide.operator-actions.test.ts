@@ -29,29 +29,29 @@ describe("4.6 manual retry", () => {
   };
   const again = { type: "retry" } as const;
 
-  it("4.6 works only from discarded", () => {
+  it("works only from discarded", () => {
     expect(judge(discarded(said), again, at("2h")).image.state).toBe("available");
     const completed = step(running(said), { type: "succeed", signalled: false }, at("1s"));
     expect(decide(completed, again, at("2h"), half)).toEqual({ ok: false, because: "invalid_state" });
   });
 
-  it("4.6 attempts, returns and strikes start anew", () => {
+  it("attempts, returns and strikes start anew", () => {
     const worn = { ...discarded(said), attempt: 3, returns: 7, strikes: 2 };
     expect(judge(worn, again, at("2h")).image).toMatchObject({ attempt: 0, returns: 0, strikes: 0 });
   });
 
-  it("4.6 total and wait are re-anchored at now", () => {
+  it("total and wait are re-anchored at now", () => {
     const { image } = judge(discarded(said), again, at("2h"));
     expect([image.totalAt, image.waitAt]).toEqual([at("3h"), at("125m")]);
     expect(dueAtOf(image.rank)).toBe(at("2h"));
   });
 
-  it("4.6 unless told to keep the deadline", () => {
+  it("keepDeadline leaves the deadline of the job as it was", () => {
     const kept = judge(discarded(said), { type: "retry", keepDeadline: true }, at("30m"));
     expect(kept.image.totalAt).toBe(at("1h"));
   });
 
-  it("4.6 a past expiresAt is dropped, one that is still to come stays", () => {
+  it("a past expiresAt is dropped, one that is still to come stays", () => {
     const row = discarded({ enqueue: { expiresAt: new Date(at("10m")) } });
     const past = judge(row, again, at("10m"));
     expect([past.image.waitAt, past.documents?.options]).toEqual([null, null]);
@@ -59,7 +59,7 @@ describe("4.6 manual retry", () => {
     expect([future.image.waitAt, future.documents?.options]).toEqual([at("10m"), { expiresAt: at("10m") }]);
   });
 
-  it("4.6 an inherited deadline is dropped", () => {
+  it("an inherited deadline is dropped", () => {
     const context = { parent: { id: "01890000-0000-7000-8000-0000000000ff", totalAt: at("10m") } };
     const row = discarded({ context });
     expect(row.totalAt).toBe(at("10m"));
@@ -67,7 +67,7 @@ describe("4.6 manual retry", () => {
     expect([decision.image.totalAt, decision.documents?.options]).toEqual([null, null]);
   });
 
-  it("4.6 with the deadline kept, the job it was inherited from is still named", () => {
+  it("with the deadline kept, the job it was inherited from is still named", () => {
     const id = "01890000-0000-7000-8000-0000000000ff";
     const row = discarded({ context: { parent: { id, totalAt: at("10m") } } });
     const kept = step(row, { type: "retry", keepDeadline: true }, at("5m"));
@@ -75,14 +75,14 @@ describe("4.6 manual retry", () => {
     expect(errorOf(judge(kept, { type: "wake" }, at("10m"))).message).toContain(id);
   });
 
-  it("4.6 the new anchor is kept: an extended total is counted from the retry", () => {
+  it("the new anchor is kept: an extended total is counted from the retry", () => {
     const row = step(discarded(said), again, at("2h"));
     expect(row.options).toMatchObject({ anchoredAt: at("2h"), total: 3_600_000 });
     const longer = judge(row, { type: "extend", total: 7_200_000 }, at("130m"));
     expect(longer.image.totalAt).toBe(at("4h"));
   });
 
-  it("4.6 policies are resolved anew; result, end times and mark are cleared; the history stays", () => {
+  it("policies are resolved anew; result, end times and mark are cleared; the history stays", () => {
     const before = discarded(said);
     expect([before.deadLetter, before.finishedAt]).toEqual([true, at("1s")]);
     const row = step(before, again, at("2h"));
@@ -98,25 +98,25 @@ describe("4.7 an inherited deadline", () => {
   const parent = { id: "01890000-0000-7000-8000-0000000000ff", totalAt: at("10m") };
   const inherit = (said: Said) => enqueued({ ...said, context: { parent } });
 
-  it("4.7 what is left of the parent's total is an upper bound", () => {
+  it("what is left of the parent's total is an upper bound", () => {
     expect(inherit({}).totalAt).toBe(at("10m"));
     expect(inherit({ rung: { timeouts: { total: "1h" } } }).totalAt).toBe(at("10m"));
     expect(inherit({ rung: { timeouts: { total: "5m" } } }).totalAt).toBe(at("5m"));
   });
 
-  it("4.7 it cuts and never refuses", () => {
+  it("it cuts and never refuses", () => {
     const row = inherit({ enqueue: { delay: "599s" }, rung: { timeouts: { attempt: "1h" } } });
     expect([row.state, row.totalAt]).toEqual(["scheduled", at("10m")]);
   });
 
-  it("4.7 not with detach, nor when its start lies at or beyond that deadline", () => {
+  it("a detached job inherits no deadline, nor does one that starts at or after it", () => {
     expect(inherit({ enqueue: { detach: true } }).totalAt).toBeNull();
     expect(inherit({ enqueue: { delay: "10m" } }).totalAt).toBeNull();
     expect(inherit({ enqueue: { delay: "1h" }, rung: { timeouts: { total: "2h" } } }).totalAt).toBe(at("2h"));
     expect(enqueued({ context: { parent: { ...parent, totalAt: null } } }).totalAt).toBeNull();
   });
 
-  it("4.7 the timeout that results names the inherited deadline, and its own length", () => {
+  it("the timeout that results names the inherited deadline, and its own length", () => {
     for (const rung of [{}, { timeouts: { total: "1h" } }] as const) {
       expect(errorOf(judge(inherit({ rung }), { type: "wake" }, at("11m")))).toMatchObject({
         type: "total_timeout",
@@ -138,14 +138,14 @@ describe("5.1 cancel", () => {
     ["claimed", claimed()],
     ["running", running()],
     ["retryable", retryable()],
-  ] as const)("5.1 a %s job is cancelled at once and its fence voided", (_name, row) => {
+  ] as const)("a %s job is cancelled at once and its fence voided", (_name, row) => {
     const decision = judge(row, { type: "cancel" }, at("2s"));
     expect(decision.image).toMatchObject({ state: "cancelled", finishedAt: at("2s"), wakeAt: null });
     expect(decision.fence).toBeGreaterThan(row.fence);
     expect(namesOf(decision)).toEqual(["job.cancelled"]);
   });
 
-  it("5.1 nothing that the handler reports afterwards counts", () => {
+  it("nothing that the handler reports afterwards counts", () => {
     const row = step(running(), { type: "cancel" }, at("2s"));
     const late = { type: "succeed", signalled: false } as const;
     expect(decide(row, late, at("3s"), half)).toEqual({ ok: false, because: "invalid_state" });
@@ -155,14 +155,14 @@ describe("5.1 cancel", () => {
 describe("5.3 extend", () => {
   const said: Said = { rung: { timeouts: { attempt: "30s", total: "1h", grace: "5s", heartbeat: "20s" } } };
 
-  it("5.3 a running attempt's limits are counted anew from its start", () => {
+  it("a running attempt's limits are counted anew from its start", () => {
     const decision = judge(running(said), { type: "extend", attempt: 120_000 }, at("10s"));
     expect(decision.image).toMatchObject({ softAt: at("2m"), hardAt: at("125s"), totalAt: at("1h") });
     expect(decision.documents?.policy).toMatchObject({ attempt: 120_000, rungs: { attempt: "enqueue" } });
     expect(namesOf(decision)).toEqual(["job.extended"]);
   });
 
-  it("5.3 total is counted from creation, and none takes it away", () => {
+  it("total is counted from creation, and none takes it away", () => {
     const row = running(said, at("1m"));
     expect(judge(row, { type: "extend", total: 7_200_000 }, at("70s")).image.totalAt).toBe(at("2h"));
     expect(judge(row, { type: "extend", total: null }, at("70s")).image.totalAt).toBeNull();
@@ -170,7 +170,7 @@ describe("5.3 extend", () => {
     expect([shorter.image.totalAt, shorter.image.softAt]).toEqual([at("80s"), at("80s")]);
   });
 
-  it("5.3 a new heartbeat counts from now", () => {
+  it("a new heartbeat counts from now", () => {
     const decision = judge(running(said), { type: "extend", heartbeat: 90_000 }, at("10s"));
     expect(decision.image).toMatchObject({ stallAt: at("100s"), heartbeat: 90_000, softAt: at("30s") });
     // Once it is named, the handler has to keep it (3.6), also where the worker has beaten for the attempt so far.
@@ -181,7 +181,7 @@ describe("5.3 extend", () => {
     expect([none.image.stallAt, none.image.heartbeat]).toEqual([null, null]);
   });
 
-  it("5.3 a waiting job keeps its place and gets its new total; its first start sees the rest", () => {
+  it("a waiting job keeps its place and gets its new total; its first start sees the rest", () => {
     const row = enqueued({ ...said, enqueue: { delay: "1m" } });
     const decision = judge(row, { type: "extend", total: 300_000, attempt: 1_000 }, at("10s"));
     expect(decision.image).toMatchObject({ state: "scheduled", rank: row.rank, totalAt: at("5m") });
@@ -192,12 +192,12 @@ describe("5.3 extend", () => {
     });
   });
 
-  it("5.3 between attempts the kept policy is changed", () => {
+  it("between attempts the kept policy is changed", () => {
     const decision = judge(retryable(said), { type: "extend", attempt: 1_000 }, at("1s"));
     expect(decision.documents?.policy?.attempt).toBe(1_000);
   });
 
-  it("5.3 a claim keeps its lease", () => {
+  it("a claim keeps its lease", () => {
     const decision = judge(claimed(said), { type: "extend", total: 5_000 }, at("1s"));
     expect(decision.image).toMatchObject({
       state: "active",
@@ -206,14 +206,14 @@ describe("5.3 extend", () => {
     });
   });
 
-  it("5.3 what was already signalled cannot be taken back", () => {
+  it("what was already signalled cannot be taken back", () => {
     const timingOut = { ok: false, because: "timing_out" };
     expect(decide(running(said), { type: "extend", attempt: 99_000 }, at("30s"), half)).toEqual(timingOut);
     expect(decide(running(said), { type: "extend", attempt: 5_000 }, at("5s"), half)).toEqual(timingOut);
     expect(decide(enqueued(said), { type: "extend", total: 5_000 }, at("5s"), half)).toEqual(timingOut);
   });
 
-  it("5.3 an extended total replaces an inherited deadline", () => {
+  it("an extended total replaces an inherited deadline", () => {
     const parent = { id: "01890000-0000-7000-8000-0000000000ff", totalAt: at("10m") };
     const row = step(enqueued({ context: { parent } }), { type: "extend", total: 1_200_000 }, at("1s"));
     expect(row.totalAt).toBe(at("20m"));
@@ -222,7 +222,7 @@ describe("5.3 extend", () => {
 });
 
 describe("5.4 known ids", () => {
-  it("5.4 a job says whether its id was made here; a duplicate is the store's to find", () => {
+  it("a job says whether its id was made here; a duplicate is the store's to find", () => {
     expect(newJob()).toMatchObject({ id: ID, fresh: true });
     const own = "01890000-0000-4000-8000-000000000002";
     expect(newJob({ enqueue: { id: own } })).toMatchObject({ id: own, fresh: false });
@@ -234,13 +234,13 @@ describe("9 retention", () => {
   const done = { type: "succeed", signalled: false } as const;
   const failed = failEvent({ final: true });
 
-  it("9 completed is kept 24 h, discarded and cancelled 14 d", () => {
+  it("completed is kept 24 h, discarded and cancelled 14 d", () => {
     expect(end({}, done).image.pruneAt).toBe(at("1s") + DAY);
     expect(end({}, failed).image.pruneAt).toBe(at("1s") + 14 * DAY);
     expect(end({}, { type: "cancel" }).image.pruneAt).toBe(at("1s") + 14 * DAY);
   });
 
-  it("9 dead letters are kept until removed, whatever retention says", () => {
+  it("dead letters are kept until removed, whatever retention says", () => {
     const rung = { retry: { onExhausted: "dead-letter" }, retention: "0s" } as const;
     const decision = end({ rung }, failed);
     expect([decision.image.deadLetter, decision.image.pruneAt, decision.drop]).toEqual([
@@ -250,20 +250,20 @@ describe("9 retention", () => {
     ]);
   });
 
-  it("9 it is resolved by the rungs, per state, also for a job that never started", () => {
+  it("it is resolved by the rungs, per state, also for a job that never started", () => {
     const said: Said = { enqueue: { retention: { completed: "1h" } }, rung: { retention: "2h" } };
     expect(end(said, done).image.pruneAt).toBe(at("1h") + 1_000);
     expect(end(said, failed).image.pruneAt).toBe(at("2h") + 1_000);
     expect(judge(enqueued(said), { type: "cancel" }, T0).image.pruneAt).toBe(at("2h"));
   });
 
-  it("9 0s deletes in the settle itself", () => {
+  it("0s deletes in the settle itself", () => {
     expect(end({ rung: { retention: { completed: "0s" } } }, done).drop).toBe(true);
     expect(end({ rung: { retention: { completed: "0s" } } }, failed).drop).toBeUndefined();
     expect(end({}, done).drop).toBeUndefined();
   });
 
-  it("9 a job somebody waits for is kept for a minute", () => {
+  it("a job somebody waits for is kept for a minute", () => {
     const row = running({ rung: { retention: "0s" } });
     const awaited = { ...row, options: { ...row.options, awaited: true as const } };
     const decision = judge(awaited, done, at("1s"));

@@ -24,7 +24,7 @@ describe("5.3 extend", () => {
   it.each([
     ["before its start is marked", "100ms"],
     ["once it is", "5s"],
-  ] as const)("5.3 a running job, %s", async (_name, after) => {
+  ] as const)("a running job, %s", async (_name, after) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(30_000), rung);
     stage.work(processors);
@@ -37,7 +37,7 @@ describe("5.3 extend", () => {
     expect(stage.counters()).toMatchObject({ late: 0, timeouts: [] });
   });
 
-  it("5.3 the handler sees its new deadline within a second, also from another engine", async () => {
+  it("the handler sees its new deadline within a second, also from another engine", async () => {
     const pair = await openPair(silent);
     const deadlines: (number | null)[] = [];
     const { definition, processors } = jobWith(async (context) => {
@@ -54,7 +54,7 @@ describe("5.3 extend", () => {
     expect(new Set(deadlines.map((at) => (at ?? 0) > 45_000))).toEqual(new Set([false, true]));
   });
 
-  it("5.3 where the store notifies, the worker of another engine hears of it at once", async () => {
+  it("where the store notifies, the worker of another engine hears of it at once", async () => {
     const pair = await openPair();
     let deadline: () => number | null = () => null;
     const { definition, processors } = jobWith((context) => {
@@ -69,7 +69,7 @@ describe("5.3 extend", () => {
     expect(deadline()).toBeGreaterThanOrEqual(50_000);
   });
 
-  it("5.3 an attempt that was entered after its start was committed keeps the time it was promised", async () => {
+  it("an attempt that was entered after its start was committed keeps the time it was promised", async () => {
     // The extension overtakes the second commit, which says that the attempt counts from its entry.
     const delays = [100, 200];
     const stage: Stage = await openOver((store) => slowStarts(store, delays, (delay) => stage.sleep(delay)));
@@ -89,7 +89,7 @@ describe("5.3 extend", () => {
     expect(heard).toEqual([{ deadline: START + 10_100, at: START + 10_100 }]);
   });
 
-  it("5.3 it is audited: the job's log says what was changed and when", async () => {
+  it("it is audited: the job's log says what was changed and when", async () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf(rung));
     await stage.advance("2s");
@@ -99,7 +99,7 @@ describe("5.3 extend", () => {
     ]);
   });
 
-  it("5.3 total and heartbeat of a running job", async () => {
+  it("total and heartbeat of a running job", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, {
       timeouts: { total: "10s", heartbeat: "8s", grace: "0s" },
@@ -115,7 +115,7 @@ describe("5.3 extend", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "stalled", limit: 20_000 });
   });
 
-  it("5.3 none takes a limit away", async () => {
+  it("none takes a limit away", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(120_000), rung);
     stage.work(processors);
@@ -126,7 +126,7 @@ describe("5.3 extend", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("5.3 a waiting job: its total at once, the rest at its start; explain() names the rung", async () => {
+  it("a waiting job: its total at once, the rest at its start; explain() names the rung", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, rung);
     const job = await stage.engine.enqueue(definition);
@@ -144,7 +144,7 @@ describe("5.3 extend", () => {
     });
   });
 
-  it("5.3 what was already signalled cannot be taken back, nor a job that has ended", async () => {
+  it("what was already signalled cannot be taken back, nor a job that has ended", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, { ...rung, timeouts: { attempt: "10s", grace: "10s" } });
     stage.work(processors);
@@ -161,7 +161,7 @@ describe("5.3 extend", () => {
     });
   });
 
-  it("5.3 an extension between a claim and its answer: the job is given back, and runs under its new total", async () => {
+  it("an extension between a claim and its answer: the job is given back, and runs under its new total", async () => {
     let answer: () => void = () => {};
     const answered = new Promise<void>((resolve) => {
       answer = resolve;

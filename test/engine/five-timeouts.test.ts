@@ -6,7 +6,7 @@ import { deaf, jobOf, jobWith, obedient, openStage, START } from "./stage.ts";
 const once: RungOptions = { retry: { attempts: 1 } };
 
 describe("1 the five timeouts at work", () => {
-  it("1 wait: a job that is not started in time is discarded, with its own events and no attempt", async () => {
+  it("wait: a job that is not started in time is discarded, with its own events and no attempt", async () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf({ timeouts: { wait: "5m" } }));
     await stage.advance("299999ms");
@@ -37,7 +37,7 @@ describe("1 the five timeouts at work", () => {
     });
   });
 
-  it("1 wait runs until the first start only", async () => {
+  it("wait runs until the first start only", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(400_000), { timeouts: { wait: "5m" } });
     stage.work(processors);
@@ -46,7 +46,7 @@ describe("1 the five timeouts at work", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("1 attempt: soft signal, grace, then a failed attempt that the retry policy judges", async () => {
+  it("attempt: soft signal, grace, then a failed attempt that the retry policy judges", async () => {
     const stage = await openStage();
     const reasons: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -91,7 +91,7 @@ describe("1 the five timeouts at work", () => {
     });
   });
 
-  it("1 total: through queue time, attempts and backoff, and then it is over", async () => {
+  it("total: through queue time, attempts and backoff, and then it is over", async () => {
     const stage = await openStage();
     let attempts = 0;
     const { definition, processors } = jobWith(
@@ -119,7 +119,7 @@ describe("1 the five timeouts at work", () => {
     ]);
   });
 
-  it("1 total: a running attempt hears it and is discarded after its grace, whatever the retry policy says", async () => {
+  it("total: a running attempt hears it and is discarded after its grace, whatever the retry policy says", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(obedient, { timeouts: { total: "1m", grace: "5s" } });
     stage.work(processors);
@@ -134,7 +134,7 @@ describe("1 the five timeouts at work", () => {
     expect(stage.names(job.id).slice(-3)).toEqual(["job.total_timeout", "job.failed", "job.discarded"]);
   });
 
-  it("1 heartbeat: a handler that must beat and does not is stalled, and the retry policy decides", async () => {
+  it("heartbeat: a handler that must beat and does not is stalled, and the retry policy decides", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, { timeouts: { heartbeat: "10s" } });
     stage.work(processors);
@@ -147,7 +147,7 @@ describe("1 the five timeouts at work", () => {
     expect(stage.counters().timeouts[0]).toMatchObject({ kind: "stalled", count: 1 });
   });
 
-  it("1 the built-ins: 30 min attempt, 30 s grace, no wait, no total, 60 s heartbeat", async () => {
+  it("the built-ins: 30 min attempt, 30 s grace, no wait, no total, 60 s heartbeat", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, once);
     stage.work(processors);
@@ -168,7 +168,7 @@ describe("1 the five timeouts at work", () => {
 });
 
 describe("1 the mode", () => {
-  it("1 discard abandons the job at its attempt timeout: no retry, no dead letter, counted under its mode", async () => {
+  it("discard abandons the job at its attempt timeout: no retry, no dead letter, counted under its mode", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(obedient, {
       timeouts: { attempt: "10s", mode: "discard" },
@@ -184,7 +184,7 @@ describe("1 the mode", () => {
     ]);
   });
 
-  it("1 the mode touches neither total nor stalls", async () => {
+  it("the mode touches neither total nor stalls", async () => {
     const stage = await openStage();
     const rung: RungOptions = {
       timeouts: { heartbeat: "10s", mode: "discard" },
@@ -202,7 +202,7 @@ describe("1 the mode", () => {
 });
 
 describe("1.1 none", () => {
-  it("1.1 switches a limit off and stops the fall-through", async () => {
+  it("switches a limit off and stops the fall-through", async () => {
     const stage = await openStage({ timeouts: { attempt: "1s", wait: "1s", total: "1s", heartbeat: "1s" } });
     const { definition, processors } = jobWith(() => stage.sleep(3_600_000), {
       timeouts: { attempt: "none", wait: "none", total: "none", heartbeat: "none" },
@@ -225,7 +225,7 @@ describe("1.1 none", () => {
 describe("1.4 and 1.5 grace", () => {
   const unbounded: RungOptions = { ...once, timeouts: { attempt: "10s", grace: "unbounded" } };
 
-  it("1.5 unbounded: a late success counts at any time", async () => {
+  it("unbounded: a late success counts at any time", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(3_600_000), unbounded);
     stage.work(processors);
@@ -238,7 +238,7 @@ describe("1.4 and 1.5 grace", () => {
     expect(stage.counters()).toMatchObject({ late: 1, stuck: 0, timeouts: [] });
   });
 
-  it("1.5 unbounded: a cancel still ends it, and frees its slot after the built-in grace", async () => {
+  it("unbounded: a cancel still ends it, and frees its slot after the built-in grace", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, unbounded);
     const worker = stage.work(processors, { queues: { default: { concurrency: 1 } }, maxStuck: 5 });
@@ -252,7 +252,7 @@ describe("1.4 and 1.5 grace", () => {
     expect(worker.status()).toMatchObject({ running: 0, stuck: 1 });
   });
 
-  it("1.5 unbounded: a stall still ends it, as the timeout that was signalled", async () => {
+  it("unbounded: a stall still ends it, as the timeout that was signalled", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, {
       ...once,
@@ -267,7 +267,7 @@ describe("1.4 and 1.5 grace", () => {
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "timeout"]);
   });
 
-  it("1.5 unbounded: shutdown still ends it, as the timeout that was signalled", async () => {
+  it("unbounded: shutdown still ends it, as the timeout that was signalled", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, unbounded);
     const worker = stage.work(processors);
@@ -280,7 +280,7 @@ describe("1.4 and 1.5 grace", () => {
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "timeout"]);
   });
 
-  it("1.4 0s: the verdict falls at the signal itself", async () => {
+  it("0s: the verdict falls at the signal itself", async () => {
     const stage = await openStage();
     let heard = false;
     const { definition, processors } = jobWith(
@@ -299,7 +299,7 @@ describe("1.4 and 1.5 grace", () => {
 });
 
 describe("1.2 total and attempt", () => {
-  it("1.2 an inherited or built-in attempt that is longer is cut to the total", async () => {
+  it("an inherited or built-in attempt that is longer is cut to the total", async () => {
     const stage = await openStage({ timeouts: { attempt: "1h" } });
     let deadline: number | null = null;
     const { definition, processors } = jobWith((context) => {
@@ -315,7 +315,7 @@ describe("1.2 total and attempt", () => {
 });
 
 describe("1.3 delays longer than 2^31 ms", () => {
-  it("1.3 a job scheduled in 30 days starts in 30 days", async () => {
+  it("a job scheduled in 30 days starts in 30 days", async () => {
     const stage = await openStage();
     const startedAt: number[] = [];
     const { definition, processors } = jobWith(() => void startedAt.push(stage.now()));
@@ -329,7 +329,7 @@ describe("1.3 delays longer than 2^31 ms", () => {
     expect((startedAt[0] ?? 0) - START - 30 * 86_400_000).toBeLessThanOrEqual(2);
   });
 
-  it("1.3 an attempt timeout of 30 days is not fired at once, and comes on time", async () => {
+  it("an attempt timeout of 30 days is not fired at once, and comes on time", async () => {
     const stage = await openStage();
     const abortedAt: number[] = [];
     const { definition, processors } = jobWith(
@@ -349,7 +349,7 @@ describe("1.3 delays longer than 2^31 ms", () => {
     expect(abortedAt).toEqual([START + 30 * 86_400_000]);
   });
 
-  it("1.3 the real timers wait beyond 2^31 ms and can be taken back", () => {
+  it("the real timers wait beyond 2^31 ms and can be taken back", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     try {
       const fired: string[] = [];

@@ -80,7 +80,7 @@ describe("SEMANTICS 7.2: requests", () => {
     for (const step of steps) expect(step).toBeGreaterThanOrEqual(HOUR);
   });
 
-  it("those of many sagas fire in due order", async () => {
+  it("timeouts of many sagas fire in due order", async () => {
     const stage = await openStage();
     const { saga, seen } = diary((context, text) => {
       const wait = Number(context.id);
@@ -111,7 +111,7 @@ describe("SEMANTICS 7.3: revokes", () => {
     expect(stage.counters().sagas).toMatchObject({ revoked: 1, ignored: 0 });
   });
 
-  it("from outside, with the same promise", async () => {
+  it("a timeout that is revoked from outside is never handled either", async () => {
     const stage = await openStage();
     const { saga, texts } = diary((context, text) => {
       if (text === "") context.request("rung", "1h", { text: "never" }, { key: "k" });
@@ -392,7 +392,7 @@ describe("replies", () => {
     expect(texts()).toEqual(["", "three"]);
   });
 
-  it("reach whoever started the saga, also from a timeout", async () => {
+  it("a reply reaches the sender that started the saga, also from a timeout", async () => {
     const stage = await openStage();
     const { saga } = diary((context, text) => {
       if (text === "") context.request("rung", "1h", { text: "done" });

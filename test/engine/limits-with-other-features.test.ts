@@ -61,7 +61,7 @@ describe("a limited step of a workflow", () => {
     expect((await stage.engine.limits.get("k")).inUse).toBe(0);
   });
 
-  it("that comes first, or after a delay, goes through its gate as well", async () => {
+  it("a limited step that is first or delayed waits for its limit too", async () => {
     const { stage, limited, starts, counts, work } = await openLimited();
     work();
     const delayed = () => chain([step(limited, "a"), step(limited, "b", { delay: "5s" })]);
@@ -112,7 +112,7 @@ describe("a limited job that is unique", () => {
   });
 
   it.each(["replace", "replace-except-schedule"] as const)(
-    "with %s takes the place of the old one at the gate",
+    "a unique job with %s takes the slot of the one it replaces",
     async (onConflict) => {
       for (const period of [{}, { period: "1h" }]) {
         const unique = { key: "u", onConflict, ...period };

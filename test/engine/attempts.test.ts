@@ -24,7 +24,7 @@ describe("3.1 never entered past a deadline", () => {
     ["wait", { wait: "10s" }, "enqueue_ttl_expired"],
     ["total", { total: "10s" }, "total_timeout"],
     ["total before wait", { total: "10s", wait: "10s" }, "total_timeout"],
-  ] as const)("3.1 %s", async (_name, timeouts, type) => {
+  ] as const)("%s", async (_name, timeouts, type) => {
     const stage = await openStage();
     let entered = 0;
     const { definition, processors } = jobWith(() => void entered++, { timeouts });
@@ -40,7 +40,7 @@ describe("3.1 never entered past a deadline", () => {
     expect(entered).toBe(0);
   });
 
-  it("3.1 a cancelled job is never entered", async () => {
+  it("a cancelled job is never entered", async () => {
     const stage = await openStage();
     let entered = 0;
     const { definition, processors } = jobWith(() => void entered++);
@@ -52,7 +52,7 @@ describe("3.1 never entered past a deadline", () => {
     expect(stage.names(job.id)).toEqual(["job.enqueued", "job.cancelled"]);
   });
 
-  it("3.1 an engine that does not know the time well enters only what is certainly in time", async () => {
+  it("an engine that does not know the time well enters only what is certainly in time", async () => {
     const { engine, system } = await openUnsure(300);
     const entries: { at: number; totalAt: number }[] = [];
     const { definition, processors } = jobWith(({ payload }) => {
@@ -72,7 +72,7 @@ describe("3.1 never entered past a deadline", () => {
     for (const { at, totalAt } of entries) expect(at).toBeLessThan(totalAt);
   });
 
-  it("3.1 a schema that takes too long spends the attempt, and its handler is not entered", async () => {
+  it("a schema that takes too long spends the attempt, and its handler is not entered", async () => {
     const stage = await openStage();
     let entered = 0;
     let validated = 0;
@@ -95,7 +95,7 @@ describe("3.1 never entered past a deadline", () => {
     expect([entered, row.state, row.errors?.[0]?.type]).toEqual([0, "discarded", "timeout"]);
   });
 
-  it("3.1 a handler that throws at once after an asynchronous schema is a failed attempt", async () => {
+  it("a handler that throws at once after an asynchronous schema is a failed attempt", async () => {
     const stage = await openStage();
     const schema: Schema<unknown, unknown> = {
       "~standard": { version: 1, vendor: "test", validate: async (value) => ({ value }) },
@@ -151,7 +151,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
     return { stage, worker, gate, jobs };
   }
 
-  it("3.1 prefetched jobs run no attempt or heartbeat clock", async () => {
+  it("prefetched jobs run no attempt or heartbeat clock", async () => {
     const { stage, worker, jobs } = await prefetching();
     expect(worker.status()).toMatchObject({ running: 1 });
     expect(worker.status().held).toBeGreaterThan(0);
@@ -159,7 +159,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
     expect(held).toMatchObject({ state: "active", attempt: 0, startedAt: null, softAt: null });
   });
 
-  it("3.1 what is held too long is handed back unspent, for others to take", async () => {
+  it("what is held too long is handed back unspent, for others to take", async () => {
     const { stage, worker, jobs } = await prefetching();
     await stage.advance("1200ms");
     expect(worker.status().held).toBe(0);
@@ -168,7 +168,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
     expect(stage.names(row.id)).toContain("job.released");
   });
 
-  it("3.1 a cancel confirmed before the holder's last confirmation is never entered", async () => {
+  it("a cancel confirmed before the holder's last confirmation is never entered", async () => {
     const { stage, gate, jobs } = await prefetching();
     const second = jobs[1] as { id: string };
     await stage.engine.cancel(second.id);
@@ -179,7 +179,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
     expect(stage.names(second.id)).not.toContain("job.started");
   });
 
-  it("3.1 after a standstill nothing is entered before a beat was confirmed", async () => {
+  it("after a standstill nothing is entered before a beat was confirmed", async () => {
     const pair = await openPair();
     const entered: string[] = [];
     const { definition, processors } = jobWith(async ({ payload }) => {
@@ -206,7 +206,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
 });
 
 describe("3.2 the signal", () => {
-  it("3.2 its reason says which limit, how long, and when force follows", async () => {
+  it("its reason says which limit, how long, and when force follows", async () => {
     const stage = await openStage();
     const reasons: unknown[] = [];
     const listening = (rung: RungOptions, type: string) =>
@@ -234,7 +234,7 @@ describe("3.2 the signal", () => {
     expect(reasons[1]).toMatchObject({ kind: "total", limit: 20_000, elapsed: 20_000, deadline: null });
   });
 
-  it("3.2 softAt is the earlier of the attempt's end and totalAt; deadline and remaining() tell it", async () => {
+  it("softAt is the earlier of the attempt's end and totalAt; deadline and remaining() tell it", async () => {
     const stage = await openStage();
     const seen: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -255,7 +255,7 @@ describe("3.2 the signal", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("3.2 a signal first read after the abort is aborted already", async () => {
+  it("a signal first read after the abort is aborted already", async () => {
     const stage = await openStage();
     const states: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -278,7 +278,7 @@ describe("3.2 cleanup hooks", () => {
     ["a cancel", async (stage, id) => void (await stage.engine.cancel(id)), "cancelled"],
     ["shutdown", async (stage) => void stage.engine.close({ drain: "0s" }), "shutdown"],
   ] as [string, (stage: Awaited<ReturnType<typeof openStage>>, id: string) => Promise<void>, string][])(
-    "3.2 run once at %s, beside the handler, and their end does not end it",
+    "run once at %s, beside the handler, and their end does not end it",
     async (_name, act, kind) => {
       const stage = await openStage();
       const runs: unknown[] = [];
@@ -304,7 +304,7 @@ describe("3.2 cleanup hooks", () => {
     },
   );
 
-  it("3.2 do not run when the handler ends in time; one registered after the signal runs at once", async () => {
+  it("do not run when the handler ends in time; one registered after the signal runs at once", async () => {
     const stage = await openStage();
     const runs: string[] = [];
     const { definition, processors } = jobWith(
@@ -322,7 +322,7 @@ describe("3.2 cleanup hooks", () => {
     expect(runs).toEqual(["late"]);
   });
 
-  it("3.2 an error of a hook is only logged and told", async () => {
+  it("an error of a hook is only logged and told", async () => {
     const warnings: object[] = [];
     const logger = {
       debug() {},
@@ -360,7 +360,7 @@ describe("3.3 one verdict", () => {
   it.each([
     ["a handler that settles first", 4_000, "completed"],
     ["the hard deadline", 60_000, "discarded"],
-  ])("3.3 %s", async (_name, delay, state) => {
+  ])("%s", async (_name, delay, state) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(delay as number), {
       ...once,
@@ -378,7 +378,7 @@ describe("3.3 one verdict", () => {
     ["total before stalled", { total: "10s", heartbeat: "10s", grace: "0s" }, "total_timeout"],
     ["total before execution", { total: "10s", attempt: "10s", grace: "0s" }, "total_timeout"],
     ["stalled before execution", { attempt: "10s", heartbeat: "10s", grace: "0s" }, "stalled"],
-  ] as const)("3.3 at one instant: %s", async (_name, timeouts, type) => {
+  ] as const)("of two causes at one instant, this one wins: %s", async (_name, timeouts, type) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, { ...once, timeouts });
     stage.work(processors);
@@ -388,7 +388,7 @@ describe("3.3 one verdict", () => {
     expect(row.errors?.map((error) => error.type)).toEqual([type]);
   });
 
-  it("3.3 a result at the hard deadline itself comes too late", async () => {
+  it("a result at the hard deadline itself comes too late", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(10_000), {
       ...once,
@@ -400,7 +400,7 @@ describe("3.3 one verdict", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "timeout", forced: true });
   });
 
-  it("3.3 the cause is fixed at the soft signal: a failure in grace is that timeout", async () => {
+  it("the cause is fixed at the soft signal: a failure in grace is that timeout", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       async () => {
@@ -419,7 +419,7 @@ describe("3.3 one verdict", () => {
     });
   });
 
-  it("3.3 if totalAt passes during grace, the retry stage ends the job", async () => {
+  it("if totalAt passes during grace, the retry stage ends the job", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, {
       timeouts: { attempt: "10s", grace: "10s", total: "15s" },
@@ -440,7 +440,7 @@ describe("3.5 classified by the state of our signal", () => {
     ["AbortError", new DOMException("mine", "AbortError")],
     ["TimeoutError", new DOMException("mine", "TimeoutError")],
     ["TimeoutError", new TimeoutError("execution", 5, 5, null)],
-  ])("3.5 a handler's own earlier %s is an ordinary failure", async (type, error) => {
+  ])("a handler's own earlier %s is an ordinary failure", async (type, error) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => Promise.reject(error), once);
     stage.work(processors);
@@ -453,7 +453,7 @@ describe("3.5 classified by the state of our signal", () => {
     expect(stage.counters().timeouts).toEqual([]);
   });
 
-  it("3.5 any error after our abort is a timeout, whatever its class", async () => {
+  it("any error after our abort is a timeout, whatever its class", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       (context) => obedient(context).catch(() => Promise.reject("just text")),
@@ -468,7 +468,7 @@ describe("3.5 classified by the state of our signal", () => {
     });
   });
 
-  it("3.5 the reason itself, thrown back, is the timeout", async () => {
+  it("the reason itself, thrown back, is the timeout", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(obedient, { ...once, timeouts: { attempt: "5s" } });
     stage.work(processors);

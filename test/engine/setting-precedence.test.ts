@@ -46,7 +46,7 @@ function said(rung: Rung, rungs: readonly Rung[]): RungOptions {
 
 describe("2 which setting wins, per field", () => {
   it.each(WRITTEN.map((name, index) => [name, WRITTEN.slice(index)] as const))(
-    "2 %s goes before all that are less specific",
+    "%s goes before all that are less specific",
     async (winner, rungs) => {
       const stage = await openStage(said("engine", rungs));
       await stage.engine.configureQueue("default", said("queue", rungs));
@@ -70,7 +70,7 @@ describe("2 which setting wins, per field", () => {
     },
   );
 
-  it("2 a field left out falls through: naming a duration at enqueue never resets the mode", async () => {
+  it("a field left out falls through: naming a duration at enqueue never resets the mode", async () => {
     const stage = await openStage({ timeouts: { grace: "7s" } });
     await stage.engine.configureQueue("default", { timeouts: { heartbeat: "8m" } });
     const { definition, processors } = jobWith(deaf, { timeouts: { mode: "discard", attempt: "5s" } });
@@ -92,7 +92,7 @@ describe("2 which setting wins, per field", () => {
     });
   });
 
-  it("2 settings of a queue are rows: a second engine on the same store sees them", async () => {
+  it("settings of a queue are rows: a second engine on the same store sees them", async () => {
     const pair = await openPair();
     const { definition, processors } = jobWith(deaf);
     await pair.first.engine.configureQueue("default", { timeouts: { attempt: "42s", wait: "2m" } });
@@ -105,7 +105,7 @@ describe("2 which setting wins, per field", () => {
     expect(row.options).toMatchObject({ wait: 120_000, waitFrom: "queue" });
   });
 
-  it("2 a changed queue setting holds for jobs that start after it", async () => {
+  it("a changed queue setting holds for jobs that start after it", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf);
     stage.work(processors);
@@ -120,7 +120,7 @@ describe("2 which setting wins, per field", () => {
 });
 
 describe("2 what is fixed when", () => {
-  it("2 a redeploy does not reshape a job that has begun", async () => {
+  it("a redeploy does not reshape a job that has begun", async () => {
     const pair = await openPair();
     const rung: RungOptions = {
       timeouts: { attempt: "10s", grace: "1s" },
@@ -145,7 +145,7 @@ describe("2 what is fixed when", () => {
     expect(await pair.first.load(job)).toMatchObject({ state: "retryable", attempt: 2 });
   });
 
-  it("2 total and wait are fixed to the millisecond at enqueue, whatever the worker's definition says", async () => {
+  it("total and wait are fixed to the millisecond at enqueue, whatever the worker's definition says", async () => {
     const stage = await openStage();
     const producer = jobOf({ timeouts: { wait: "5m", total: "7m" } });
     const { processors } = jobWith(deaf, { timeouts: { wait: "1m", total: "2m" } });
@@ -156,7 +156,7 @@ describe("2 what is fixed when", () => {
     expect(await stage.load(job)).toMatchObject({ state: "active", totalAt: START + 420_000 });
   });
 
-  it("2 they survive a restart of everything but the store", async () => {
+  it("they survive a restart of everything but the store", async () => {
     const system = createSimSystem({ seed: 3, startAt: START });
     const store = storeOn(system);
     const before = await openStage({ store: shared(store) });
@@ -170,7 +170,7 @@ describe("2 what is fixed when", () => {
 });
 
 describe("2 explain", () => {
-  it("2 before the first start: what a start now would give", async () => {
+  it("before the first start explain shows what a start now would give", async () => {
     const stage = await openStage({ timeouts: { attempt: "1h" } });
     await stage.engine.configureQueue("default", { timeouts: { total: "10s" } });
     const definition = jobOf({ timeouts: { attempt: "2m" }, retry: { attempts: 5 } });
@@ -193,7 +193,7 @@ describe("2 explain", () => {
     expect(explained.toString()).toContain("Policies are what a first start now would fix.");
   });
 
-  it("2 after it: what the start fixed, and what was said since and lost", async () => {
+  it("after the first start explain shows what the start fixed, and later settings that do not count", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, { timeouts: { attempt: "2m" } });
     stage.work(processors);
@@ -210,7 +210,7 @@ describe("2 explain", () => {
   });
 });
 
-describe("2 middleware", () => {
+describe("2 middleware (3.7)", () => {
   const wrap =
     (name: string, seen: string[]): Middleware =>
     async (_context, next) => {
@@ -222,7 +222,7 @@ describe("2 middleware", () => {
       }
     };
 
-  it("2 runs outer to inner around the attempt, and its value is the result", async () => {
+  it("runs outer to inner around the attempt, and its value is the result", async () => {
     const stage = await openStage();
     const seen: string[] = [];
     const { definition, processors } = jobWith(() => {
@@ -240,7 +240,7 @@ describe("2 middleware", () => {
   it.each([
     ["a handler that obeys", obedient, "5s"],
     ["a handler that is deaf, at its hard deadline", deaf, "7s"],
-  ])("2 sees the TimeoutError of %s, and the retry policy sees it too", async (_name, run, after) => {
+  ])("sees the TimeoutError of %s, and the retry policy sees it too", async (_name, run, after) => {
     const stage = await openStage();
     const seen: [string, number][] = [];
     const { definition, processors } = jobWith(run, {
@@ -271,7 +271,7 @@ describe("2 middleware", () => {
       2_000,
     ],
   ] as [string, TimeoutOptions, (job: Handle, worker: Worker) => unknown, string, number][])(
-    "2 a deaf handler ended by %s holds no middleware back",
+    "a deaf handler ended by %s holds no middleware back",
     async (_name, timeouts, act, kind, after) => {
       const stage = await openStage();
       const seen: unknown[] = [];
@@ -290,7 +290,7 @@ describe("2 middleware", () => {
     },
   );
 
-  it("2 what the handler threw after our signal is the cause of the TimeoutError", async () => {
+  it("what the handler threw after our signal is the cause of the TimeoutError", async () => {
     const stage = await openStage();
     const causes: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -315,7 +315,7 @@ describe("2 middleware", () => {
     });
   });
 
-  it("2 next() twice is refused", async () => {
+  it("next() twice is refused", async () => {
     const stage = await openStage();
     let runs = 0;
     const { definition, processors } = jobWith(() => ++runs);
@@ -334,7 +334,7 @@ describe("2 middleware", () => {
     expect(runs).toBe(1);
   });
 
-  it("2 middleware that throws, at once or later, is a failed attempt", async () => {
+  it("middleware that throws, at once or later, is a failed attempt", async () => {
     const stage = await openStage();
     const { definition } = jobWith(() => 1);
     const bad = (() => {
@@ -346,7 +346,7 @@ describe("2 middleware", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "TypeError", attempt: 1 });
   });
 
-  it("3.7 a deaf handler inside middleware stays stuck until it ends itself", async () => {
+  it("a deaf handler inside middleware stays stuck until it ends itself", async () => {
     const stage = await openStage();
     let end = () => {};
     const { definition, processors } = jobWith(() => new Promise<void>((resolve) => (end = resolve)), {

@@ -19,14 +19,14 @@ import { constant, delays } from "./retry.ts";
 const RECLAIM = { type: "claim", lease: 10_000, salt: 3 } as const;
 
 describe("4.1 the retry policy", () => {
-  it("4.1 attempts count the first one too", () => {
+  it("attempts count the first one too", () => {
     const second = (row: JobRow) => ({ ...row, attempt: 2 });
     const row = running({ rung: { retry: { attempts: 2 } } });
     expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
     expect(judge(second(row), failEvent(), at("1s")).image.state).toBe("discarded");
   });
 
-  it("4.1 the defaults are 3 attempts, exponential from 1 s", () => {
+  it("the defaults are 3 attempts, exponential from 1 s", () => {
     const row = running();
     const dueAfter = (attempt: number) =>
       (judge({ ...row, attempt }, failEvent(), at("1s")).image.wakeAt ?? 0) - at("1s");
@@ -34,7 +34,7 @@ describe("4.1 the retry policy", () => {
     expect(judge({ ...row, attempt: 3 }, failEvent(), at("1s")).image.state).toBe("discarded");
   });
 
-  it("4.1 timeouts and stalls are retryable unless except names them", () => {
+  it("timeouts and stalls are retryable unless except names them", () => {
     const timeouts = { attempt: "30s", grace: "0s", heartbeat: "20s" } as const;
     const late = { type: "expire" } as const;
     const silent = { type: "stall" } as const;
@@ -45,7 +45,7 @@ describe("4.1 the retry policy", () => {
     expect([verdict(["stalled"], late), verdict(["stalled"], silent)]).toEqual(["retryable", "discarded"]);
   });
 
-  it("4.1 except matches the type exactly, or by Prefix.*", () => {
+  it("except matches the type exactly, or by Prefix.*", () => {
     const verdict = (type: string) =>
       judge(
         running({ rung: { retry: { except: ["Fatal", "Card.*"] } } }),
@@ -56,13 +56,13 @@ describe("4.1 the retry policy", () => {
     expect(["FatalError", "Card", "Cards.X", "fatal"].map(verdict)).toEqual(Array(4).fill("retryable"));
   });
 
-  it("4.1 a reporter's word that no retry can help ends the job", () => {
+  it("a reporter's word that no retry can help ends the job", () => {
     expect(judge(running(), failEvent({ final: true }), at("1s")).image.state).toBe("discarded");
   });
 });
 
 describe("8.2 what an attempt leaves behind", () => {
-  it("8.2 the checkpoint is kept for the next attempt, the progress is not", () => {
+  it("the checkpoint is kept for the next attempt, the progress is not", () => {
     const row: JobRow = { ...running(), progress: "0.5", checkpoint: '"page 7"' };
     const backs = [failEvent(), { type: "release" }, { type: "snooze", dueAt: at("1m") }] as const;
     for (const event of backs) {
@@ -75,7 +75,7 @@ describe("4.2 does a retry fit", () => {
   const backoff = constant({ first: "10s", jitter: false });
   const failed = (said: Said, now = at("10s")) => judge(running(said), failEvent(), now);
 
-  it("4.2 full: discarded at once if now + backoff + attempt would pass totalAt", () => {
+  it("full: discarded at once if now + backoff + attempt would pass totalAt", () => {
     const rung = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
     const decision = failed({ rung });
     expect(decision.image.state).toBe("discarded");
@@ -83,29 +83,29 @@ describe("4.2 does a retry fit", () => {
     expect(namesOf(decision)).toEqual(["job.failed", "job.total_timeout", "job.discarded"]);
   });
 
-  it("4.2 full: a retry that ends exactly at totalAt fits", () => {
+  it("full: a retry that ends exactly at totalAt fits", () => {
     const rung = { timeouts: { attempt: "30s", total: "50s" }, retry: { backoff } } as const;
     expect(failed({ rung }).image.state).toBe("retryable");
   });
 
-  it("4.2 the attempt's own error is kept in the history, before the predicted one", () => {
+  it("the attempt's own error is kept in the history, before the predicted one", () => {
     const rung = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
     expect(failed({ rung }).documents?.errors?.map(({ type }) => type)).toEqual(["Error", "total_timeout"]);
   });
 
-  it("4.2 a built-in attempt counts as 0 here", () => {
+  it("a built-in attempt counts as 0 here", () => {
     const rung = { timeouts: { total: "21s" }, retry: { backoff } } as const;
     expect(failed({ rung }).image.state).toBe("retryable");
     expect(failed({ rung }, at("12s")).image.state).toBe("discarded");
   });
 
-  it("4.2 an attempt named by any rung counts, the engine's defaults included", () => {
+  it("an attempt named by any rung counts, the engine's defaults included", () => {
     const context = { engineRung: { timeouts: { attempt: 30_000 } } };
     const rung = { timeouts: { total: "49s" }, retry: { backoff } } as const;
     expect(failed({ rung, context }).image.state).toBe("discarded");
   });
 
-  it("4.2 any: it starts while any budget is left, with the attempt cut to what remains", () => {
+  it("any: it starts while any budget is left, with the attempt cut to what remains", () => {
     const said: Said = {
       enqueue: { timeouts: { total: "25s" } },
       rung: { timeouts: { attempt: "30s" }, retry: { backoff, retryFit: "any" } },
@@ -116,7 +116,7 @@ describe("4.2 does a retry fit", () => {
     expect(step(ready, startEvent(said, at("20s")), at("20s")).softAt).toBe(at("25s"));
   });
 
-  it("4.2 any: a retry that could only begin at totalAt does not fit", () => {
+  it("any: a retry that could only begin at totalAt does not fit", () => {
     const rung = { timeouts: { total: "20s" }, retry: { backoff, retryFit: "any" } } as const;
     expect(failed({ rung }).image.state).toBe("discarded");
     expect(failed({ rung }, at("10s") - 1).image.state).toBe("retryable");
@@ -124,7 +124,7 @@ describe("4.2 does a retry fit", () => {
 });
 
 describe("4.3 crashes, stalls and strikes", () => {
-  it("4.3 a crash or stall of a started attempt spends it", () => {
+  it("a crash or stall of a started attempt spends it", () => {
     const row = running({ rung: { retry: { attempts: 1 } } });
     expect(judge(row, { type: "wake", seenAt: null }, at("60s")).image).toMatchObject({
       state: "discarded",
@@ -132,7 +132,7 @@ describe("4.3 crashes, stalls and strikes", () => {
     });
   });
 
-  it("4.3 a claim that runs out before its handler was entered spends nothing but adds a strike", () => {
+  it("a claim that runs out before its handler was entered spends nothing but adds a strike", () => {
     const decision = judge(claimed(), { type: "wake" }, at("10s"));
     expect(decision.image).toMatchObject({ state: "available", attempt: 0, returns: 0, strikes: 1 });
     expect(namesOf(decision)).toEqual(["job.struck"]);
@@ -142,7 +142,7 @@ describe("4.3 crashes, stalls and strikes", () => {
     });
   });
 
-  it("4.3 strikes add up until an attempt has failed by itself", () => {
+  it("strikes add up until an attempt has failed by itself", () => {
     let row = enqueued();
     for (let nth = 0; nth < 3; nth++) {
       row = step(step(row, RECLAIM, at("0s")), { type: "wake" }, at("10s"));
@@ -153,7 +153,7 @@ describe("4.3 crashes, stalls and strikes", () => {
     expect(step(started, failEvent(), at("12s")).strikes).toBe(0);
   });
 
-  it("4.3 onStall discard forbids a second run after a crash, also when the sweep comes late", () => {
+  it("onStall discard forbids a second run after a crash, also when the sweep comes late", () => {
     const row = running({ rung: { retry: { onStall: "discard" } } });
     for (const now of [at("60s"), at("2d")]) {
       const decision = judge(row, { type: "wake", seenAt: null }, now);
@@ -163,7 +163,7 @@ describe("4.3 crashes, stalls and strikes", () => {
     expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
   });
 
-  it("4.3 a named visibility timeout that runs out makes the job available at once and spends the attempt", () => {
+  it("a named visibility timeout that runs out makes the job available at once and spends the attempt", () => {
     const row = running({ worker: { hears: false, remote: true, visibility: 20_000 } });
     expect(judge(row, { type: "wake" }, at("20s") - 1).image.state).toBe("active");
     const decision = judge(row, { type: "wake" }, at("20s"));
@@ -172,7 +172,7 @@ describe("4.3 crashes, stalls and strikes", () => {
     expect(decision.fence).toBeGreaterThan(row.fence);
   });
 
-  it("4.3 a visibility timeout discards at the limit", () => {
+  it("a visibility timeout discards at the limit", () => {
     const said: Said = {
       rung: { retry: { attempts: 1 } },
       worker: { hears: false, remote: true, visibility: 20_000 },
@@ -182,7 +182,7 @@ describe("4.3 crashes, stalls and strikes", () => {
     expect(namesOf(decision)).toEqual(["job.visibility_timeout", "job.failed", "job.discarded"]);
   });
 
-  it("4.3 a visibility timeout that except names is not retried", () => {
+  it("a visibility timeout that except names is not retried", () => {
     const said: Said = {
       rung: { retry: { except: ["visibility_timeout"] } },
       worker: { hears: false, remote: true, visibility: 20_000 },
@@ -192,7 +192,7 @@ describe("4.3 crashes, stalls and strikes", () => {
     expect(namesOf(decision)).toEqual(["job.visibility_timeout", "job.failed", "job.discarded"]);
   });
 
-  it("4.3 a shorter heartbeat runs out as a stall, not as a visibility timeout", () => {
+  it("a shorter heartbeat runs out as a stall, not as a visibility timeout", () => {
     const said: Said = {
       rung: { timeouts: { heartbeat: "10s" } },
       worker: { hears: false, remote: true, visibility: 20_000 },
@@ -202,7 +202,7 @@ describe("4.3 crashes, stalls and strikes", () => {
 });
 
 describe("4.4 giving back", () => {
-  it("4.4 a release gives the attempt back and goes to available, with its error in the history", () => {
+  it("a release gives the attempt back and goes to available, with its error in the history", () => {
     const error = { type: "shutdown", code: "shutdown", message: "The worker shut down" };
     const row = running();
     const decision = judge(row, { type: "release", error }, at("5s"));
@@ -210,18 +210,18 @@ describe("4.4 giving back", () => {
     expect(errorOf(decision)).toEqual({ ...error, attempt: 1, at: at("5s") });
   });
 
-  it("4.4 a release with a delay waits that long", () => {
+  it("a release with a delay waits that long", () => {
     const decision = judge(claimed(), { type: "release", delay: 5_000 }, at("1s"));
     expect(decision.image).toMatchObject({ state: "scheduled", wakeAt: at("6s"), wake: "ready" });
   });
 
-  it("4.4 a snooze gives the attempt back and goes to scheduled", () => {
+  it("a snooze gives the attempt back and goes to scheduled", () => {
     const decision = judge(running(), { type: "snooze", dueAt: at("1h") }, at("5s"));
     expect(decision.image).toMatchObject({ state: "scheduled", attempt: 0, returns: 1, wakeAt: at("1h") });
     expect(decision.events).toEqual([{ name: "job.snoozed", dueAt: at("1h") }]);
   });
 
-  it("4.4 a snooze at or past totalAt discards at once, predicted", () => {
+  it("a snooze at or past totalAt discards at once, predicted", () => {
     const row = running({ rung: { timeouts: { total: "1h" } } });
     const decision = judge(row, { type: "snooze", dueAt: at("1h") }, at("5s"));
     expect(decision.image.state).toBe("discarded");
@@ -229,13 +229,13 @@ describe("4.4 giving back", () => {
     expect(judge(row, { type: "snooze", dueAt: at("1h") - 1 }, at("5s")).image.state).toBe("scheduled");
   });
 
-  it("4.4 the fence grows all the same", () => {
+  it("the fence grows all the same", () => {
     const row = running();
     const again = step(step(row, { type: "release" }, at("1s")), RECLAIM, at("2s"));
     expect(again.fence).toBeGreaterThan(row.fence);
   });
 
-  it("4.4 at most 1,000 returns per job, releases and snoozes together", () => {
+  it("a job is returned at most 1,000 times, by releases and snoozes together", () => {
     expect(MOST_RETURNS).toBe(1_000);
     let row = running();
     for (let nth = 1; nth <= MOST_RETURNS; nth++) {
@@ -252,7 +252,7 @@ describe("4.4 giving back", () => {
     }
   });
 
-  it("4.4 a claim handed back unspent is no return", () => {
+  it("a claim handed back unspent is no return", () => {
     expect(step(claimed(), { type: "release" }, at("1s")).returns).toBe(0);
   });
 });
@@ -265,14 +265,14 @@ describe("4.5 exhausted", () => {
     return image.deadLetter;
   };
 
-  it("4.5 discarded, or also a dead letter when onExhausted says so", () => {
+  it("discarded, or also a dead letter when onExhausted says so", () => {
     expect(isDead(running({ rung: { retry: { attempts: 1 } } }), failEvent(), at("1s"))).toBe(false);
     const decision = judge(running({ rung: dead }), failEvent(), at("1s"));
     expect(decision.image).toMatchObject({ state: "discarded", deadLetter: true, pruneAt: null });
     expect(decision.events.at(-1)).toMatchObject({ name: "job.discarded", deadLetter: true });
   });
 
-  it("4.5 it decides for total_timeout and stalled too", () => {
+  it("it decides for total_timeout and stalled too", () => {
     const total = { ...dead, timeouts: { total: "1m" } } as const;
     expect(isDead(enqueued({ rung: total }), { type: "wake" }, at("1m"))).toBe(true);
     expect(isDead(running({ rung: total }), { type: "expire" }, at("90s"))).toBe(true);
@@ -280,7 +280,7 @@ describe("4.5 exhausted", () => {
     expect(isDead(running({ rung: dead }), { type: "wake", seenAt: null }, at("60s"))).toBe(true);
   });
 
-  it("4.5 never for wait, mode discard, Discard or cancel", () => {
+  it("wait, mode discard, Discard and cancel never make a dead letter", () => {
     const wait = { ...dead, timeouts: { wait: "1m" } } as const;
     expect(isDead(enqueued({ rung: wait }), { type: "wake" }, at("1m"))).toBe(false);
     const mode = { ...dead, timeouts: { attempt: "1m", grace: "0s", mode: "discard" } } as const;
@@ -289,7 +289,7 @@ describe("4.5 exhausted", () => {
     expect(judge(running({ rung: dead }), { type: "cancel" }, at("1s")).image.deadLetter).toBe(false);
   });
 
-  it("4.5 startedAt stays on a job that ended from a running attempt, and on no other", () => {
+  it("startedAt stays on a job that ended from a running attempt, and on no other", () => {
     const ended = judge(running(), failEvent({ final: true }), at("1s")).image;
     expect([ended.startedAt, ended.finishedAt]).toEqual([at("0s"), at("1s")]);
     const expired = judge(enqueued({ rung: { timeouts: { wait: "1m" } } }), { type: "wake" }, at("1m")).image;

@@ -57,8 +57,8 @@ function sandboxOf(definition: JobDefinition<never, unknown, unknown> | ReturnTy
   return { sandbox, processors: [sandboxed] };
 }
 
-describe("3.1 an attempt starts when its handler is entered, in a sandbox too", () => {
-  it("3.1 its clock runs from the moment at which its sandbox is ready", async () => {
+describe("3.1 an attempt starts when its handler is entered, in a sandbox too (4.4, 5.2)", () => {
+  it("its clock runs from the moment at which its sandbox is ready", async () => {
     const stage = await openStage();
     const definition = jobOf({ timeouts: { attempt: "1s" } });
     const { sandbox, processors } = sandboxOf(definition);
@@ -76,7 +76,7 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too", 
     expect(sandbox.calls[0]?.job.remaining).toBeGreaterThan(990);
   });
 
-  it("4.4 one that waits for too long is given back unspent, and other types go on meanwhile", async () => {
+  it("a job that waits too long for its sandbox is given back unspent, and other types go on meanwhile", async () => {
     const stage = await openStage();
     const definition = jobOf({}, "test.slow");
     const other = jobOf({}, "test.other");
@@ -100,7 +100,7 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too", 
     expect(await stage.load(job)).toMatchObject({ state: "completed", attempt: 1, returns: 0, strikes: 0 });
   });
 
-  it("3.1 a job that is cancelled or expires while it waits is never entered", async () => {
+  it("a job that is cancelled or expires while it waits is never entered", async () => {
     const stage = await openStage();
     const definition = jobOf();
     const { sandbox, processors } = sandboxOf(definition);
@@ -120,7 +120,7 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too", 
     expect((await stage.load(spent)).errors).toMatchObject([{ type: "total_timeout" }]);
   });
 
-  it("5.2 a close gives back what waits, at once", async () => {
+  it("a close gives back what waits, at once", async () => {
     const stage = await openStage();
     const definition = jobOf();
     const { sandbox, processors } = sandboxOf(definition);
@@ -138,7 +138,7 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too", 
   });
 });
 
-describe("8.3 the verdict falls at the hard deadline", () => {
+describe("8.3 the verdict falls at the hard deadline (8.4)", () => {
   async function openLoop(delay: number) {
     const stage = await openStage();
     const definition = jobOf({ timeouts: { attempt: "1s", grace: "0s" }, retry: { attempts: 1 } });
@@ -150,7 +150,7 @@ describe("8.3 the verdict falls at the hard deadline", () => {
     return { stage, sandbox, job, worker: stage.work(processors) };
   }
 
-  it("8.4 and has the stack that is known a moment later", async () => {
+  it("the verdict has the stack that is known a moment later", async () => {
     const { stage, sandbox, job } = await openLoop(80);
     await stage.advance("1050ms");
     expect((await stage.load(job)).state).toBe("active");
@@ -167,7 +167,7 @@ describe("8.3 the verdict falls at the hard deadline", () => {
     expect(stage.counters().stuck).toBe(0);
   });
 
-  it.each(["result", "error"])("8.3 a %s in between is refused", async (what) => {
+  it.each(["result", "error"])("a %s in between is refused", async (what) => {
     const { stage, sandbox, job } = await openLoop(80);
     sandbox.result = async () => {
       await stage.sleep(1_040);
@@ -184,7 +184,7 @@ describe("8.3 the verdict falls at the hard deadline", () => {
     expect(stage.names(job.id).filter((name) => name === "job.failed")).toHaveLength(1);
   });
 
-  it("8.3 a close or a cancel in between finds one verdict", async () => {
+  it("a close or a cancel in between finds one verdict", async () => {
     const closing = await openLoop(80);
     await closing.stage.advance("1050ms");
     void closing.worker.close({ drain: "0s" });

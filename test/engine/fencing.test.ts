@@ -53,7 +53,7 @@ describe("3.8 a write with an old fence changes nothing", () => {
         throw new Discard("late");
       },
     ],
-  ])("3.8 %s after a takeover", async (_name, late) => {
+  ])("%s after a takeover", async (_name, late) => {
     const pair = await openPair();
     const { job } = await takenOver(pair, late);
     const row = await pair.first.load(job);
@@ -65,7 +65,7 @@ describe("3.8 a write with an old fence changes nothing", () => {
     expect(await pair.first.engine.store.inspect.logs(job.id)).toEqual([]);
   });
 
-  it("3.8 where no hint and no beat told it, the verdict itself is refused and counted", async () => {
+  it("a cancelled job refuses the handler's result even if its worker heard no hint and no beat", async () => {
     const pair = await openPair(silent);
     const { definition, processors } = jobWith(() => sleepOn(pair.second.system, 1_000));
     pair.second.work(processors);
@@ -78,7 +78,7 @@ describe("3.8 a write with an old fence changes nothing", () => {
     expect(pair.second.counters().completed).toBe(0);
   });
 
-  it("3.8 the job that lost its claim hears so by its signal", async () => {
+  it("the job that lost its claim hears so by its signal", async () => {
     const pair = await openPair();
     const kinds: string[] = [];
     const { definition, processors } = jobWith(({ signal }) => {
@@ -95,7 +95,7 @@ describe("3.8 a write with an old fence changes nothing", () => {
 });
 
 describe("3.8 a job that comes back to the worker that lost it", () => {
-  it("3.8 runs beside its old handler, and neither slot is lost", async () => {
+  it("runs beside its old handler, and neither slot is lost", async () => {
     const pair = await openPair();
     const { definition, processors } = jobWith(
       ({ attempt }) => (attempt === 1 ? deaf() : sleepOn(pair.second.system, 1_000)),
@@ -117,7 +117,7 @@ describe("3.8 a job that comes back to the worker that lost it", () => {
 });
 
 describe("3.9 the error kept on the job, exactly", () => {
-  it("3.9 an error of the handler: its own name, code, message, cause and stack", async () => {
+  it("an error of the handler: its own name, code, message, cause and stack", async () => {
     const stage = await openStage();
     class CardDeclined extends Error {
       override readonly name = "Card.Declined";
@@ -136,7 +136,7 @@ describe("3.9 the error kept on the job, exactly", () => {
         message: "no funds",
         attempt: 1,
         at: START,
-        stack: expect.stringContaining("section-3-fence.test.ts"),
+        stack: expect.stringContaining("fencing.test.ts"),
         cause: { type: "RangeError", message: "-5", stack: expect.any(String) },
       },
     ]);
@@ -150,7 +150,7 @@ describe("3.9 the error kept on the job, exactly", () => {
       { type: "NotAnError", code: "handler_error", message: '{"a":1}' },
     ],
     ["nothing", undefined, { type: "NotAnError", message: "undefined" }],
-  ])("3.9 %s", async (_name, thrown, record) => {
+  ])("%s", async (_name, thrown, record) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => Promise.reject(thrown), once);
     stage.work(processors);
@@ -159,7 +159,7 @@ describe("3.9 the error kept on the job, exactly", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject(record);
   });
 
-  it("3.9 the four kinds of timeouts", async () => {
+  it("the four kinds of timeouts", async () => {
     const stage = await openStage();
     const cases = [
       [{ attempt: "30s", grace: "0s" }, "timeout", "Timed out after 30s", "execution", 30_000],
@@ -187,7 +187,7 @@ describe("3.9 the error kept on the job, exactly", () => {
     }
   });
 
-  it("3.9 a payload that no longer fits, and a result that does not", async () => {
+  it("a payload that no longer fits, and a result that does not", async () => {
     const { z } = await import("zod");
     const { defineJob } = await import("../../src/index.ts");
     const stage = await openStage();
@@ -211,7 +211,7 @@ describe("3.9 the error kept on the job, exactly", () => {
 
 describe("3.10 one clock", () => {
   it.each([600_000, -600_000])(
-    "3.10 a jump of the wall clock by %i ms neither fires nor postpones",
+    "a jump of the wall clock by %i ms neither fires nor postpones",
     async (jump) => {
       const stage = await openStage();
       const abortedAt: number[] = [];
@@ -239,7 +239,7 @@ describe("3.10 one clock", () => {
     },
   );
 
-  it("3.10 the engine's time never goes backwards, also if the store's does", async () => {
+  it("the engine's time never goes backwards, also if the store's does", async () => {
     const system = createSimSystem({ seed: 1, startAt: START });
     let stepped = 0;
     const inner = storeOn(system);
@@ -258,7 +258,7 @@ describe("3.10 one clock", () => {
     await engine.close();
   });
 
-  it("3.10 the store's clock is read again every 30 s, and followed to within a second", async () => {
+  it("the store's clock is read again every 30 s, and followed to within a second", async () => {
     const system = createSimSystem({ seed: 1, startAt: START });
     let drift = 0;
     const inner = storeOn(system);
@@ -275,7 +275,7 @@ describe("3.10 one clock", () => {
 });
 
 describe("3.11 never early, and lateness is measured", () => {
-  it("3.11 no deadline of 200 jobs fires before its instant, and all are in the histogram", async () => {
+  it("no deadline of 200 jobs fires before its instant, and all are in the histogram", async () => {
     const stage = await openStage();
     const early: number[] = [];
     const { definition, processors } = jobWith((context) => {
@@ -297,7 +297,7 @@ describe("3.11 never early, and lateness is measured", () => {
     expect(lateness.counts.slice(2)).toEqual(new Array(LATENESS_BOUNDS.length - 1).fill(0));
   });
 
-  it("3.11 a machine that stood still fires late, and says how much", async () => {
+  it("a machine that stood still fires late, and says how much", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(obedient, { ...once, timeouts: { attempt: "10s" } });
     stage.work(processors);
@@ -312,7 +312,7 @@ describe("3.11 never early, and lateness is measured", () => {
 });
 
 describe("3.11 the lateness of a sweep", () => {
-  it("3.11 is the time since the deadline, for a job that waited", async () => {
+  it("is the time since the deadline, for a job that waited", async () => {
     const stage = await openStage();
     const { definition } = jobWith(obedient, once);
     await stage.engine.enqueue(definition, null, { timeouts: { wait: "10s" } });
@@ -331,7 +331,7 @@ describe("3.12 events follow the commit they tell of", () => {
     ["timeout", { attempt: "5s" }, ["job.timeout", "job.failed", "job.retrying"]],
     ["total", { total: "5s" }, ["job.total_timeout", "job.failed", "job.discarded"]],
     ["stall", { heartbeat: "5s" }, ["job.stalled", "job.failed", "job.retrying"]],
-  ] as const)("3.12 the order of a %s", async (_name, timeouts, names) => {
+  ] as const)("the order of a %s", async (_name, timeouts, names) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(obedient, { timeouts });
     stage.work(processors);
@@ -341,7 +341,7 @@ describe("3.12 events follow the commit they tell of", () => {
     expect(told).toEqual(["job.enqueued", "job.started", ...names]);
   });
 
-  it("3.12 a commit that fails tells nothing until it has succeeded", async () => {
+  it("a commit that fails tells nothing until it has succeeded", async () => {
     const fails = { now: true };
     const plan: FaultPlan = (call) => (fails.now && call === "commit" ? "drop" : undefined);
     const stage = await openOver((store) => faultyStore(store, plan));
@@ -358,7 +358,7 @@ describe("3.12 events follow the commit they tell of", () => {
     expect(stage.counters()).toMatchObject({ started: 1, completed: 1 });
   });
 
-  it("3.12 a verdict whose reply is lost is recognised, told once and counted once", async () => {
+  it("a verdict whose reply is lost is recognised, told once and counted once", async () => {
     const plan: FaultPlan = (call, nth) => (call === "commit" && nth <= 3 ? "lose-reply" : undefined);
     const stage = await openOver((store) => faultyStore(store, plan));
     const ends = [
@@ -377,7 +377,7 @@ describe("3.12 events follow the commit they tell of", () => {
     expect(stage.counters()).toMatchObject({ completed: 1, failed: 2, lost: 0, started: 3 });
   });
 
-  it("3.12 a start that an extension overtook is told all the same, before the verdict", async () => {
+  it("a start that an extension overtook is told all the same, before the verdict", async () => {
     let onCommit: (() => Promise<void>) | undefined;
     const plan: FaultPlan = (call) => {
       if (call !== "commit" || !onCommit) return undefined;

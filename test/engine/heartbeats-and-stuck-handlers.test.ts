@@ -6,7 +6,7 @@ import { deaf, errorOf, jobOf, jobWith, openOver, openStage, START, type Stage }
 const once: RungOptions = { retry: { attempts: 1 } };
 
 describe("3.4 late success", () => {
-  it("3.4 late success is completed, marked late and counted, and emits only job.completed", async () => {
+  it("late success is completed, marked late and counted, and emits only job.completed", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(7_000).then(() => "late"), {
       timeouts: { attempt: "5s", grace: "5s" },
@@ -20,7 +20,7 @@ describe("3.4 late success", () => {
     expect(stage.counters()).toMatchObject({ completed: 1, late: 1, failed: 0, timeouts: [] });
   });
 
-  it("3.4 after hardAt its result, progress, log, beat and checkpoint are refused", async () => {
+  it("after hardAt a handler's result, progress, log, beat and checkpoint are refused", async () => {
     const stage = await openStage();
     const refusals: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -51,7 +51,7 @@ describe("3.4 late success", () => {
 });
 
 describe("3.6 beats", () => {
-  it("3.6 where no rung names heartbeat, a quiet await of 10 minutes survives", async () => {
+  it("where no rung names heartbeat, a quiet await of 10 minutes survives", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(600_000));
     stage.work(processors);
@@ -61,7 +61,7 @@ describe("3.6 beats", () => {
     expect(stage.counters().timeouts).toEqual([]);
   });
 
-  it("3.6 where one names it, the same await stalls", async () => {
+  it("where a rung names heartbeat, a quiet await of 10 minutes stalls", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(600_000), {
       ...once,
@@ -79,7 +79,7 @@ describe("3.6 beats", () => {
     ["beat", ({ beat }) => beat()],
     ["progress", ({ progress }, nth) => progress(nth / 100)],
     ["checkpoint", ({ checkpoint }, nth) => checkpoint({ nth })],
-  ])("3.6 %s() keeps a handler alive, and never moves softAt", async (_name, sign) => {
+  ])("%s() keeps a handler alive, and never moves softAt", async (_name, sign) => {
     const stage = await openStage();
     const deadlines = new Set<number | null>();
     const { definition, processors } = jobWith(
@@ -103,7 +103,7 @@ describe("3.6 beats", () => {
     expect(stage.counters().timeouts).toEqual([]);
   });
 
-  it("3.6 a log line is no beat", async () => {
+  it("a log line is no beat", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       async ({ log }) => {
@@ -120,7 +120,7 @@ describe("3.6 beats", () => {
     expect((await stage.load(job)).errors?.[0]?.type).toBe("stalled");
   });
 
-  it("3.6 a heartbeat shorter than the worker's own pace reaches the store in time", async () => {
+  it("a heartbeat shorter than the worker's own pace reaches the store in time", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       async ({ beat }) => {
@@ -137,7 +137,7 @@ describe("3.6 beats", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("3.6 a long heartbeat does not stretch the lease of a claim whose start is not marked yet", async () => {
+  it("a long heartbeat does not stretch the lease of a claim whose start is not marked yet", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       ({ beat }) => {
@@ -178,7 +178,7 @@ describe("3.7 stuck", () => {
     return { stage, worker, open: gate.open };
   }
 
-  it("3.7 a deaf handler is fenced off at hardAt, told as stuck, counted, and its slot is freed", async () => {
+  it("a deaf handler is fenced off at hardAt, told as stuck, counted, and its slot is freed", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(({ payload }) => (payload === "deaf" ? deaf() : "ok"), rung);
     const worker = stage.work(processors, { queues: { default: { concurrency: 1 } }, maxStuck: 2 });
@@ -194,7 +194,7 @@ describe("3.7 stuck", () => {
     expect(worker.status()).toMatchObject({ ready: true, running: 0, stuck: 1 });
   });
 
-  it("3.7 maxStuck unfinished handlers: the worker stops claiming, turns unready and says so", async () => {
+  it("maxStuck unfinished handlers: the worker stops claiming, turns unready and says so", async () => {
     const { stage, worker } = await stuckTwice();
     expect(worker.status()).toMatchObject({ ready: false, stuck: 2, reason: expect.stringMatching(/stuck/) });
     expect(stage.told("worker.unready")).toMatchObject({ worker: worker.id });
@@ -203,7 +203,7 @@ describe("3.7 stuck", () => {
     expect((await stage.load(job)).state).toBe("available");
   });
 
-  it("3.7 and recovers when they end", async () => {
+  it("a worker that stopped claiming claims again when its stuck handlers end", async () => {
     const { stage, worker, open } = await stuckTwice();
     const job = await stage.engine.enqueue(jobOf({}, "quick.job"));
     await stage.advance("5s");
@@ -215,7 +215,7 @@ describe("3.7 stuck", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("3.7 maxStuck is the worker's concurrency by default", async () => {
+  it("maxStuck is the worker's concurrency by default", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, rung);
     const worker = stage.work(processors, { queues: { default: { concurrency: 1 } } });
@@ -225,7 +225,7 @@ describe("3.7 stuck", () => {
     expect((await stage.load(next as { id: string })).state).toBe("available");
   });
 
-  it("3.7 a cancelled handler that is deaf frees its slot after its grace, and counts as stuck", async () => {
+  it("a cancelled handler that is deaf frees its slot after its grace, and counts as stuck", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, { timeouts: { grace: "3s" } });
     const worker = stage.work(processors);
@@ -238,7 +238,7 @@ describe("3.7 stuck", () => {
     expect(worker.status()).toMatchObject({ running: 0, stuck: 1 });
   });
 
-  it("3.7 the sweep judges a second later if the worker beats and has not", async () => {
+  it("the sweep judges a second later if the worker beats and has not", async () => {
     // The worker's commits never arrive, but its beats and the sweep's do.
     const commits = { areDropped: false };
     const stage = await openOver((store) => ({
@@ -267,7 +267,7 @@ describe("3.7 stuck", () => {
 });
 
 describe("8.2 what an attempt leaves behind", () => {
-  it("8.2 the next attempt finds the checkpoint; progress and logs are kept until then", async () => {
+  it("the next attempt finds the checkpoint; progress and logs are kept until then", async () => {
     const stage = await openStage();
     const found: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -295,7 +295,7 @@ describe("8.2 what an attempt leaves behind", () => {
     expect(stage.names(job.id)).toContain("job.progress");
   });
 
-  it("8.2 a checkpoint written right before the end travels with the verdict", async () => {
+  it("a checkpoint written right before the end travels with the verdict", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       ({ checkpoint }) => {
@@ -315,7 +315,7 @@ describe("3.6 a blocked event loop", () => {
   /** Blocks this machine, as `while (true)` does: time passes and nothing runs. */
   const block = (stage: Stage, delay: number) => stage.system.pause(delay);
 
-  it("3.6 is told with the jobs that were running, the one that blocked it included", async () => {
+  it("is told with the jobs that were running, the one that blocked it included", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(async ({ payload }) => {
       await stage.sleep(1_000);
@@ -330,7 +330,7 @@ describe("3.6 a blocked event loop", () => {
     expect(told?.gap).toBeGreaterThan(4_500);
   });
 
-  it("3.6 is told once per standstill, and a short one is not told", async () => {
+  it("is told once per standstill, and a short one is not told", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(60_000));
     stage.work(processors);

@@ -20,25 +20,25 @@ import { decide } from "./decide.ts";
 describe("3.1 before a handler is entered", () => {
   const said = { rung: { timeouts: { wait: "5s", total: "8s" } } } as const;
 
-  it("3.1 cancelled is looked at first: nothing of it can start", () => {
+  it("cancelled is looked at first: nothing of it can start", () => {
     const row = step(claimed(said), { type: "cancel" }, at("1s"));
     expect(decide(row, startEvent(said), at("9s"), half)).toEqual({ ok: false, because: "invalid_state" });
     expect(row.state).toBe("cancelled");
   });
 
-  it("3.1 total is looked at before wait", () => {
+  it("total is looked at before wait", () => {
     const both = judge(claimed(said), startEvent(said, at("9s")), at("9s"));
     expect(errorOf(both).type).toBe("total_timeout");
     const waitOnly = judge(claimed(said), startEvent(said, at("6s")), at("6s"));
     expect(errorOf(waitOnly).type).toBe("enqueue_ttl_expired");
   });
 
-  it("3.1 a handler is never entered past a deadline, nor at its very instant", () => {
+  it("a handler is never entered past a deadline, nor at its very instant", () => {
     expect(judge(claimed(said), startEvent(said, at("5s") - 1), at("5s") - 1).image.state).toBe("active");
     expect(judge(claimed(said), startEvent(said, at("5s")), at("5s")).image.state).toBe("discarded");
   });
 
-  it("3.1 what has ended by the lower clock is discarded, what may have by the upper is asked again", () => {
+  it("what has ended by the lower clock is discarded, what may have by the upper is asked again", () => {
     const now = at("4s");
     const near = { ...startEvent(said), upper: at("5s") };
     expect(decide(claimed(said), near, now, half)).toEqual({ ok: false, because: "too_close" });
@@ -48,13 +48,13 @@ describe("3.1 before a handler is entered", () => {
     expect(decide(claimed(total), entry, now, half)).toEqual({ ok: false, because: "too_close" });
   });
 
-  it("3.1 a holder does not enter a handler when its lease may be over", () => {
+  it("a holder does not enter a handler when its lease may be over", () => {
     const entry = { ...startEvent(), upper: T0 + CLAIM_LEASE };
     expect(decide(claimed(), entry, at("9s"), half)).toEqual({ ok: false, because: "lease_over" });
     expect(decide(claimed(), { ...entry, upper: entry.upper - 1 }, at("9s"), half).ok).toBe(true);
   });
 
-  it("3.1 a claim is a lease, not a start: no attempt or heartbeat clock runs, wait and total run on", () => {
+  it("a claim is a lease, not a start: no attempt or heartbeat clock runs, wait and total run on", () => {
     const row = claimed(said);
     expect(row).toMatchObject({ attempt: 0, startedAt: null, softAt: null, hardAt: null });
     expect([row.waitAt, row.totalAt, row.wakeAt]).toEqual([at("5s"), at("8s"), at("5s")]);
@@ -63,26 +63,26 @@ describe("3.1 before a handler is entered", () => {
     expect(judge(row, { type: "wake" }, at("6s")).image.state).toBe("discarded");
   });
 
-  it("3.1 a claim holds for its lease, or for a named heartbeat where that is shorter", () => {
+  it("a claim holds for its lease, or for a named heartbeat where that is shorter", () => {
     expect(claimed().stallAt).toBe(T0 + CLAIM_LEASE);
     expect(claimed({ rung: { timeouts: { heartbeat: "2s" } } }).stallAt).toBe(at("2s"));
     expect(claimed({ rung: { timeouts: { heartbeat: "2m" } } }).stallAt).toBe(T0 + CLAIM_LEASE);
   });
 
-  it("3.1 a claim can be handed back unspent", () => {
+  it("a claim can be handed back unspent", () => {
     const before = enqueued(said);
     const { fence, rev, ...given } = step(claimed(said), { type: "release" }, at("1s"));
     expect({ ...given, fence: before.fence, rev: before.rev }).toEqual(before);
     expect([fence > before.fence, rev]).toEqual([true, 2]);
   });
 
-  it("3.1 a handler is entered once", () => {
+  it("a handler is entered once", () => {
     expect(decide(running(), startEvent(), at("1s"), half)).toEqual({ ok: false, because: "invalid_state" });
   });
 });
 
 describe("3.2 the instants of an attempt", () => {
-  it("3.2 softAt is the earlier of start + attempt and totalAt; hardAt follows by grace", () => {
+  it("softAt is the earlier of start + attempt and totalAt; hardAt follows by grace", () => {
     const timeouts = { attempt: "30s", total: "1m", grace: "5s" } as const;
     const early = running({ rung: { timeouts } });
     expect([early.softAt, early.hardAt]).toEqual([at("30s"), at("35s")]);
@@ -90,7 +90,7 @@ describe("3.2 the instants of an attempt", () => {
     expect([late.softAt, late.hardAt]).toEqual([at("60s"), at("65s")]);
   });
 
-  it("3.2 stallAt is the last beat + heartbeat, the start at first", () => {
+  it("stallAt is the last beat + heartbeat, the start at first", () => {
     expect(running({ rung: { timeouts: { heartbeat: "20s" } } }, at("3s")).stallAt).toBe(at("23s"));
     const beaten = running();
     expect(judge(beaten, { type: "wake", seenAt: at("50s") }, at("109s")).image.state).toBe("active");
@@ -98,37 +98,37 @@ describe("3.2 the instants of an attempt", () => {
     expect(judge(beaten, { type: "wake", seenAt: null }, at("60s")).image.state).toBe("retryable");
   });
 
-  it("3.2 timing out is derived, not a stored state", () => {
+  it("timing out is derived, not a stored state", () => {
     const row = running({ rung: { timeouts: { attempt: "30s" } } });
     expect(judge(row, { type: "wake", seenAt: at("40s") }, at("40s")).image.state).toBe("active");
   });
 });
 
 describe("3.3 the first cause is the verdict", () => {
-  it("3.3 at one instant total goes before execution", () => {
+  it("at one instant total goes before execution", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", total: "30s", grace: "0s" } } });
     const decision = judge(row, { type: "expire" }, at("30s"));
     expect(errorOf(decision).kind).toBe("total");
     expect(namesOf(decision)).toEqual(["job.total_timeout", "job.failed", "job.discarded"]);
   });
 
-  it("3.3 at one instant total goes before stalled", () => {
+  it("at one instant total goes before stalled", () => {
     const row = running({ rung: { timeouts: { total: "30s", heartbeat: "30s" } } });
     expect(errorOf(judge(row, { type: "stall" }, at("30s"))).kind).toBe("total");
   });
 
-  it("3.3 at one instant stalled goes before execution", () => {
+  it("at one instant stalled goes before execution", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", heartbeat: "30s" } } });
     expect(errorOf(judge(row, { type: "stall" }, at("30s"))).kind).toBe("stalled");
   });
 
-  it("3.3 cancelled and shutdown go before every timeout of the same instant", () => {
+  it("cancelled and shutdown go before every timeout of the same instant", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", total: "30s", grace: "5s" } } });
     expect(judge(row, { type: "cancel" }, at("30s")).image.state).toBe("cancelled");
     expect(judge(row, { type: "release" }, at("30s")).image.state).toBe("available");
   });
 
-  it("3.3 a release at or after the hard deadline comes too late: the verdict was due", () => {
+  it("a release at or after the hard deadline comes too late: the verdict was due", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
     expect(judge(row, { type: "release" }, at("34999ms")).image.state).toBe("available");
     for (const late of ["35s", "40s"] as const) {
@@ -140,7 +140,7 @@ describe("3.3 the first cause is the verdict", () => {
     expect(judge(total, { type: "release" }, at("30s")).image.state).toBe("discarded");
   });
 
-  it("3.3 the cause is fixed at the soft signal: a later failure, stall or death is that timeout", () => {
+  it("the cause is fixed at the soft signal: a later failure, stall or death is that timeout", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", grace: "50s", heartbeat: "40s" } } });
     const failed = judge(row, failEvent({ signalled: true }), at("35s"));
     const stalled = judge(row, { type: "stall" }, at("40s"));
@@ -151,7 +151,7 @@ describe("3.3 the first cause is the verdict", () => {
     }
   });
 
-  it("3.3 a stall before the soft signal stays one, however late the sweep comes", () => {
+  it("a stall before the soft signal stays one, however late the sweep comes", () => {
     const rung = { timeouts: { attempt: "5m", mode: "discard" } } as const;
     const decision = judge(running({ rung }), { type: "wake", seenAt: at("1s") }, at("2h"));
     expect(errorOf(decision).kind).toBe("stalled");
@@ -160,7 +160,7 @@ describe("3.3 the first cause is the verdict", () => {
     expect(errorOf(alive)).toMatchObject({ kind: "execution", forced: true });
   });
 
-  it("3.3 if totalAt passes during grace, the retry stage ends the job", () => {
+  it("if totalAt passes during grace, the retry stage ends the job", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", total: "40s", grace: "20s" } } });
     expect([row.softAt, row.totalAt, row.hardAt]).toEqual([at("30s"), at("40s"), at("50s")]);
     const decision = judge(row, { type: "expire" }, at("50s"));
@@ -169,7 +169,7 @@ describe("3.3 the first cause is the verdict", () => {
     expect([attempt?.kind, total?.kind, total?.predicted]).toEqual(["execution", "total", undefined]);
   });
 
-  it("3.3 a failure at or after the hard deadline comes after the verdict: it is the timeout", () => {
+  it("a failure at or after the hard deadline comes after the verdict: it is the timeout", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s", mode: "discard" } } });
     expect(errorOf(judge(row, failEvent(), at("35s") - 1)).type).toBe("Error");
     const late = judge(row, failEvent(), at("35s"));
@@ -181,32 +181,32 @@ describe("3.3 the first cause is the verdict", () => {
 describe("3.4 success after the signal", () => {
   const said: Said = { rung: { timeouts: { attempt: "30s", grace: "5s" } } };
 
-  it("3.4 late success is completed, marked late, and emits only job.completed", () => {
+  it("late success is completed, marked late, and emits only job.completed", () => {
     const decision = judge(running(said), { type: "succeed", result: '"r"', signalled: true }, at("34s"));
     expect(decision.image.state).toBe("completed");
     expect(decision.events).toEqual([{ name: "job.completed", late: true }]);
     expect(decision.documents).toEqual({ result: '"r"' });
   });
 
-  it("3.4 success in time is not marked", () => {
+  it("success in time is not marked", () => {
     const decision = judge(running(said), { type: "succeed", signalled: false }, at("29s"));
     expect(decision.events).toEqual([{ name: "job.completed" }]);
   });
 
-  it("3.4 with unbounded grace a success counts whenever it comes", () => {
+  it("with unbounded grace a success counts whenever it comes", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", grace: "unbounded" } } });
     const decision = judge(row, { type: "succeed", signalled: true }, at("3650d"));
     expect(decision.events).toEqual([{ name: "job.completed", late: true }]);
   });
 
-  it("3.4 after hardAt a result is refused: the timeout is the verdict", () => {
+  it("after hardAt a result is refused: the timeout is the verdict", () => {
     const decision = judge(running(said), { type: "succeed", result: "1", signalled: true }, at("35s"));
     expect(decision.image.state).toBe("retryable");
     expect(decision.documents?.result).toBeUndefined();
     expect(errorOf(decision)).toMatchObject({ type: "timeout", forced: true });
   });
 
-  it("3.4 after hardAt a snooze is refused likewise and gives no attempt back", () => {
+  it("after hardAt a snooze is refused likewise and gives no attempt back", () => {
     const decision = judge(running(said), { type: "snooze", dueAt: at("1h") }, at("35s"));
     expect(decision.image).toMatchObject({ state: "retryable", attempt: 1, returns: 0 });
     expect(errorOf(decision).type).toBe("timeout");
@@ -217,17 +217,17 @@ describe("3.5 classification by our signal", () => {
   const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
   const error = { type: "TypeError", code: "E_OWN", message: "boom", stack: "at x" };
 
-  it("3.5 any error after our abort is a timeout with the thrown error as cause", () => {
+  it("any error after our abort is a timeout with the thrown error as cause", () => {
     const decision = judge(row, failEvent({ error, signalled: true }), at("31s"));
     expect(errorOf(decision)).toMatchObject({ type: "timeout", code: "timeout", cause: error });
   });
 
-  it("3.5 Discard thrown after our abort is that timeout too", () => {
+  it("Discard thrown after our abort is that timeout too", () => {
     const decision = judge(row, failEvent({ error, signalled: true, discard: true }), at("31s"));
     expect(decision.image.state).toBe("retryable");
   });
 
-  it.each(["AbortError", "TimeoutError"])("3.5 a handler's own earlier %s is an ordinary failure", (type) => {
+  it.each(["AbortError", "TimeoutError"])("a handler's own earlier %s is an ordinary failure", (type) => {
     const decision = judge(row, failEvent({ error: { ...error, type } }), at("31s"));
     expect(errorOf(decision)).toEqual({ ...error, type, attempt: 1, at: at("31s") });
     expect(namesOf(decision)).toEqual(["job.failed", "job.retrying"]);
@@ -237,7 +237,7 @@ describe("3.5 classification by our signal", () => {
 describe("3.7 who judges at the hard deadline", () => {
   const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
 
-  it("3.7 the worker judges at hardAt", () => {
+  it("the worker judges at hardAt", () => {
     expect(decide(row, { type: "expire" }, at("35s") - 1, half)).toEqual({ ok: false, because: "not_due" });
     expect(errorOf(judge(row, { type: "expire" }, at("35s")))).toMatchObject({
       type: "timeout",
@@ -245,7 +245,7 @@ describe("3.7 who judges at the hard deadline", () => {
     });
   });
 
-  it("3.7 the sweep acts a second later if the worker still beats and has not", () => {
+  it("the sweep acts a second later if the worker still beats and has not", () => {
     const beating = { type: "wake", seenAt: at("35s") } as const;
     expect(row.wakeAt).toBe(at("36s"));
     expect(judge(row, beating, at("36s") - 1).image).toMatchObject({ state: "active", wakeAt: at("36s") });
@@ -254,19 +254,19 @@ describe("3.7 who judges at the hard deadline", () => {
     expect(errorOf(decision)).toMatchObject({ type: "timeout", forced: true });
   });
 
-  it("3.7 the sweep's verdict voids the fence, so what the worker still writes is lost", () => {
+  it("the sweep's verdict voids the fence, so what the worker still writes is lost", () => {
     const decision = judge(row, { type: "wake", seenAt: at("35s") }, at("36s"));
     expect(decision.fence).toBeGreaterThan(row.fence);
   });
 
-  it("3.7 where the stack was captured, it is on the error", () => {
+  it("where the stack was captured, it is on the error", () => {
     const decision = judge(row, { type: "expire", stack: "at loop" }, at("35s"));
     expect(errorOf(decision).stack).toBe("at loop");
   });
 });
 
 describe("3.8 the fence", () => {
-  it("3.8 only grows with each claim, whatever the salt", () => {
+  it("the fence grows with each claim, whatever the salt", () => {
     let row = enqueued();
     const fences = [row.fence];
     for (const salt of [2 ** 21 - 1, 0, 5, 0, 2 ** 21 - 1]) {
@@ -278,14 +278,14 @@ describe("3.8 the fence", () => {
     expect(new Set(fences).size).toBe(fences.length);
   });
 
-  it("3.8 stays exact over every claim a job can have", () => {
+  it("stays exact over every claim a job can have", () => {
     const last = { ...enqueued(), fence: 2 ** 52 };
     const next = step(last, { type: "claim", lease: 1_000, salt: 1 }, T0);
     expect(Number.isSafeInteger(next.fence)).toBe(true);
     expect(next.fence).toBeGreaterThan(last.fence);
   });
 
-  it("3.8 an outsider that ends an attempt voids its fence", () => {
+  it("an outsider that ends an attempt voids its fence", () => {
     const row = running();
     const cancelled = judge(row, { type: "cancel" }, at("1s"));
     const stalled = judge(row, { type: "wake", seenAt: null }, at("1h"));
@@ -293,7 +293,7 @@ describe("3.8 the fence", () => {
     for (const { fence } of [cancelled, stalled, struck]) expect(fence).toBeGreaterThan(row.fence);
   });
 
-  it("3.8 the attempt's own verdict keeps it", () => {
+  it("the attempt's own verdict keeps it", () => {
     expect(judge(running(), { type: "succeed", signalled: false }, at("1s")).fence).toBeUndefined();
     expect(judge(running(), failEvent(), at("1s")).fence).toBeUndefined();
   });

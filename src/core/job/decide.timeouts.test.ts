@@ -18,7 +18,7 @@ import {
 import { LOCAL_WORKER, resolvePolicy } from "./policy.ts";
 
 describe("1 the five timeouts", () => {
-  it("1 wait is counted from creation until the first start and ends in discarded", () => {
+  it("wait is counted from creation until the first start and ends in discarded", () => {
     const row = enqueued({ rung: { timeouts: { wait: "5m" } } });
     expect(row.waitAt).toBe(at("5m"));
     const decision = judge(row, { type: "wake" }, at("5m"));
@@ -27,26 +27,26 @@ describe("1 the five timeouts", () => {
     expect(namesOf(decision)).toEqual(["job.ttl_expired", "job.expired", "job.discarded"]);
   });
 
-  it("1 wait is over with the first start and does not come back for a retry", () => {
+  it("wait is over with the first start and does not come back for a retry", () => {
     const row = running({ rung: { timeouts: { wait: "5m" } } });
     expect(row.waitAt).toBeNull();
     expect(step(row, failEvent(), at("1s")).waitAt).toBeNull();
   });
 
-  it("1 expiresAt is the wait limit as an instant, and the earlier of the two wins", () => {
+  it("expiresAt is the wait limit as an instant, and the earlier of the two wins", () => {
     const rung = { timeouts: { wait: "5m" } } as const;
     expect(enqueued({ rung, enqueue: { expiresAt: new Date(at("2m")) } }).waitAt).toBe(at("2m"));
     expect(enqueued({ rung, enqueue: { expiresAt: new Date(at("9m")) } }).waitAt).toBe(at("5m"));
     expect(enqueued({ enqueue: { expiresAt: new Date(at("9m")) } }).waitAt).toBe(at("9m"));
   });
 
-  it("1 attempt is counted from the start of each attempt", () => {
+  it("attempt is counted from the start of each attempt", () => {
     const said = { rung: { timeouts: { attempt: "30s" } } } as const;
     expect(running(said).softAt).toBe(at("30s"));
     expect(running(said, at("7s")).softAt).toBe(at("37s"));
   });
 
-  it("1 total is counted from creation, through queue time, attempts and backoff", () => {
+  it("total is counted from creation, through queue time, attempts and backoff", () => {
     const said = { rung: { timeouts: { total: "1h", attempt: "none" } } } as const;
     const first = running(said, at("10m"));
     expect([first.totalAt, first.softAt]).toEqual([at("1h"), at("1h")]);
@@ -58,11 +58,11 @@ describe("1 the five timeouts", () => {
     expect(namesOf(over)).toEqual(["job.total_timeout", "job.discarded"]);
   });
 
-  it("1 grace is counted from the soft signal", () => {
+  it("grace is counted from the soft signal", () => {
     expect(running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } }).hardAt).toBe(at("35s"));
   });
 
-  it("1 heartbeat ends in stalled and leaves the rest to the retry policy", () => {
+  it("heartbeat ends in stalled and leaves the rest to the retry policy", () => {
     const decision = judge(
       running({ rung: { timeouts: { heartbeat: "20s" } } }),
       { type: "stall" },
@@ -72,7 +72,7 @@ describe("1 the five timeouts", () => {
     expect(namesOf(decision)).toEqual(["job.stalled", "job.failed", "job.retrying"]);
   });
 
-  it("1 the built-in limits are 30 min, 30 s and 60 s, without wait and total", () => {
+  it("the built-in limits are 30 min, 30 s and 60 s, without wait and total", () => {
     const policy = resolvePolicy({}, LOCAL_WORKER);
     expect([policy.attempt, policy.grace, policy.heartbeat]).toEqual([30 * MINUTE, 30 * SECOND, MINUTE]);
     const row = enqueued();
@@ -83,13 +83,13 @@ describe("1 the five timeouts", () => {
 describe("1 the mode", () => {
   const timeouts = { attempt: "30s", grace: "5s", total: "1h" } as const;
 
-  it("1 mode fail, the default, makes a failed attempt of an attempt timeout", () => {
+  it("mode fail, the default, makes a failed attempt of an attempt timeout", () => {
     expect(policyOf().mode).toBe("fail");
     const decision = judge(running({ rung: { timeouts } }), { type: "expire" }, at("35s"));
     expect(decision.image.state).toBe("retryable");
   });
 
-  it("1 mode discard abandons: discarded, never retried, never dead-lettered", () => {
+  it("mode discard abandons: discarded, never retried, never dead-lettered", () => {
     const rung = {
       timeouts: { ...timeouts, mode: "discard" },
       retry: { onExhausted: "dead-letter" },
@@ -99,7 +99,7 @@ describe("1 the mode", () => {
     expect(namesOf(decision)).toEqual(["job.timeout", "job.failed", "job.discarded"]);
   });
 
-  it("1 mode discard touches neither total nor stalls", () => {
+  it("mode discard touches neither total nor stalls", () => {
     const retry = { onExhausted: "dead-letter" } as const;
     const byTotal = running({ rung: { timeouts: { total: "10s", mode: "discard" }, retry } });
     expect(judge(byTotal, { type: "expire" }, at("40s")).image).toMatchObject({ deadLetter: true });
@@ -107,19 +107,19 @@ describe("1 the mode", () => {
     expect(judge(silent, { type: "stall" }, at("10s")).image.state).toBe("retryable");
   });
 
-  it("1 mode discard leaves an ordinary failure to the retry policy", () => {
+  it("mode discard leaves an ordinary failure to the retry policy", () => {
     const row = running({ rung: { timeouts: { ...timeouts, mode: "discard" } } });
     expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
   });
 });
 
 describe("1.1 none and unbounded", () => {
-  it("1.1 none switches attempt and heartbeat off", () => {
+  it("none switches attempt and heartbeat off", () => {
     const row = running({ rung: { timeouts: { attempt: "none", heartbeat: "none" } } });
     expect([row.softAt, row.hardAt, row.stallAt, row.wakeAt]).toEqual([null, null, null, null]);
   });
 
-  it("1.1 none stops the fall-through", () => {
+  it("none stops the fall-through", () => {
     const engineRung = { timeouts: { wait: 1_000, total: 1_000 } };
     const said = { rung: { timeouts: { wait: "none", total: "none" } }, context: { engineRung } } as const;
     expect([enqueued(said).waitAt, enqueued(said).totalAt]).toEqual([null, null]);
@@ -127,14 +127,14 @@ describe("1.1 none and unbounded", () => {
     expect([inherited.waitAt, inherited.totalAt]).toEqual([at("1s"), at("1s")]);
   });
 
-  it("1.1 grace alone may be 0s: the hard deadline is the soft one", () => {
+  it("grace alone may be 0s: the hard deadline is the soft one", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", grace: "0s" } } });
     expect(row.hardAt).toBe(row.softAt);
   });
 });
 
 describe("1.2 total and attempt", () => {
-  it("1.2 a built-in or inherited attempt that is longer is cut to the total", () => {
+  it("a built-in or inherited attempt that is longer is cut to the total", () => {
     const builtIn = running({ rung: { timeouts: { total: "1m" } } });
     expect(builtIn.softAt).toBe(at("1m"));
     const inherited = running({
@@ -146,7 +146,7 @@ describe("1.2 total and attempt", () => {
 });
 
 describe("1.3 long delays", () => {
-  it("1.3 limits beyond 2^31 ms are kept as instants, to the millisecond", () => {
+  it("limits beyond 2^31 ms are kept as instants, to the millisecond", () => {
     const said = { rung: { timeouts: { wait: "40d", attempt: "100d", total: "3650d" } } } as const;
     expect(40 * DAY).toBeGreaterThan(2 ** 31);
     const row = enqueued({ ...said, enqueue: { delay: "30d" } });
@@ -161,19 +161,19 @@ describe("1.3 long delays", () => {
 describe("1.4 grace by worker", () => {
   const foreign = { hears: false, remote: true };
 
-  it("1.4 workers of ours hear the signal and get the built-in 30 s, local or remote", () => {
+  it("workers of ours hear the signal and get the built-in 30 s, local or remote", () => {
     expect(policyOf().grace).toBe(30 * SECOND);
     expect(policyOf({}, { hears: true, remote: true }).grace).toBe(30 * SECOND);
   });
 
-  it("1.4 a foreign worker's job is taken back at the timeout itself when no rung names a grace", () => {
+  it("a foreign worker's job is taken back at the timeout itself when no rung names a grace", () => {
     const row = running({ rung: { timeouts: { attempt: "30s" } }, worker: foreign });
     expect([row.softAt, row.hardAt, row.wakeAt]).toEqual([at("30s"), at("30s"), at("30s")]);
     expect(judge(row, { type: "wake" }, at("30s") - 1).image.state).toBe("active");
     expect(judge(row, { type: "wake" }, at("30s")).image.state).toBe("retryable");
   });
 
-  it("1.4 a foreign worker's job is taken back at timeout plus grace when a rung names one", () => {
+  it("a foreign worker's job is taken back at timeout plus grace when a rung names one", () => {
     const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } }, worker: foreign });
     expect(judge(row, { type: "wake" }, at("35s") - 1).image.state).toBe("active");
     expect(judge(row, { type: "wake" }, at("35s")).image.state).toBe("retryable");
@@ -183,19 +183,19 @@ describe("1.4 grace by worker", () => {
 describe("1.5 unbounded grace", () => {
   const row = running({ rung: { timeouts: { attempt: "30s", grace: "unbounded" } } });
 
-  it("1.5 the signal is given and there is no hard deadline", () => {
+  it("the signal is given and there is no hard deadline", () => {
     expect([row.softAt, row.hardAt]).toEqual([at("30s"), null]);
     const late = judge(row, { type: "succeed", signalled: true }, at("10d"));
     expect(late.image.state).toBe("completed");
   });
 
-  it("1.5 stall, cancel and shutdown still end the attempt", () => {
+  it("stall, cancel and shutdown still end the attempt", () => {
     expect(judge(row, { type: "wake", seenAt: at("40s") }, at("100s")).image.state).toBe("retryable");
     expect(judge(row, { type: "cancel" }, at("40s")).image.state).toBe("cancelled");
     expect(judge(row, { type: "release" }, at("40s")).image.state).toBe("available");
   });
 
-  it("1.5 a claim of such a job is not started by it", () => {
+  it("a claim of such a job is not started by it", () => {
     const unstarted = claimed({ rung: { timeouts: { grace: "unbounded" } } });
     expect([unstarted.softAt, unstarted.hardAt]).toEqual([null, null]);
   });

@@ -19,7 +19,7 @@ describe("5.1 cancel", () => {
   it.each([
     ["scheduled", { delay: "1h" }],
     ["available", {}],
-  ] as const)("5.1 a job that is %s", async (state, options) => {
+  ] as const)("a job that is %s", async (state, options) => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf(), null, options);
     expect((await stage.load(job)).state).toBe(state);
@@ -30,7 +30,7 @@ describe("5.1 cancel", () => {
     expect(await errorOf(stage.engine.cancel(job.id))).toMatchObject({ code: "invalid_state" });
   });
 
-  it("5.1 between attempts", async () => {
+  it("between attempts", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => Promise.reject(new Error("no")));
     stage.work(processors);
@@ -41,7 +41,7 @@ describe("5.1 cancel", () => {
     expect(await stage.load(job)).toMatchObject({ state: "cancelled", attempt: 1 });
   });
 
-  it("5.1 a running handler hears it at once, and nothing it writes counts", async () => {
+  it("a running handler hears it at once, and nothing it writes counts", async () => {
     const stage = await openStage();
     const heard: unknown[] = [];
     const { definition, processors } = jobWith(async (context) => {
@@ -68,7 +68,7 @@ describe("5.1 cancel", () => {
     expect(stage.counters()).toMatchObject({ cancelled: 1, completed: 0, failed: 0, stuck: 0 });
   });
 
-  it("5.1 from another engine, at once where the store notifies", async () => {
+  it("a cancel from another engine arrives at once where the store notifies", async () => {
     const pair = await openPair();
     const heardAt: number[] = [];
     const { definition, processors } = jobWith((context) =>
@@ -86,27 +86,30 @@ describe("5.1 cancel", () => {
     ["in the middle of a long run", 20_000],
     ["right after an idle worker started it", 100],
     ["a moment later", 600],
-  ])("5.1 from another engine, within a second where it does not: %s", async (_name, runsFor) => {
-    const pair = await openPair(silent);
-    const heardAt: number[] = [];
-    const { definition, processors } = jobWith((context) =>
-      obedient(context).catch(() => heardAt.push(pair.second.system.monotonic())),
-    );
-    pair.second.work(processors);
-    await pair.advance(7_300);
-    const job = await pair.second.engine.enqueue(definition);
-    while ((await pair.second.load(job)).state !== "active") await pair.advance(50);
-    await pair.advance(runsFor);
-    const cancelledAt = pair.second.system.monotonic();
-    await pair.first.engine.cancel(job.id);
-    await pair.advance(1_000);
-    expect(heardAt).toHaveLength(1);
-    expect((heardAt[0] ?? 0) - cancelledAt).toBeLessThanOrEqual(1_000);
-  });
+  ])(
+    "a cancel from another engine arrives within a second where the store does not notify: %s",
+    async (_name, runsFor) => {
+      const pair = await openPair(silent);
+      const heardAt: number[] = [];
+      const { definition, processors } = jobWith((context) =>
+        obedient(context).catch(() => heardAt.push(pair.second.system.monotonic())),
+      );
+      pair.second.work(processors);
+      await pair.advance(7_300);
+      const job = await pair.second.engine.enqueue(definition);
+      while ((await pair.second.load(job)).state !== "active") await pair.advance(50);
+      await pair.advance(runsFor);
+      const cancelledAt = pair.second.system.monotonic();
+      await pair.first.engine.cancel(job.id);
+      await pair.advance(1_000);
+      expect(heardAt).toHaveLength(1);
+      expect((heardAt[0] ?? 0) - cancelledAt).toBeLessThanOrEqual(1_000);
+    },
+  );
 });
 
 describe("5.2 shutdown", () => {
-  it("5.2 drain: what ends in time is completed, and nothing more is claimed", async () => {
+  it("drain: what ends in time is completed, and nothing more is claimed", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(10_000));
     const worker = stage.work(processors, { queues: { default: { concurrency: 1 } } });
@@ -126,36 +129,33 @@ describe("5.2 shutdown", () => {
   it.each<[string, (context: AttemptContext) => Promise<unknown>, number]>([
     ["a handler that obeys", obedient, 25_000],
     ["a handler that is deaf", deaf, 30_000],
-  ])(
-    "5.2 %s is aborted after 25 s with reason shutdown, and released without spending",
-    async (_n, run, by) => {
-      const stage = await openStage();
-      const reasons: unknown[] = [];
-      const { definition, processors } = jobWith((context) => {
-        context.signal.addEventListener("abort", () =>
-          reasons.push([stage.now() - START, context.signal.reason]),
-        );
-        return run(context);
-      });
-      const worker = stage.work(processors);
-      const job = await stage.engine.enqueue(definition);
-      await stage.settle();
-      let closedAt = 0;
-      void worker.close().then(() => (closedAt = stage.now() - START));
-      await stage.advance("40s");
-      expect(reasons).toEqual([
-        [25_000, expect.objectContaining({ kind: "shutdown", deadline: START + 30_000 })],
-      ]);
-      expect(closedAt).toBe(by);
-      const row = await stage.load(job);
-      expect(row).toMatchObject({ state: "available", attempt: 0, returns: 1, startedAt: null });
-      expect(row.errors).toMatchObject([{ type: "shutdown", code: "shutdown", attempt: 1 }]);
-      expect(stage.names(job.id)).toContain("job.released");
-      expect(stage.counters()).toMatchObject({ released: 1, failed: 0 });
-    },
-  );
+  ])("%s is aborted after 25 s with reason shutdown, and released without spending", async (_n, run, by) => {
+    const stage = await openStage();
+    const reasons: unknown[] = [];
+    const { definition, processors } = jobWith((context) => {
+      context.signal.addEventListener("abort", () =>
+        reasons.push([stage.now() - START, context.signal.reason]),
+      );
+      return run(context);
+    });
+    const worker = stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    let closedAt = 0;
+    void worker.close().then(() => (closedAt = stage.now() - START));
+    await stage.advance("40s");
+    expect(reasons).toEqual([
+      [25_000, expect.objectContaining({ kind: "shutdown", deadline: START + 30_000 })],
+    ]);
+    expect(closedAt).toBe(by);
+    const row = await stage.load(job);
+    expect(row).toMatchObject({ state: "available", attempt: 0, returns: 1, startedAt: null });
+    expect(row.errors).toMatchObject([{ type: "shutdown", code: "shutdown", attempt: 1 }]);
+    expect(stage.names(job.id)).toContain("job.released");
+    expect(stage.counters()).toMatchObject({ released: 1, failed: 0 });
+  });
 
-  it("5.2 a grace shorter than 5 s is all that is waited for", async () => {
+  it("a grace shorter than 5 s is all that is waited for", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, { timeouts: { grace: "1s" } });
     const worker = stage.work(processors, { drain: "2s" });
@@ -167,7 +167,7 @@ describe("5.2 shutdown", () => {
     expect(closedAt).toBe(3_000);
   });
 
-  it("5.2 nothing is left claimed, no timer is left, and closing twice is harmless", async () => {
+  it("nothing is left claimed, no timer is left, and closing twice is harmless", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       ({ payload, beat }) => {
@@ -195,7 +195,7 @@ describe("5.2 shutdown", () => {
     await stage.engine.close();
   });
 
-  it("5.2 an engine that is closed refuses to enqueue, to work and to configure", async () => {
+  it("an engine that is closed refuses to enqueue, to work and to configure", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => null);
     await stage.engine.close();
@@ -205,7 +205,7 @@ describe("5.2 shutdown", () => {
     expect(await errorOf(stage.engine.pause("default"))).toMatchObject({ code: "closed" });
   });
 
-  it("5.2 who waits for a result hears that the engine was closed, instead of waiting for ever", async () => {
+  it("result() rejects when the engine is closed", async () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf());
     const waiting = errorOf(job.result());
@@ -216,7 +216,7 @@ describe("5.2 shutdown", () => {
     expect(stage.system.pendingTimers).toBe(0);
   });
 
-  it("5.2 while it drains, a handler may still enqueue what belongs to its work", async () => {
+  it("while it drains, a handler may still enqueue what belongs to its work", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(async ({ enqueue, payload }) => {
       await stage.sleep(5_000);
@@ -235,7 +235,7 @@ describe("5.2 shutdown", () => {
     expect(await store.inspect.depth()).toMatchObject({ available: 1 });
   });
 
-  it("5.2 a release that an extension overtook is decided anew before the close ends", async () => {
+  it("a release that an extension overtook is decided anew before the close ends", async () => {
     let onCommit: (() => Promise<unknown>) | undefined;
     const plan: FaultPlan = (call) => {
       if (call !== "commit" || !onCommit) return undefined;
@@ -255,7 +255,7 @@ describe("5.2 shutdown", () => {
     expect(await stage.load(job)).toMatchObject({ state: "available", attempt: 0, returns: 1 });
   });
 
-  it("5.2 a job on its way into its slot is given back unentered", async () => {
+  it("a job on its way into its slot is given back unentered", async () => {
     const pair = await openPair();
     const dying = jobWith(deaf);
     pair.second.work(dying.processors);
@@ -284,7 +284,7 @@ describe("5.2 shutdown", () => {
     expect(await pair.first.load(job)).toMatchObject({ state: "available", attempt: 0 });
   });
 
-  it("5.2 a store that hangs does not keep close() from ending", async () => {
+  it("a store that hangs does not keep close() from ending", async () => {
     const hangs = { now: false };
     const plan: FaultPlan = () => (hangs.now ? { delay: () => deaf() } : undefined);
     const stage = await openOver((store) => faultyStore(store, plan));
@@ -299,7 +299,7 @@ describe("5.2 shutdown", () => {
     expect(isClosed).toBe(true);
   });
 
-  it("5.2 await using closes the worker and the engine", async () => {
+  it("await using closes the worker and the engine", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(1_000));
     const job = await stage.engine.enqueue(definition);
@@ -315,7 +315,7 @@ describe("5.2 shutdown", () => {
 });
 
 describe("5.4 results and known ids", () => {
-  it("5.4 result({ within }) rejects the caller, and the job goes on", async () => {
+  it("result({ within }) rejects the caller, and the job goes on", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(10_000).then(() => 42));
     stage.work(processors);
@@ -330,7 +330,7 @@ describe("5.4 results and known ids", () => {
     expect(await job.result()).toBe(42);
   });
 
-  it("5.4 an aborted signal rejects the caller with its reason", async () => {
+  it("an aborted signal rejects the caller with its reason", async () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf());
     const stop = new AbortController();
@@ -345,7 +345,7 @@ describe("5.4 results and known ids", () => {
   it.each([
     ["discarded", () => Promise.reject(new RangeError("no")), "was discarded: no"],
     ["cancelled", deaf, "was cancelled"],
-  ])("5.4 a job that was %s rejects with the error kept on it", async (state, run, message) => {
+  ])("a job that was %s rejects with the error kept on it", async (state, run, message) => {
     const stage = await openStage();
     const { definition, processors } = jobWith(run, { retry: { attempts: 1 } });
     stage.work(processors);
@@ -358,7 +358,7 @@ describe("5.4 results and known ids", () => {
     expect(error.message).toContain(message);
   });
 
-  it("5.4 a result from another engine comes with the hint, or with the next poll", async () => {
+  it("a result from another engine comes with the hint, or with the next poll", async () => {
     for (const wrap of [(store: Store) => store, silent]) {
       const pair = await openPair(wrap);
       const { definition, processors } = jobWith(() => "far away");
@@ -372,7 +372,7 @@ describe("5.4 results and known ids", () => {
     }
   });
 
-  it("5.4 enqueueing a known id returns the old job as duplicate", async () => {
+  it("enqueueing a known id returns the old job as duplicate", async () => {
     const stage = await openStage();
     const id = "01890000-0000-7000-8000-000000000001";
     const first = await stage.engine.enqueue(jobOf(), "old", { id });

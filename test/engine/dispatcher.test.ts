@@ -248,7 +248,7 @@ describe("SEMANTICS 6, dispatcher: leases", () => {
     expect(await stage.engine.timeouts.metrics()).toMatchObject({ sent: 1, lapsed: 1 });
   });
 
-  it("a claim whose reply took so long that too little of the lease is left is not sent", async () => {
+  it("a claim whose slow reply leaves too little of the lease is not sent", async () => {
     const delay = (): Fault => ({ delay: () => stage.sleep(LEASE - 1_000) });
     let isSlow = false;
     const { stage } = await openFaulty((call) => {

@@ -249,7 +249,7 @@ describe("the life of workers", () => {
     );
   });
 
-  it("of remote ones is told when they are first heard of, become quiet, resume, and vanish", async () => {
+  it("a remote worker's first contact, quiet, resume and loss are recorded", async () => {
     await using stage = await openServer({ events: "durable" });
     const beat = (worker_id: string, state: string) => stage.post("/workers/heartbeat", { worker_id, state });
     for (const state of ["running", "running", "quiet", "quiet", "running"]) await beat("a", state);
@@ -267,7 +267,7 @@ describe("the life of workers", () => {
 });
 
 describe("signs of life", () => {
-  it("are told of jobs that beat for themselves, in the write that moves their deadline, and of no others", async () => {
+  it("only jobs that beat for themselves record job.heartbeat, in the write that moves their deadline", async () => {
     await using stage = await openServer({ events: "durable" });
     const beating = jobWith(
       async (context) => {
@@ -293,7 +293,7 @@ describe("signs of life", () => {
     }
   });
 
-  it("of remote jobs carry visible_until on the wire, beats of a lost fence none", async () => {
+  it("beats of remote jobs carry visible_until on the wire, and beats with a lost fence record nothing", async () => {
     await using stage = await openServer({ events: "durable" });
     const { id } = await stage.enqueue({ heartbeat_timeout: 30 });
     const { fence } = await stage.fetch();

@@ -27,7 +27,7 @@ const text = "x".repeat(100_000);
 const IN_A_TURN = 12;
 
 describe("large payloads let the event loop have its turns", () => {
-  it("while they are enqueued", async () => {
+  it("no turn of the event loop enqueues more than about a million characters", async () => {
     await using engine = await openEngine({ store: "memory:", logger: silentLogger });
     const watched = turns();
     const payload: Schema<{ text: string }> = {
@@ -48,7 +48,7 @@ describe("large payloads let the event loop have its turns", () => {
     expect(watched.most()).toBeLessThanOrEqual(IN_A_TURN);
   });
 
-  it("while handlers that end at once are entered", async () => {
+  it("no turn of the event loop enters handlers with more than about a million characters", async () => {
     await using engine = await openEngine({ store: "memory:", logger: silentLogger });
     const definition = defineJob({ type: "large", payload: unchecked<{ text: string }>() });
     const jobs = await engine.enqueueMany(
