@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createIdSource } from "../src/core/ids.ts";
 import { preparePayload, prepareStencil, stamp } from "../src/core/job/envelope.ts";
-import { realSystem } from "../src/engine/system.ts";
+import { realSystem } from "../src/engine/runtime/real-system.ts";
 import { defineJob, openEngine, processor, silentLogger } from "../src/index.ts";
 import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
 import { createDatabase, startPostgres } from "../test/postgres.ts";

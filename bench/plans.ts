@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import pg from "pg";
-import { realSystem } from "../src/engine/system.ts";
+import { realSystem } from "../src/engine/runtime/real-system.ts";
 import { defineJob, openEngine, type Store, unchecked } from "../src/index.ts";
 import { openPostgresStore } from "../src/stores/postgres/postgres-store.ts";
 import { openSqliteStore } from "../src/stores/sqlite/sqlite-store.ts";

@@ -50,23 +50,7 @@ export {
   type WorkflowNode,
 } from "./core/workflow/node.ts";
 export type { WorkflowFailure, WorkflowState } from "./core/workflow/record.ts";
-export type { AuditLog, AuditOptions, AuditPage } from "./engine/audit/audit-log.ts";
-export type { Operator } from "./engine/audit/operator.ts";
-export type { Bulk, BulkOptions, BulkProgress, BulkResult } from "./engine/bulk/bulk.ts";
-export type { DeadLetterQuery, DeadLetters } from "./engine/bulk/dead-letters.ts";
-export type { JobPage, PageOptions } from "./engine/bulk/finder.ts";
-export type { JobQuery } from "./engine/bulk/job-query.ts";
-export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/bus.ts";
-export type { SavedCheckpoint } from "./engine/checkpoints.ts";
-export type { CounterSnapshot } from "./engine/counters.ts";
-export { LATENESS_BOUNDS } from "./engine/counters.ts";
-export type { CronInput, CronJobOptions, Crons, CronView, IfExists } from "./engine/crons/crons.ts";
-export type { LogLine } from "./engine/draft.ts";
-export type { Engine } from "./engine/engine.ts";
-export type { EventJournal, FollowOptions, JournalPage, ReadOptions } from "./engine/events/event-journal.ts";
-export { JobFailedError, type JobHandle, type JobProgress, type LogPage } from "./engine/handle.ts";
-export { EnqueueFailedError } from "./engine/intake.ts";
-export type { LimitChange, Limits, LimitView } from "./engine/limits.ts";
+export type { LogLine } from "./engine/attempt/draft.ts";
 export {
   type AttemptContext,
   type CleanupHook,
@@ -74,16 +58,8 @@ export {
   type Middleware,
   type Processor,
   processor,
-} from "./engine/processor.ts";
-export { QueueFullError } from "./engine/queue-full.ts";
-export type { PurgeOptions, Queues, QueueView } from "./engine/queues.ts";
-export type { Recess, RecessOptions } from "./engine/recess.ts";
-export type { RecessView } from "./engine/recess-record.ts";
-export type { MessageHandle } from "./engine/sagas/message-handle.ts";
-export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
-export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";
-export type { AdviseQuery, StatsQuery } from "./engine/statistics/query.ts";
-export type { Depth, Stats, StatsGroup, StatsPoint } from "./engine/statistics/statistics.ts";
+} from "./engine/attempt/processor.ts";
+export type { CronInput, CronJobOptions, Crons, CronView, IfExists } from "./engine/crons/crons.ts";
 export type {
   EngineTimeouts,
   EnqueueLaterOptions,
@@ -91,11 +67,40 @@ export type {
   ServeOptions,
   TimeoutHandler,
   TimeoutMetrics,
-} from "./engine/timeouts/engine-timeouts.ts";
-export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
-export { DuplicateJobError } from "./engine/unique-jobs.ts";
-export type { WorkerStatus, WorkOptions } from "./engine/work-options.ts";
-export type { Worker } from "./engine/worker.ts";
+} from "./engine/dispatch/engine-timeouts.ts";
+export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
+export type { Engine } from "./engine/engine.ts";
+export { EnqueueFailedError } from "./engine/enqueue/enqueue-batches.ts";
+export { QueueFullError } from "./engine/enqueue/queue-full-error.ts";
+export { DuplicateJobError } from "./engine/enqueue/unique-jobs.ts";
+export type { AuditLog, AuditOptions, AuditPage } from "./engine/events/audit-log.ts";
+export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events/event-bus.ts";
+export type { EventJournal, FollowOptions, JournalPage, ReadOptions } from "./engine/events/event-journal.ts";
+export type { Bulk, BulkOptions, BulkProgress, BulkResult } from "./engine/operations/bulk.ts";
+export type { SavedCheckpoint } from "./engine/operations/checkpoints.ts";
+export type { DeadLetterQuery, DeadLetters } from "./engine/operations/dead-letters.ts";
+export type { JobPage, PageOptions } from "./engine/operations/find-jobs.ts";
+export {
+  JobFailedError,
+  type JobHandle,
+  type JobProgress,
+  type LogPage,
+} from "./engine/operations/job-handle.ts";
+export type { JobQuery } from "./engine/operations/job-query.ts";
+export type { Operator } from "./engine/operator.ts";
+export type { LimitChange, Limits, LimitView } from "./engine/queues/key-limits.ts";
+export type { Recess, RecessOptions } from "./engine/queues/maintenance.ts";
+export type { RecessView } from "./engine/queues/maintenance-record.ts";
+export type { PurgeOptions, Queues, QueueView } from "./engine/queues/queues.ts";
+export type { MessageHandle } from "./engine/sagas/message-handle.ts";
+export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
+export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";
+export type { CounterSnapshot } from "./engine/statistics/counters.ts";
+export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";
+export type { Depth, Stats, StatsGroup, StatsPoint } from "./engine/statistics/statistics.ts";
+export type { AdviseQuery, StatsQuery } from "./engine/statistics/stats-query.ts";
+export type { WorkerStatus, WorkOptions } from "./engine/worker/work-options.ts";
+export type { Worker } from "./engine/worker/worker.ts";
 export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
 export { WorkflowFailedError, type WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
 export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";

@@ -3,15 +3,15 @@ import { createIdSource } from "./core/ids.ts";
 import { refuseOldNode } from "./core/node-version.ts";
 import { type Duration, type Instant, parseDuration } from "./core/time.ts";
 import { checkClaimLimit } from "./core/timeout/timeout.ts";
-import { EngineClock } from "./engine/clock.ts";
-import { consoleLogger } from "./engine/console-logger.ts";
 import {
   type DueOptions,
   type DueParts,
   type DueTimeout,
   dueTimeouts,
-} from "./engine/timeouts/due-timeouts.ts";
-import { DEFAULT_LEASES, type LeaseSettings, Timeouts } from "./engine/timeouts/timeouts.ts";
+} from "./engine/dispatch/due-timeouts.ts";
+import { DEFAULT_LEASES, type LeaseSettings, Timeouts } from "./engine/dispatch/timeout-api.ts";
+import { consoleLogger } from "./engine/runtime/console-logger.ts";
+import { EngineClock } from "./engine/runtime/engine-clock.ts";
 import { OPEN_WITHIN, onThisMachine, openStore, patiently, unknownStore } from "./open.ts";
 import type { Logger } from "./ports/log.ts";
 import { BATCH_LIMIT, type Store } from "./ports/store.ts";
@@ -34,9 +34,9 @@ export {
   type TimeoutRow,
 } from "./core/timeout/timeout.ts";
 export type { When } from "./core/timeout/when.ts";
-export type { DueOptions, DueTimeout } from "./engine/timeouts/due-timeouts.ts";
-export type { Timeout, TimeoutInput } from "./engine/timeouts/timeout-view.ts";
-export type { CallOptions, ClaimedTimeout, Timeouts } from "./engine/timeouts/timeouts.ts";
+export type { DueOptions, DueTimeout } from "./engine/dispatch/due-timeouts.ts";
+export type { CallOptions, ClaimedTimeout, Timeouts } from "./engine/dispatch/timeout-api.ts";
+export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
 export type {
   DueRequest,
   HeldTimeout,

@@ -3,7 +3,7 @@ import { instantText } from "../core/event/wire-fields.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
-import type { AttemptParts } from "../engine/parts.ts";
+import type { AttemptParts } from "../engine/context.ts";
 import type { Timer } from "../ports/system.ts";
 import { type Reply, type Request, refused, saidBy, type Transport } from "./transport.ts";
 

@@ -1,8 +1,8 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { consoleLogger } from "../engine/console-logger.ts";
-import { realSystem } from "../engine/system.ts";
+import { consoleLogger } from "../engine/runtime/console-logger.ts";
+import { realSystem } from "../engine/runtime/real-system.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 import type { Fetch } from "./transport.ts";

@@ -6,12 +6,17 @@ import type { JobId, JobRow } from "../core/job/job.ts";
 import { checkMany } from "../core/job/many.ts";
 import { refuseOldNode } from "../core/node-version.ts";
 import type { Duration } from "../core/time.ts";
-import { type EngineEvent, type EngineEventName, type EngineEvents, EventBus } from "../engine/bus.ts";
-import { EngineClock } from "../engine/clock.ts";
-import { type CounterSnapshot, Counters } from "../engine/counters.ts";
-import { type ExtendOptions, parseExtension } from "../engine/operations.ts";
-import type { AttemptParts } from "../engine/parts.ts";
-import type { WorkOptions } from "../engine/work-options.ts";
+import type { AttemptParts } from "../engine/context.ts";
+import {
+  type EngineEvent,
+  type EngineEventName,
+  type EngineEvents,
+  EventBus,
+} from "../engine/events/event-bus.ts";
+import { type ExtendOptions, parseExtension } from "../engine/operations/operate-job.ts";
+import { EngineClock } from "../engine/runtime/engine-clock.ts";
+import { type CounterSnapshot, Counters } from "../engine/statistics/counters.ts";
+import type { WorkOptions } from "../engine/worker/work-options.ts";
 import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-options.ts";
 import { checkId, enqueueFields, enqueueText } from "./enqueue-wire.ts";
 import { type JobSnapshot, object, readSnapshot } from "./job-wire.ts";

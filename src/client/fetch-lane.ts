@@ -1,7 +1,7 @@
 import type { JobRow } from "../core/job/job.ts";
-import type { EngineClock } from "../engine/clock.ts";
-import { Loop } from "../engine/loop.ts";
-import type { AttemptParts } from "../engine/parts.ts";
+import type { AttemptParts } from "../engine/context.ts";
+import type { EngineClock } from "../engine/runtime/engine-clock.ts";
+import { Loop } from "../engine/runtime/loop.ts";
 
 /** A fetched job that waits for a slot. Its attempt has started, so its deadlines run. */
 interface Held {

@@ -1,8 +1,8 @@
 import { createIdSource } from "../core/ids.ts";
 import type { JobRow } from "../core/job/job.ts";
-import type { EngineClock } from "../engine/clock.ts";
-import type { AttemptParts } from "../engine/parts.ts";
-import type { Processor } from "../engine/processor.ts";
+import type { Processor } from "../engine/attempt/processor.ts";
+import type { AttemptParts } from "../engine/context.ts";
+import type { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { rungFields } from "./enqueue-wire.ts";
 import type { Fetched } from "./fetch-lane.ts";
 import { list, object, readFetched } from "./job-wire.ts";

@@ -1,6 +1,6 @@
 import type { JobRow } from "../core/job/job.ts";
-import type { Processor } from "../engine/processor.ts";
-import { type RunHost, RunningAttempt, type Verdict } from "../engine/running-attempt.ts";
+import type { Processor } from "../engine/attempt/processor.ts";
+import { type RunHost, RunningAttempt, type Verdict } from "../engine/attempt/running-attempt.ts";
 import { AttemptNotes } from "./attempt-notes.ts";
 import type { Deadlines } from "./job-wire.ts";
 import type { Transport } from "./transport.ts";

@@ -2,8 +2,8 @@ import { CurfewError } from "../core/errors.ts";
 import type { JobId } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
-import { JobFailedError } from "../engine/handle.ts";
-import type { ExtendOptions } from "../engine/operations.ts";
+import { JobFailedError } from "../engine/operations/job-handle.ts";
+import type { ExtendOptions } from "../engine/operations/operate-job.ts";
 import type { System, Timer } from "../ports/system.ts";
 import type { JobSnapshot } from "./job-wire.ts";
 

@@ -2,15 +2,15 @@ import { hostname } from "node:os";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import type { EngineClock } from "../engine/clock.ts";
-import type { AttemptParts } from "../engine/parts.ts";
-import type { Middleware, Processor } from "../engine/processor.ts";
-import { Pulse } from "../engine/pulse.ts";
-import type { Verdict } from "../engine/running-attempt.ts";
-import { Sandboxes } from "../engine/sandboxes.ts";
-import { StuckHandlers } from "../engine/stuck-handlers.ts";
-import { Watch } from "../engine/watch.ts";
-import { within } from "../engine/within.ts";
+import type { Middleware, Processor } from "../engine/attempt/processor.ts";
+import type { Verdict } from "../engine/attempt/running-attempt.ts";
+import type { AttemptParts } from "../engine/context.ts";
+import type { EngineClock } from "../engine/runtime/engine-clock.ts";
+import { Pulse } from "../engine/runtime/loop-monitor.ts";
+import { within } from "../engine/runtime/within.ts";
+import { Watch } from "../engine/worker/deadline-watch.ts";
+import { Sandboxes } from "../engine/worker/sandboxes.ts";
+import { StuckHandlers } from "../engine/worker/stuck-handlers.ts";
 import {
   checkMaxStuck,
   checkMiddleware,
@@ -19,7 +19,7 @@ import {
   WORK_KEYS,
   type WorkerStatus,
   type WorkOptions,
-} from "../engine/work-options.ts";
+} from "../engine/worker/work-options.ts";
 import type { SandboxRunner } from "../ports/sandbox.ts";
 import type { AttemptNotes } from "./attempt-notes.ts";
 import { type Fetched, FetchLane } from "./fetch-lane.ts";

@@ -2,7 +2,7 @@ import { instantText } from "../core/event/wire-fields.ts";
 import type { EventOf } from "../core/job/events.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { ErrorInput } from "../core/job/verdict.ts";
-import type { Verdict } from "../engine/running-attempt.ts";
+import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import type { Reply, Request } from "./transport.ts";
 
 /** A verdict as it travels: under the fence of the attempt, so that a late one changes nothing. */

@@ -1,5 +1,5 @@
 import type { JobRow } from "../core/job/job.ts";
-import type { Verdict } from "../engine/running-attempt.ts";
+import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System, Timer } from "../ports/system.ts";
 import type { AttemptNotes } from "./attempt-notes.ts";

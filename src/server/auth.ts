@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type Instant, type InstantInput, parseInstant } from "../core/time.ts";
-import { realSystem } from "../engine/system.ts";
+import { realSystem } from "../engine/runtime/real-system.ts";
 import type { System } from "../ports/system.ts";
 import { HttpError } from "./errors.ts";
 

@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { realSystem } from "../engine/system.ts";
+import { realSystem } from "../engine/runtime/real-system.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 import { HttpError } from "./errors.ts";

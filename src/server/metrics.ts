@@ -1,9 +1,9 @@
 import { JOB_STATES, type JobRow } from "../core/job/job.ts";
 import { OTHER } from "../core/stats/series.ts";
-import { type CounterSnapshot, LATENESS_BOUNDS } from "../engine/counters.ts";
 import type { Engine } from "../engine/engine.ts";
-import { Histogram } from "../engine/histogram.ts";
-import { RUN_BOUNDS, type Tally, WAIT_BOUNDS } from "../engine/tallies.ts";
+import { type CounterSnapshot, LATENESS_BOUNDS } from "../engine/statistics/counters.ts";
+import { Histogram } from "../engine/statistics/histogram.ts";
+import { RUN_BOUNDS, type Tally, WAIT_BOUNDS } from "../engine/statistics/tallies.ts";
 import type { System } from "../ports/system.ts";
 import { Exposition } from "./exposition.ts";
 

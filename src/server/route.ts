@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { By } from "../core/audit/audit-entry.ts";
 import { show } from "../core/errors.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Service } from "../engine/service.ts";
+import type { Service } from "../engine/remote/service.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Identity, Right } from "./auth.ts";
 import { HttpError, type PlainHeaders } from "./errors.ts";

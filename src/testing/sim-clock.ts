@@ -1,6 +1,6 @@
 import { type Random, seededRandom } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
-import { realSystem } from "../engine/system.ts";
+import { realSystem } from "../engine/runtime/real-system.ts";
 import type { System, Timer } from "../ports/system.ts";
 
 /** A machine whose time stands still until a test moves it. */

@@ -1,6 +1,6 @@
 import Database from "better-sqlite3";
 import { createIdSource } from "../../src/core/ids.ts";
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
 import { productionSystem } from "../support/system.ts";

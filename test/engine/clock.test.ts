@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EngineClock } from "../../src/engine/clock.ts";
+import { EngineClock } from "../../src/engine/runtime/engine-clock.ts";
 import type { MachineClock } from "../../src/ports/system.ts";
 import { createGate, createSimSystem, type SimSystem } from "../../src/testing/index.ts";
 import { START } from "./stage.ts";

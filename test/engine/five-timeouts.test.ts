@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { constant, type RungOptions, TimeoutError } from "../../src/index.ts";
 import { deaf, jobOf, jobWith, obedient, openStage, START } from "./stage.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Loop } from "../../src/engine/loop.ts";
+import { Loop } from "../../src/engine/runtime/loop.ts";
 import type { EngineEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createDeferred, createSimSystem } from "../../src/testing/index.ts";

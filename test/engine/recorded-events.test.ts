@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { KeptEvent } from "../../src/core/event/kept-event.ts";
-import { EVENT_NAMES, EventBus } from "../../src/engine/bus.ts";
-import { RECORDED, recordBusEvents } from "../../src/engine/events/recorded.ts";
-import { EventRecorder } from "../../src/engine/events/recorder.ts";
+import { EVENT_NAMES, EventBus } from "../../src/engine/events/event-bus.ts";
+import { EventRecorder } from "../../src/engine/events/event-recorder.ts";
+import { RECORDED, recordBusEvents } from "../../src/engine/events/recording-rules.ts";
 import { chain, type EngineEvent, type EngineEventName, processor, snooze, step } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import type { CommitOptions, Unit } from "../../src/ports/store.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { planKey, resultKey, workflowKey } from "../../src/engine/workflows/workflow-store.ts";
+import { planKey, resultKey, workflowKey } from "../../src/engine/workflows/workflow-records.ts";
 import {
   batch,
   chain,

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { defineJob, unchecked } from "../../src/core/job/definition.ts";
-import { processor } from "../../src/engine/processor.ts";
+import { processor } from "../../src/engine/attempt/processor.ts";
 import { Exposition } from "../../src/server/exposition.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
 import { openTestEngine, type TestEngine } from "../../src/testing/index.ts";

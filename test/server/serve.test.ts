@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Agent, request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { HttpError } from "../../src/server/errors.ts";
 import { createGate } from "../../src/server/gate.ts";
 import {

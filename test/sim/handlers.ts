@@ -1,7 +1,7 @@
 import { Discard, type Snooze, snooze } from "../../src/core/job/reasons.ts";
 import type { Json } from "../../src/core/schema.ts";
 import type { Duration } from "../../src/core/time.ts";
-import { type AttemptContext, type Processor, processor } from "../../src/engine/processor.ts";
+import { type AttemptContext, type Processor, processor } from "../../src/engine/attempt/processor.ts";
 import type { Checker } from "./checker.ts";
 import type { Dice } from "./dice.ts";
 import type { Run } from "./ledger.ts";

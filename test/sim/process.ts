@@ -1,6 +1,6 @@
+import type { AttemptContext } from "../../src/engine/attempt/processor.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import type { AttemptContext } from "../../src/engine/processor.ts";
-import type { Worker } from "../../src/engine/worker.ts";
+import type { Worker } from "../../src/engine/worker/worker.ts";
 import type { Logger } from "../../src/ports/log.ts";
 import type { Checker } from "./checker.ts";
 import { type Dice, subSeed } from "./dice.ts";

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vi
 import { createIdSource } from "../../src/core/ids.ts";
 import { defineJob } from "../../src/core/job/definition.ts";
 import { prepareStencil, stamp } from "../../src/core/job/envelope.ts";
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import type { Hint, Store } from "../../src/ports/store.ts";

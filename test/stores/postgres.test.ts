@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, inject, it } from "vitest";
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { storeConformance } from "../../src/testing/conformance/store-conformance.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";

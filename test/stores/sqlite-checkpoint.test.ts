@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { Checkpointer } from "../../src/stores/sqlite/checkpointer.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";

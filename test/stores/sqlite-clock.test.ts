@@ -4,7 +4,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { type AttemptContext, defineJob, processor } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import type { Store } from "../../src/ports/store.ts";

@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
 import type { NewJob } from "../../src/core/job/envelope.ts";
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { type Hint, pauseKey, type Store } from "../../src/ports/store.ts";
 import type { System } from "../../src/ports/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";

@@ -1,4 +1,4 @@
-import { realSystem } from "../../src/engine/system.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import type { System } from "../../src/ports/system.ts";
 import { machineClock } from "../../src/stores/sqlite/machine-clock.ts";
 

@@ -3,7 +3,7 @@ import { importsOf } from "./imports.ts";
 import { type Finding, isTest, type Source, walk } from "./source.ts";
 
 /** The one file that may touch the real clock and real chance. */
-const SYSTEM = "src/engine/system.ts";
+const SYSTEM = "src/engine/runtime/real-system.ts";
 /** The clock that processes of one machine share; it is handed in as a part of the system, like the others. */
 const MACHINE = "src/stores/sqlite/machine-clock.ts";
 /** What runs inside a sandbox is a program of its own, next to the user's code, and is never simulated. */

@@ -18,10 +18,10 @@ function lines(count: number, line = "  n += 1;"): string {
 
 describe("report", () => {
   it("names file, line, problem and fix", () => {
-    const found = check(systemCalls, "src/engine/worker.ts", "const a = 1;\nconst b = Date.now();\n");
+    const found = check(systemCalls, "src/engine/worker/worker.ts", "const a = 1;\nconst b = Date.now();\n");
     expect(report(found)).toBe(
-      "src/engine/worker.ts:2 uses Date.now.\n    Take time and randomness from the injected clock and random; " +
-        "only src/engine/system.ts touches the real ones.",
+      "src/engine/worker/worker.ts:2 uses Date.now.\n    Take time and randomness from the injected clock and random; " +
+        "only src/engine/runtime/real-system.ts touches the real ones.",
     );
   });
 
@@ -123,7 +123,7 @@ describe("time and chance", () => {
     'import { setTimeout as sleep } from "node:timers/promises";',
     "const signal = AbortSignal.timeout(10);",
   ])("refuses %s", (text) => {
-    expect(check(systemCalls, "src/engine/worker.ts", text)).not.toEqual([]);
+    expect(check(systemCalls, "src/engine/worker/worker.ts", text)).not.toEqual([]);
   });
 
   it.each([
@@ -135,11 +135,11 @@ describe("time and chance", () => {
     "const now = clock.now();",
     "const n = random.next();",
   ])("accepts %s", (text) => {
-    expect(check(systemCalls, "src/engine/worker.ts", text)).toEqual([]);
+    expect(check(systemCalls, "src/engine/worker/worker.ts", text)).toEqual([]);
   });
 
   it("leaves the system file and tests alone", () => {
-    expect(check(systemCalls, "src/engine/system.ts", "Date.now();")).toEqual([]);
+    expect(check(systemCalls, "src/engine/runtime/real-system.ts", "Date.now();")).toEqual([]);
     expect(check(systemCalls, "src/engine/worker.test.ts", "Date.now();")).toEqual([]);
     expect(check(systemCalls, "test/e2e/kill.ts", "Date.now();")).toEqual([]);
   });

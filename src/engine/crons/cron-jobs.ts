@@ -6,7 +6,7 @@ import type { JobId } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { RecordKey } from "../../ports/store.ts";
-import type { Parts } from "../parts.ts";
+import type { Parts } from "../context.ts";
 
 /** What crons need of their engine to enqueue jobs, and to tell of them once they are stored. */
 export interface CronHost {

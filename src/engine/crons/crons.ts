@@ -34,11 +34,11 @@ import { portableDefinition, portableOptions } from "../../core/job/portable.ts"
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
-import { parentOf } from "../attempt-scope.ts";
-import { auditEffects } from "../audit/audit-log.ts";
-import { JobHandle } from "../handle.ts";
-import type { Parts } from "../parts.ts";
-import type { AttemptContext } from "../processor.ts";
+import { parentOf } from "../attempt/attempt-scope.ts";
+import type { AttemptContext } from "../attempt/processor.ts";
+import type { Parts } from "../context.ts";
+import { auditEffects } from "../events/audit-log.ts";
+import { JobHandle } from "../operations/job-handle.ts";
 import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
 
 /** What the jobs of a cron may say on top of their definition. */

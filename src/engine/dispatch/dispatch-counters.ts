@@ -1,4 +1,4 @@
-import { LATENESS_BOUNDS } from "../counters.ts";
+import { LATENESS_BOUNDS } from "../statistics/counters.ts";
 
 /** What the dispatcher of this process did since it started. */
 export interface DispatchCounts {

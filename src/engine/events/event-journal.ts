@@ -7,7 +7,7 @@ import {
   journalEvent,
 } from "../../core/event/journal-event.ts";
 import type { EventPage, Inspector, RecordKey } from "../../ports/store.ts";
-import type { Parts } from "../parts.ts";
+import type { Parts } from "../context.ts";
 
 export interface ReadOptions extends EventFilter {
   /** The cursor of an event: reading goes on behind it. Left out or null: from the oldest event that is kept. */

@@ -4,10 +4,10 @@ import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";
-import { wakesOthers } from "../consequences.ts";
-import { type Decided, holdersUnit } from "../decision-unit.ts";
-import type { Parts } from "../parts.ts";
-import { Writer } from "../writer.ts";
+import { Writer } from "../commit/commit-queue.ts";
+import { wakesOthers } from "../commit/consequences.ts";
+import { type Decided, holdersUnit } from "../commit/decision-unit.ts";
+import type { Parts } from "../context.ts";
 
 const ANSWER_WITHIN = 10_000;
 

@@ -3,10 +3,10 @@ import { CurfewError } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, RecordKey, RecordRow } from "../../ports/store.ts";
-import { auditEffects } from "../audit/audit-log.ts";
-import type { EngineEvents, WorkerDetail } from "../bus.ts";
-import { workerEvent } from "../events/recorded.ts";
-import type { Parts } from "../parts.ts";
+import type { Parts } from "../context.ts";
+import { auditEffects } from "../events/audit-log.ts";
+import type { EngineEvents, WorkerDetail } from "../events/event-bus.ts";
+import { workerEvent } from "../events/recording-rules.ts";
 
 /** What an operator wants of a worker: told with its next beat. */
 export type WorkerDirective = "quiet" | "terminate";

@@ -2,8 +2,8 @@ import { CurfewError } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import type { Timer } from "../../ports/system.ts";
-import type { Parts } from "../parts.ts";
-import { replyKeyOf } from "./addresses.ts";
+import type { Parts } from "../context.ts";
+import { replyKeyOf } from "./saga-addresses.ts";
 
 const POLL = 500;
 

@@ -1,7 +1,7 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import type { Parts } from "../parts.ts";
+import type { Parts } from "../context.ts";
 
 interface Entry {
   readonly message: NewTimeout;

@@ -4,9 +4,9 @@ import type { SagaPlan } from "../../core/saga/saga.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { RecordRow } from "../../ports/store.ts";
-import { mailKeyOf, nameOf, recordKeyOf, type SagaName } from "./addresses.ts";
-import type { Chains } from "./chain.ts";
-import { type RunnerParts, writeOf } from "./runner.ts";
+import type { Chains } from "../runtime/serial-by-key.ts";
+import { mailKeyOf, nameOf, recordKeyOf, type SagaName } from "./saga-addresses.ts";
+import { type RunnerParts, writeOf } from "./saga-runner.ts";
 
 /** A saga as it stands. */
 export interface SagaView<State = unknown> {

@@ -2,16 +2,16 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { identityText, prepareMessage } from "../../core/saga/message.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
-import type { Destination } from "../destination.ts";
-import type { Parts } from "../parts.ts";
-import { keyPrefixOf, messageRow } from "./addresses.ts";
-import { Chains } from "./chain.ts";
-import { checkSagas, SagaDestination } from "./host.ts";
+import type { Parts } from "../context.ts";
+import type { Destination } from "../dispatch/destination.ts";
+import { Chains } from "../runtime/serial-by-key.ts";
 import { MessageHandle } from "./message-handle.ts";
 import { Outbox } from "./outbox.ts";
 import { RecordReader } from "./record-reader.ts";
-import type { RunnerParts } from "./runner.ts";
+import { keyPrefixOf, messageRow } from "./saga-addresses.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
+import { checkSagas, SagaDestination } from "./saga-host.ts";
+import type { RunnerParts } from "./saga-runner.ts";
 
 export interface MessageOptions {
   /** The sender's own id for the message: sent again under it, it is handled once. */

@@ -3,7 +3,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { HeldSlot } from "../../core/stats/advice.ts";
 import { type GateRow, queueMark, type RecordKey, type Store } from "../../ports/store.ts";
-import { QueueSettings } from "../queue-settings.ts";
+import { QueueSettings } from "../queues/queue-settings-cache.ts";
 import { RemoteWorkers } from "../remote/remote-workers.ts";
 
 const PAGE = 200;

@@ -11,7 +11,7 @@ import {
 import { type SeriesData, SeriesTable } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Guard, RecordRow } from "../../ports/store.ts";
-import type { Parts } from "../parts.ts";
+import type { Parts } from "../context.ts";
 
 /** Records that are added up in one commit. */
 const BATCH = 200;

@@ -6,13 +6,13 @@ import { startOf } from "../../core/stats/grains.ts";
 import { OTHER, SeriesSum, SeriesTable } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
 import type { LiveCount } from "../../ports/store.ts";
-import { Loop } from "../loop.ts";
-import type { Parts } from "../parts.ts";
-import { readStretches } from "./figures-reader.ts";
-import { FiguresWriter } from "./figures-writer.ts";
+import type { Parts } from "../context.ts";
+import { Loop } from "../runtime/loop.ts";
 import { heldSlots } from "./held-slots.ts";
-import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./query.ts";
 import { MOST_SERIES, RollUp } from "./roll-up.ts";
+import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./stats-query.ts";
+import { readStretches } from "./stats-reader.ts";
+import { FiguresWriter } from "./stats-writer.ts";
 
 /** How many jobs wait or run, by state. */
 export type Depth = Readonly<Record<Exclude<JobState, "completed" | "cancelled" | "discarded">, number>>;

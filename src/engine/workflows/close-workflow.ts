@@ -5,11 +5,11 @@ import { isCompleted, resultOf } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";
 import type { StepCounts, WorkflowFailure, WorkflowRecord } from "../../core/workflow/record.ts";
 import type { Effect, Store } from "../../ports/store.ts";
-import { outsidersUnit } from "../decision-unit.ts";
-import type { Parts } from "../parts.ts";
-import { haltingDecision } from "./halt.ts";
-import { tellWorkflow, workflowEvents } from "./tell-workflow.ts";
-import { guardOf, loadWorkflow, putOf, resultKey, rowsOf, type StoredWorkflow } from "./workflow-store.ts";
+import { outsidersUnit } from "../commit/decision-unit.ts";
+import type { Parts } from "../context.ts";
+import { tellWorkflow, workflowEvents } from "./announce-workflow.ts";
+import { haltingDecision } from "./cancel-steps.ts";
+import { guardOf, loadWorkflow, putOf, resultKey, rowsOf, type StoredWorkflow } from "./workflow-records.ts";
 
 interface Ended {
   readonly ends: ReadonlyMap<JobId, Pick<JobRow, "state" | "result">>;

@@ -3,8 +3,8 @@ import { UUID } from "../../core/ids.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { WorkflowRecord } from "../../core/workflow/record.ts";
-import { parentOf } from "../attempt-scope.ts";
-import type { AttemptContext } from "../processor.ts";
+import { parentOf } from "../attempt/attempt-scope.ts";
+import type { AttemptContext } from "../attempt/processor.ts";
 
 export interface WorkflowOptions {
   /** A UUID of the caller's own; starting it again gives the old workflow as a duplicate. */

@@ -5,12 +5,19 @@ import { type Duration, formatDuration, parseDuration } from "../../core/time.ts
 import { stepsOf } from "../../core/workflow/plan.ts";
 import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import { auditEffects } from "../audit/audit-log.ts";
-import type { Parts } from "../parts.ts";
+import type { Parts } from "../context.ts";
+import { auditEffects } from "../events/audit-log.ts";
+import { tellWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { countSteps } from "./close-workflow.ts";
-import type { WorkflowKeeper } from "./keeper.ts";
-import { tellWorkflow, workflowEvents } from "./tell-workflow.ts";
-import { guardOf, loadPlan, loadWorkflow, putOf, resultKey, type StoredWorkflow } from "./workflow-store.ts";
+import type { WorkflowKeeper } from "./workflow-cleanup.ts";
+import {
+  guardOf,
+  loadPlan,
+  loadWorkflow,
+  putOf,
+  resultKey,
+  type StoredWorkflow,
+} from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
 
 const POLL = 1_000;

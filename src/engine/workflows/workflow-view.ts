@@ -1,7 +1,7 @@
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { StepCounts, WorkflowFailure, WorkflowState } from "../../core/workflow/record.ts";
-import type { StoredWorkflow } from "./workflow-store.ts";
+import type { StoredWorkflow } from "./workflow-records.ts";
 
 /** A workflow as it stands. */
 export interface WorkflowSummary {

@@ -6,14 +6,14 @@ import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../.
 import { layOut } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import type { Parts } from "../parts.ts";
-import type { WorkflowKeeper } from "./keeper.ts";
+import type { Parts } from "../context.ts";
+import { tellWorkflow } from "./announce-workflow.ts";
 import { type ParsedOptions, parseOptions, type WorkflowOptions } from "./start-options.ts";
-import { tellWorkflow } from "./tell-workflow.ts";
+import { type NewWorkflow, WorkflowIntake } from "./store-workflow.ts";
+import type { WorkflowKeeper } from "./workflow-cleanup.ts";
 import { WorkflowHandle } from "./workflow-handle.ts";
-import { type NewWorkflow, WorkflowIntake } from "./workflow-intake.ts";
 import { leavesOf, preparePayloads, workflowJob } from "./workflow-jobs.ts";
-import { storedWorkflow, WORKFLOW } from "./workflow-store.ts";
+import { storedWorkflow, WORKFLOW } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary } from "./workflow-view.ts";
 
 /** The most steps and callbacks of one workflow. */

@@ -1,5 +1,5 @@
-import type { BulkOptions, BulkResult } from "../../engine/bulk/bulk.ts";
-import type { JobQuery } from "../../engine/bulk/job-query.ts";
+import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
+import type { JobQuery } from "../../engine/operations/job-query.ts";
 import { HttpError } from "../errors.ts";
 import { byKey, type Route, type RouteContext, route } from "../route.ts";
 import { adminJobReply, adminJobsReply, bulkReply as bulkReplySchema } from "../wire/admin-replies.ts";

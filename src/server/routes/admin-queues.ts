@@ -1,5 +1,5 @@
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
-import { QueueSettings } from "../../engine/queue-settings.ts";
+import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
 import { HttpError } from "../errors.ts";
 import { byKey, json, type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
 import { purgeReply, queueConfigReply } from "../wire/admin-replies.ts";

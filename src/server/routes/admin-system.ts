@@ -1,6 +1,6 @@
 import { instantText } from "../../core/event/wire-fields.ts";
 import type { Instant } from "../../core/time.ts";
-import type { RecessView } from "../../engine/recess-record.ts";
+import type { RecessView } from "../../engine/queues/maintenance-record.ts";
 import { byKey, json, type Reply, type Route, reply, route } from "../route.ts";
 import { configReply, metricsReply, middlewareReply, recessReply } from "../wire/admin-replies.ts";
 import { metricsQuery, recessSchema } from "../wire/admin-schemas.ts";

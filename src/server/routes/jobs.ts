@@ -5,7 +5,7 @@ import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { RemoteEnqueued, RemoteJob } from "../../engine/service.ts";
+import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { HttpError } from "../errors.ts";
 import { conflict, notFound } from "../failures.ts";

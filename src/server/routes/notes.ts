@@ -2,7 +2,7 @@ import { instantText, noteFields } from "../../core/event/wire-fields.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { progressOf } from "../../core/job/progress.ts";
 import type { Json } from "../../core/schema.ts";
-import { checkpointOf } from "../../engine/checkpoints.ts";
+import { checkpointOf } from "../../engine/operations/checkpoints.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { readInstant } from "../wire/durations.ts";

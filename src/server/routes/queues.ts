@@ -1,5 +1,5 @@
 import { instantText } from "../../core/event/wire-fields.ts";
-import type { JobPage } from "../../engine/bulk/finder.ts";
+import type { JobPage } from "../../engine/operations/find-jobs.ts";
 import { HttpError } from "../errors.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import {

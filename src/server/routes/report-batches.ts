@@ -1,5 +1,5 @@
 import { UUID } from "../../core/ids.ts";
-import type { Report, Reported } from "../../engine/remote/reported.ts";
+import type { Report, Reported } from "../../engine/remote/report-types.ts";
 import type { HttpError } from "../errors.ts";
 import { asHttpError, errorText, notFound } from "../failures.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, reply, route } from "../route.ts";

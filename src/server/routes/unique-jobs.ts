@@ -1,5 +1,5 @@
 import { instantText } from "../../core/event/wire-fields.ts";
-import { type UniqueKeyView, uniqueKeys } from "../../engine/unique-keys.ts";
+import { type UniqueKeyView, uniqueKeys } from "../../engine/enqueue/unique-keys.ts";
 import { HttpError } from "../errors.ts";
 import { json, type Route, route } from "../route.ts";
 import { uniqueJobsReply } from "../wire/admin-replies.ts";

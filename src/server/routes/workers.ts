@@ -1,8 +1,8 @@
 import { instantText } from "../../core/event/wire-fields.ts";
 import { softKind } from "../../core/job/deadlines.ts";
-import type { BeatReport, JobBeat } from "../../engine/remote/beats.ts";
+import type { BeatReport, JobBeat } from "../../engine/remote/remote-beats.ts";
 import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";
-import type { Reported } from "../../engine/remote/reported.ts";
+import type { Reported } from "../../engine/remote/report-types.ts";
 import { conflict, notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";

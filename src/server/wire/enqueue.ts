@@ -5,7 +5,7 @@ import { parseRung, type RetentionOptions, type RungOptions } from "../../core/j
 import type { RetryOptions } from "../../core/job/retry.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Duration, Instant } from "../../core/time.ts";
-import type { RemoteJob } from "../../engine/service.ts";
+import type { RemoteJob } from "../../engine/remote/service.ts";
 import { HttpError } from "../errors.ts";
 import { readInstant, readIsoDuration } from "./durations.ts";
 import { readLimit } from "./limit.ts";

@@ -1,7 +1,7 @@
 import type { JobState } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import type { BulkOptions, BulkResult } from "../../engine/bulk/bulk.ts";
-import type { JobQuery } from "../../engine/bulk/job-query.ts";
+import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
+import type { JobQuery } from "../../engine/operations/job-query.ts";
 import type { Identity } from "../auth.ts";
 import { HttpError } from "../errors.ts";
 import { byKey, json, type Reply } from "../route.ts";

@@ -4,7 +4,7 @@ import { progressOf } from "../../core/job/progress.ts";
 import { isAtGate } from "../../core/job/verdict.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import { checkpointOf } from "../../engine/checkpoints.ts";
+import { checkpointOf } from "../../engine/operations/checkpoints.ts";
 import { checkpointFields } from "./progress.ts";
 
 /** The milliseconds between the last failure and the retry that followed it. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { show } from "../../core/errors.ts";
 import { instantText } from "../../core/event/wire-fields.ts";
 import type { LimitOptions, RateOptions } from "../../core/limit/limit.ts";
-import type { LimitChange, LimitView } from "../../engine/limits.ts";
+import type { LimitChange, LimitView } from "../../engine/queues/key-limits.ts";
 import { HttpError } from "../errors.ts";
 import { readIsoDuration } from "./durations.ts";
 

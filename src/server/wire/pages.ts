@@ -1,4 +1,4 @@
-import type { JobCount, JobPage, PageOptions } from "../../engine/bulk/finder.ts";
+import type { JobCount, JobPage, PageOptions } from "../../engine/operations/find-jobs.ts";
 import { HttpError } from "../errors.ts";
 import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";

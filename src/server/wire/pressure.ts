@@ -1,6 +1,6 @@
 import { DEFAULT_QUEUE } from "../../core/job/definition.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { RemoteJob } from "../../engine/service.ts";
+import type { RemoteJob } from "../../engine/remote/service.ts";
 import { HttpError, type PlainHeaders } from "../errors.ts";
 
 const NONE: PlainHeaders = {};

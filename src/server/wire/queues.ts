@@ -2,7 +2,7 @@ import { instantText } from "../../core/event/wire-fields.ts";
 import type { Figures } from "../../core/stats/figures.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { QueueSettings } from "../../engine/queue-settings.ts";
+import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { pauseKey, type RecordRow } from "../../ports/store.ts";
 import { HttpError } from "../errors.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { realSystem } from "../../engine/system.ts";
+import { realSystem } from "../../engine/runtime/real-system.ts";
 import type { Store, Unit } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, claimRequest, type JobSketch, type TestBed, times } from "./test-bed.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
-import { realSystem } from "../../engine/system.ts";
+import { realSystem } from "../../engine/runtime/real-system.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 import { batches, idsOf, times } from "./test-bed.ts";
 import { dueRequest, LEASE_LENGTH, type TimeoutBed, type TimeoutCase } from "./timeout-bed.ts";

@@ -1,6 +1,6 @@
 /** A module that cannot be loaded until a file says so: one bad deploy, and its mending. */
 import { existsSync } from "node:fs";
-import { processor } from "../../../src/engine/processor.ts";
+import { processor } from "../../../src/engine/attempt/processor.ts";
 import { act } from "./act-job.ts";
 
 if (!existsSync(process.env.CURFEW_MENDED ?? "")) throw new SyntaxError("one bad deploy");

@@ -1,6 +1,6 @@
 /** A module that exports a hook for all its attempts, beside one that an attempt registers for itself. */
 import type { JobDefinition } from "../../../src/core/job/definition.ts";
-import { type CleanupHook, processor } from "../../../src/engine/processor.ts";
+import { type CleanupHook, processor } from "../../../src/engine/attempt/processor.ts";
 import { act } from "./act-job.ts";
 
 const named = act as JobDefinition<unknown, { readonly name: string }, never>;

@@ -1,5 +1,5 @@
 /** A module with a schema: what it gets is parsed, and it enqueues what follows. */
-import { processor } from "../../../src/engine/processor.ts";
+import { processor } from "../../../src/engine/attempt/processor.ts";
 import { follow, greet } from "./jobs.ts";
 
 export default processor(greet, async ({ payload, enqueue, log, id }) => {

@@ -1,5 +1,5 @@
 /** A module that takes its time to load, or never does: as long as the environment says. */
-import { processor } from "../../../src/engine/processor.ts";
+import { processor } from "../../../src/engine/attempt/processor.ts";
 import { act } from "./act-job.ts";
 
 const delay = Number(process.env.CURFEW_LOADS_FOR ?? 0);

@@ -3,7 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { closeSync, writeSync } from "node:fs";
 import type { JobDefinition } from "../../../src/core/job/definition.ts";
 import { Discard, snooze } from "../../../src/core/job/reasons.ts";
-import { type AttemptContext, processor } from "../../../src/engine/processor.ts";
+import { type AttemptContext, processor } from "../../../src/engine/attempt/processor.ts";
 import { act } from "./act-job.ts";
 
 type Context = AttemptContext<unknown>;

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import { createIdSource } from "../../../src/core/ids.ts";
 import { seededRandom } from "../../../src/core/random.ts";
-import { realSystem } from "../../../src/engine/system.ts";
+import { realSystem } from "../../../src/engine/runtime/real-system.ts";
 import { type JobRow, openEngine, silentLogger } from "../../../src/index.ts";
 import { RunningCommand } from "../../server/command.ts";
 

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { realSystem } from "../../../src/engine/system.ts";
+import { realSystem } from "../../../src/engine/runtime/real-system.ts";
 import { openEngine, silentLogger } from "../../../src/index.ts";
 import { openTimeouts } from "../../../src/timeouts.ts";
 

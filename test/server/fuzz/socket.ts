@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { type Random, randomInt, seededRandom } from "../../../src/core/random.ts";
 import { Engine } from "../../../src/engine/engine.ts";
-import { realSystem } from "../../../src/engine/system.ts";
+import { realSystem } from "../../../src/engine/runtime/real-system.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import { createServer } from "../../../src/server/app.ts";
 import { listen } from "../../../src/server/listen.ts";

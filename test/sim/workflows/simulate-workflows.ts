@@ -1,7 +1,7 @@
 import { CurfewError } from "../../../src/core/errors.ts";
+import { processor } from "../../../src/engine/attempt/processor.ts";
 import { Engine } from "../../../src/engine/engine.ts";
-import { processor } from "../../../src/engine/processor.ts";
-import { resultKey } from "../../../src/engine/workflows/workflow-store.ts";
+import { resultKey } from "../../../src/engine/workflows/workflow-records.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";

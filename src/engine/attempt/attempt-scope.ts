@@ -1,0 +1,153 @@
+import { refuse } from "../../core/errors.ts";
+import type { JobDefinition } from "../../core/job/definition.ts";
+import type { EnqueueContext, EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import { type Json, type Schema, validate } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import type { AttemptParts } from "../context.ts";
+import type { AttemptContext } from "./processor.ts";
+
+/** What a scope shows of the attempt behind it. */
+export interface ScopedAttempt {
+  readonly row: JobRow;
+  readonly signal: AbortSignal;
+  /** Set once nothing that the handler does counts any more. */
+  readonly refusal: Error | undefined;
+  readonly parts: AttemptParts;
+  progress(fraction: number, note: Json | undefined): void;
+  checkpoint(state: Json): Promise<void>;
+  beat(): void;
+  log(message: string, fields: { readonly [key: string]: Json } | undefined): void;
+  onCleanup(hook: () => void | Promise<void>): void;
+}
+
+/** Whose deadline is handed on. */
+export type Parent = NonNullable<EnqueueContext["parent"]>;
+
+/** The attempt that a call names as its parent, if it names one. */
+export function parentOf(context: unknown, field: string): Parent | undefined {
+  if (context === undefined) return undefined;
+  if (typeof context === "object" && context !== null) return AttemptScope.parentOf(context, field);
+  throw refuse("invalid_option", field, context, "pass the context of the handler, or leave it out");
+}
+
+const UNREAD = Symbol("unread");
+
+/**
+ * What the handler sees of its attempt. Functions are made when they are read and carry their own `this`, so that
+ * `({ payload, signal, progress }) => …` works and costs only what it names.
+ */
+export class AttemptScope implements AttemptContext {
+  readonly #attempt: ScopedAttempt;
+  #payload: unknown = UNREAD;
+
+  constructor(attempt: ScopedAttempt) {
+    this.#attempt = attempt;
+  }
+
+  /** The attempt as the parent of what its handler starts; refused where nothing that it does counts any more. */
+  static parentOf(context: object, field: string): Parent {
+    if (!(#attempt in context)) {
+      const fix = "pass the context that the handler was called with, and no copy of it";
+      throw refuse("invalid_option", field, context, fix);
+    }
+    const { refusal, row } = context.#attempt;
+    if (refusal) throw refusal;
+    return { id: row.id, totalAt: row.totalAt };
+  }
+
+  /** Reads the payload by its schema; a promise where that takes its time. */
+  parse(schema: Schema): Promise<void> | undefined {
+    const payload = validate(schema, JSON.parse(this.#attempt.row.payload), "payload", "invalid_payload");
+    if (payload instanceof Promise)
+      return payload.then((value) => {
+        this.#payload = value;
+      });
+    this.#payload = payload;
+    return undefined;
+  }
+
+  get id(): string {
+    return this.#attempt.row.id;
+  }
+
+  get type(): string {
+    return this.#attempt.row.type;
+  }
+
+  get queue(): string {
+    return this.#attempt.row.queue;
+  }
+
+  get payload(): unknown {
+    if (this.#payload === UNREAD) this.#payload = JSON.parse(this.#attempt.row.payload);
+    return this.#payload;
+  }
+
+  get attempt(): number {
+    return this.#attempt.row.attempt;
+  }
+
+  get meta(): { readonly [key: string]: Json } {
+    return this.#attempt.row.options?.meta ?? {};
+  }
+
+  get parentResults(): readonly Json[] {
+    const results = this.#attempt.row.options?.parentResults;
+    return results === undefined ? [] : (JSON.parse(results) as readonly Json[]);
+  }
+
+  get signal(): AbortSignal {
+    return this.#attempt.signal;
+  }
+
+  get deadline(): Instant | null {
+    return this.#attempt.row.softAt;
+  }
+
+  get remaining(): () => number {
+    return () => {
+      const { softAt } = this.#attempt.row;
+      return softAt === null
+        ? Number.POSITIVE_INFINITY
+        : Math.max(0, softAt - this.#attempt.parts.clock.upper());
+    };
+  }
+
+  get progress(): (fraction: number, note?: Json) => void {
+    return (fraction, note) => this.#attempt.progress(fraction, note);
+  }
+
+  get checkpoint(): (state: Json) => Promise<void> {
+    return (state) => this.#attempt.checkpoint(state);
+  }
+
+  get lastCheckpoint(): Json | undefined {
+    const { checkpoint } = this.#attempt.row;
+    return checkpoint === null ? undefined : (JSON.parse(checkpoint) as Json);
+  }
+
+  get beat(): () => void {
+    return () => this.#attempt.beat();
+  }
+
+  get log(): (message: string, fields?: { readonly [key: string]: Json }) => void {
+    return (message, fields) => this.#attempt.log(message, fields);
+  }
+
+  get onCleanup(): (hook: () => void | Promise<void>) => void {
+    return (hook) => this.#attempt.onCleanup(hook);
+  }
+
+  get enqueue(): <Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: NoInfer<Input>,
+    options?: EnqueueOptions,
+  ) => Promise<EnqueuedJob> {
+    return async (definition, payload, options) => {
+      const { refusal, parts, row } = this.#attempt;
+      if (refusal) throw refusal;
+      return parts.enqueueFrom(row, definition, payload, options);
+    };
+  }
+}

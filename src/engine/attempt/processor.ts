@@ -1,0 +1,83 @@
+import { refuse } from "../../core/errors.ts";
+import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/definition.ts";
+import type { EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
+import type { JobId } from "../../core/job/job.ts";
+import type { Snooze } from "../../core/job/reasons.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import type { SandboxHost, SandboxRunner } from "../../ports/sandbox.ts";
+
+/**
+ * What a handler gets. Every property is made when it is read, so a handler pays only for what it uses; take it apart
+ * (`({ payload, signal }) => …`) or hand it on whole: a spread copy of it is empty.
+ */
+export interface AttemptContext<Payload = unknown> {
+  /** The job's id: the idempotency key for the outside world. */
+  readonly id: JobId;
+  readonly type: string;
+  readonly queue: string;
+  readonly payload: Payload;
+  /** 1 for the first attempt. */
+  readonly attempt: number;
+  readonly meta: { readonly [key: string]: Json };
+  /** The results of the steps before this one in its workflow, in their order; empty for a first step and a plain job. */
+  readonly parentResults: readonly Json[];
+  /** Aborts at the soft deadline, at a cancel, at shutdown and when the claim is lost; `signal.reason` says which. */
+  readonly signal: AbortSignal;
+  /** When the soft signal comes; null without `attempt` and `total`. */
+  readonly deadline: Instant | null;
+  /** Milliseconds until the soft signal, never negative; Infinity without a deadline. */
+  readonly remaining: () => number;
+  /** Tells how far the work is (0 to 1) with an optional note, and counts as a beat. */
+  readonly progress: (fraction: number, note?: Json) => void;
+  /** Saves where to resume; resolves when it is durable. The next attempt finds it as `lastCheckpoint`. */
+  readonly checkpoint: (state: Json) => Promise<void>;
+  readonly lastCheckpoint: Json | undefined;
+  /** A sign of life, needed only where a rung names `heartbeat`. */
+  readonly beat: () => void;
+  /** Adds a line to the job's log. */
+  readonly log: (message: string, fields?: { readonly [key: string]: Json }) => void;
+  /** Runs once when the signal aborts, beside the handler; its error is only logged. */
+  readonly onCleanup: (hook: () => void | Promise<void>) => void;
+  /** Enqueues a job that inherits what is left of this job's total budget, unless it says `detach: true`. */
+  readonly enqueue: <Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: NoInfer<Input>,
+    options?: EnqueueOptions,
+  ) => Promise<EnqueuedJob>;
+}
+
+/** What a handler may return: its result, a snooze, or nothing where no result was declared. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement has the type void, not undefined.
+type Returned<Result> = Result | Snooze | (undefined extends Result ? void : never);
+
+export type Handler<Payload, Result> = (
+  context: AttemptContext<Payload>,
+) => Returned<Result> | Promise<Returned<Result>>;
+
+/** What the module of a sandbox may export as `onCleanup`: it runs at the signal of each of its attempts. */
+export type CleanupHook<Definition> =
+  Definition extends JobDefinition<unknown, infer Payload, unknown>
+    ? (context: AttemptContext<Payload>) => void | Promise<void>
+    : never;
+
+/** A definition and the function that runs its attempts. */
+export interface Processor {
+  readonly definition: AnyDefinition;
+  readonly handler: Handler<never, unknown>;
+  /** Opens what runs the attempts elsewhere instead; see `sandboxed`. */
+  readonly sandbox?: (host: SandboxHost) => SandboxRunner;
+}
+
+/** Binds a handler to a definition; payload and result are checked against it by the compiler. */
+export function processor<Payload, Result>(
+  definition: JobDefinition<unknown, Payload, Result>,
+  handler: Handler<Payload, NoInfer<Result>>,
+): Processor {
+  assertDefinition(definition, "definition");
+  if (typeof handler !== "function") throw refuse("invalid_option", "handler", handler, "pass a function");
+  return { definition, handler: handler as Handler<never, unknown> };
+}
+
+/** Wraps every attempt, outer to inner; `next()` runs the rest and rejects with a TimeoutError when time is up. */
+export type Middleware = (context: AttemptContext, next: () => Promise<unknown>) => Promise<unknown>;

@@ -1,0 +1,207 @@
+import { refuse } from "../../core/errors.ts";
+import { assertDefinition, type JobDefinition } from "../../core/job/definition.ts";
+import {
+  type EnqueueContext,
+  type EnqueueOptions,
+  type NewJob,
+  preparePayload,
+  prepareStencil,
+  type Stencil,
+  stamp,
+  stampAny,
+} from "../../core/job/envelope.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
+import { checkMany } from "../../core/job/many.ts";
+import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique.ts";
+import { BATCH_LIMIT, type Enqueued } from "../../ports/store.ts";
+import { TEXT_OF_A_TURN } from "../../ports/system.ts";
+import type { Parts } from "../context.ts";
+import { JobHandle } from "../operations/job-handle.ts";
+import { foundOr, type Intake } from "./enqueue-batches.ts";
+import { QueueFullError } from "./queue-full-error.ts";
+import { traced } from "./trace-enqueue.ts";
+import { DuplicateJobError, type UniqueJobs } from "./unique-jobs.ts";
+
+/** The way of an `enqueue`: all of it is checked, and then the intake takes it, or the caller's own transaction. */
+export class Enqueuer {
+  readonly #parts: Parts;
+  readonly #intake: Intake;
+  readonly #unique: UniqueJobs;
+  readonly #assertOpen: () => void;
+
+  constructor(parts: Parts, intake: Intake, unique: UniqueJobs, assertOpen: () => void) {
+    this.#parts = parts;
+    this.#intake = intake;
+    this.#unique = unique;
+    this.#assertOpen = assertOpen;
+  }
+
+  async enqueue<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: Input,
+    options: EnqueueOptions | undefined,
+    parent: JobRow | undefined,
+  ): Promise<JobHandle<unknown>> {
+    // A handler that is let finish while the engine drains may still enqueue what belongs to its work.
+    if (!parent) this.#assertOpen();
+    const { tracing } = this.#parts;
+    if (!tracing) return this.#enqueueOne(definition, payload, options, parent);
+    assertDefinition(definition, "definition");
+    return traced(tracing, definition, options, 1, (more) =>
+      this.#enqueueOne(definition, payload, more, parent),
+    );
+  }
+
+  async #enqueueOne<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payload: Input,
+    options: EnqueueOptions | undefined,
+    parent: JobRow | undefined,
+  ): Promise<JobHandle<unknown>> {
+    const stencil = prepareStencil(definition, options, this.context(parent));
+    const text = await preparePayload(definition, payload, this.#parts.documentLimit);
+    if (stencil.unique !== undefined) {
+      const one = [{ text, given: payload }];
+      const [handle] = await this.#enqueueUnique(stencil, stencil.unique, one, options?.tx, true);
+      return handle as JobHandle<unknown>;
+    }
+    const job = stamp(stencil, text, this.#parts.nextId, payload);
+    const [answer] = await this.#store([job], options?.tx);
+    return this.#handle(job.id, answer as Enqueued);
+  }
+
+  async enqueueMany<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payloads: readonly Input[],
+    options: Omit<EnqueueOptions, "id"> | undefined,
+  ): Promise<JobHandle<unknown>[]> {
+    this.#assertOpen();
+    checkMany(payloads, options);
+    const { tracing } = this.#parts;
+    if (!tracing) return this.#enqueueAll(definition, payloads, options);
+    assertDefinition(definition, "definition");
+    return traced(tracing, definition, options, payloads.length, (more) =>
+      this.#enqueueAll(definition, payloads, more),
+    );
+  }
+
+  async #enqueueAll<Input>(
+    definition: JobDefinition<Input, unknown, unknown>,
+    payloads: readonly Input[],
+    options: Omit<EnqueueOptions, "id"> | undefined,
+  ): Promise<JobHandle<unknown>[]> {
+    const stencil = prepareStencil(definition, options, this.context(undefined));
+    const { documentLimit, nextId, system } = this.#parts;
+    const texts: string[] = [];
+    let written = 0;
+    for (const payload of payloads) {
+      const prepared = preparePayload(definition, payload, documentLimit);
+      const text = typeof prepared === "string" ? prepared : await prepared;
+      texts.push(text);
+      written += text.length;
+      if (written < TEXT_OF_A_TURN) continue;
+      written = 0;
+      await new Promise<void>((resolve) => system.soon(resolve));
+    }
+    if (stencil.unique !== undefined) {
+      const many = texts.map((text, index) => ({ text, given: payloads[index] }));
+      return this.#enqueueUnique(stencil, stencil.unique, many, options?.tx, false);
+    }
+    const jobs = texts.map((text, index) => stamp(stencil, text, nextId, payloads[index]));
+    const answers = await this.#store(jobs, options?.tx);
+    return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued));
+  }
+
+  /** Of many jobs none is refused for its key: the handle of each says whether it is a duplicate. */
+  async #enqueueUnique(
+    stencil: Stencil,
+    rule: UniqueRule,
+    payloads: readonly { readonly text: string; readonly given: unknown }[],
+    tx: unknown,
+    mayReject: boolean,
+  ): Promise<JobHandle<unknown>[]> {
+    const { nextId, random } = this.#parts;
+    const jobs = payloads.map(({ text, given }) => stampAny(stencil, text, nextId, given));
+    let answers: Enqueued[];
+    if (tx === undefined) {
+      answers = await this.#unique.enqueue(
+        jobs.map((job) => ({ job: job.fresh ? job : foundOr(job, random), rule })),
+      );
+    } else {
+      refuseOutsideTx(rule);
+      answers = await this.#store(jobs, tx);
+    }
+    return jobs.map((job, index) => {
+      const answer = answers[index] as Enqueued;
+      if (mayReject && rule.onConflict === "reject" && typeof answer === "object")
+        throw new DuplicateJobError(job.type, answer.duplicate);
+      return this.#handle(job.id, answer);
+    });
+  }
+
+  /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
+  #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, random } = this.#parts;
+    const jobs = stamped.every(({ fresh }) => fresh)
+      ? stamped
+      : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
+    if (tx === undefined) return this.#intake.enqueue(jobs);
+    if (!store.capabilities.tx) {
+      throw refuse(
+        "invalid_option",
+        "options.tx",
+        typeof tx,
+        `the ${store.capabilities.name} store has no transactions to join: leave it out`,
+      );
+    }
+    if (jobs.length > BATCH_LIMIT) {
+      throw refuse(
+        "invalid_limit",
+        "payloads",
+        jobs.length,
+        `enqueue at most ${BATCH_LIMIT} jobs in one call with tx`,
+      );
+    }
+    return this.#storeWithin(jobs, tx);
+  }
+
+  /** Nobody can be dropped for a job that may yet be rolled back, so a full queue refuses it. */
+  async #storeWithin(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const { store, clock, queues } = this.#parts;
+    const bounded = this.#intake.bounded(jobs);
+    const answers = await store.jobs.enqueue(jobs, { now: clock.now(), tx, ...bounded });
+    const refused = jobs.filter((_, index) => answers[index] === "full");
+    const first = refused[0];
+    if (!first) return answers;
+    const ids = refused.map(({ id }) => id);
+    throw new QueueFullError(first.queue, queues.depthOf(first.queue)?.most ?? 0, ids);
+  }
+
+  #handle(id: JobId, answer: Enqueued): JobHandle<unknown> {
+    if (typeof answer === "object") return new JobHandle(this.#parts, answer.duplicate, true);
+    return new JobHandle(this.#parts, id, answer === "exists");
+  }
+
+  context(parent: JobRow | undefined): EnqueueContext {
+    const { clock, nextId, queues, rung, documentLimit, recorder } = this.#parts;
+    return {
+      now: clock.now(),
+      nextId,
+      queueRung: (queue) => queues.rungOf(queue),
+      engineRung: rung,
+      documentLimit,
+      headOf: recorder.headOf,
+      ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
+    };
+  }
+}
+
+/** What must look at older jobs first cannot do so within a transaction that nobody else sees. */
+function refuseOutsideTx(rule: UniqueRule): void {
+  const fix = 'with tx a job is unique while it lives, and onConflict is "ignore" or "reject"';
+  if (!isWhileAlive(rule)) {
+    const field = rule.period === null ? "states" : "period";
+    throw refuse("invalid_option", `options.unique.${field}`, rule.period ?? rule.states, fix);
+  }
+  if (replaces(rule)) throw refuse("invalid_option", "options.unique.onConflict", rule.onConflict, fix);
+}

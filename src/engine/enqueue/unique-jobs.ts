@@ -1,0 +1,315 @@
+import { CurfewError } from "../../core/errors.ts";
+import { decide } from "../../core/job/decide.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
+import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique.ts";
+import {
+  inPlaceOf,
+  type Keeper,
+  keeperRecord,
+  keepersIn,
+  keepersLeft,
+  planKeepers,
+  type UniqueJob,
+} from "../../core/job/unique-keepers.ts";
+import type { Instant } from "../../core/time.ts";
+import {
+  BATCH_LIMIT,
+  type Effect,
+  type Enqueued,
+  type RecordKey,
+  type RecordRow,
+  type Unit,
+} from "../../ports/store.ts";
+import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import type { Parts } from "../context.ts";
+import { tellOutcome } from "../operations/operate-job.ts";
+import { EnqueueFailedError, foundOr, type Intake } from "./enqueue-batches.ts";
+import { UNIQUE } from "./unique-keys.ts";
+
+/** The key of a job was taken, and its rule says to refuse it. `existing` is the job that has the key. */
+export class DuplicateJobError extends CurfewError {
+  override readonly name = "DuplicateJobError";
+  readonly existing: JobId;
+
+  constructor(type: string, existing: JobId) {
+    super(
+      "duplicate_job",
+      `enqueue: job ${existing} of type ${type} has the same unique key, and nothing was added`,
+    );
+    this.existing = existing;
+  }
+}
+
+interface Waiting {
+  readonly unique: UniqueJob;
+  readonly resolve: (answer: Enqueued) => void;
+  readonly reject: (error: unknown) => void;
+  /** How often the store failed it, and how often somebody else was faster. */
+  failures: number;
+  races: number;
+}
+
+/** What was decided for the jobs of one key. */
+interface Planned {
+  readonly waiting: readonly Waiting[];
+  readonly plan: ReturnType<typeof planKeepers>;
+  readonly cancelled: { readonly row: JobRow; readonly decision: Decided } | null;
+  readonly unit: Unit | null;
+}
+
+const ROUND = 500;
+const MOST_FAILURES = 4;
+const MOST_RACES = 100;
+const BACKOFF = 25;
+
+/**
+ * Enqueues jobs of which there must be one. Where a job blocks others exactly while it lives, the store keeps its key and
+ * says who has it. Every other rule is kept in a record per key, which names the jobs that were added under it: what is
+ * decided by it is committed under its version, so of two processes one is refused and looks again.
+ */
+export class UniqueJobs {
+  readonly #parts: Parts;
+  readonly #intake: Intake;
+  #waiting: Waiting[] = [];
+  #draining: Promise<void> | undefined;
+
+  constructor(parts: Parts, intake: Intake) {
+    this.#parts = parts;
+    this.#intake = intake;
+  }
+
+  async enqueue(jobs: readonly UniqueJob[]): Promise<Enqueued[]> {
+    const alive = jobs.filter(({ rule }) => isWhileAlive(rule));
+    const answers = new Map<UniqueJob, Enqueued>();
+    const others = jobs
+      .filter(({ rule }) => !isWhileAlive(rule))
+      .map(async (unique) => {
+        answers.set(unique, await this.#keep(unique));
+      });
+    const first = alive.length > 0 ? await this.#intake.enqueue(alive.map(({ job }) => job)) : [];
+    for (const [index, unique] of alive.entries()) {
+      const answer = first[index] as Enqueued;
+      const isReplacing = typeof answer === "object" && replaces(unique.rule);
+      answers.set(unique, isReplacing ? await this.#replace(unique, answer.duplicate) : answer);
+    }
+    await Promise.all(others);
+    return jobs.map((unique) => answers.get(unique) as Enqueued);
+  }
+
+  /** Jobs of which some are unique, in their order. */
+  async enqueueSome(jobs: readonly NewJob[], rules: ReadonlyMap<NewJob, UniqueRule>): Promise<Enqueued[]> {
+    const plain = jobs.filter((job) => !rules.has(job));
+    const unique = jobs.flatMap((job) => {
+      const rule = rules.get(job);
+      return rule ? [{ job: job.fresh ? job : foundOr(job, this.#parts.random), rule }] : [];
+    });
+    const [plainAnswers, uniqueAnswers] = await Promise.all([
+      plain.length > 0 ? this.#intake.enqueue(plain) : [],
+      this.enqueue(unique),
+    ]);
+    let [nextPlain, nextUnique] = [0, 0];
+    return jobs.map(
+      (job) => (rules.has(job) ? uniqueAnswers[nextUnique++] : plainAnswers[nextPlain++]) as Enqueued,
+    );
+  }
+
+  /** Resolves when everything that was taken in has its answer. */
+  async flushed(): Promise<void> {
+    await this.#draining;
+  }
+
+  /** Cancels the job that has the key, and adds the new one in the same commit. */
+  async #replace({ job, rule }: UniqueJob, holder: JobId): Promise<Enqueued> {
+    const { store, clock, random } = this.#parts;
+    let rival = holder;
+    for (let races = 0; races < MOST_RACES; races++) {
+      const [row] = await store.jobs.load([rival]);
+      const now = clock.now();
+      const decision = row && decide(row, { type: "cancel" }, now, random);
+      if (row && decision?.ok) {
+        const made = inPlaceOf(row, job, rule, now);
+        if (made instanceof CurfewError) throw made;
+        const effects = [{ enqueue: this.#told(made, job) }];
+        const unit = outsidersUnit(row, decision, { effects }, this.#parts.recorder.told(row, decision, now));
+        if (await this.#isCommitted(unit, now)) {
+          tellOutcome(this.#parts, row, decision, now);
+          this.#intake.notice([made]);
+          return "created";
+        }
+      }
+      // It has ended or changed meanwhile: the key may be free.
+      const [answer] = await this.#intake.enqueue([foundOr(job, random)]);
+      if (answer === "exists" && job.fresh) return "created";
+      if (typeof answer !== "object") return answer as Enqueued;
+      rival = answer.duplicate;
+    }
+    throw tooManyRaces(job);
+  }
+
+  /** A commit whose answer is lost may have been written: then the job is found by its id. */
+  async #isCommitted(unit: Unit, now: Instant): Promise<boolean> {
+    try {
+      const [outcome] = await this.#parts.store.commit([unit], { now });
+      return outcome?.ok ?? false;
+    } catch (error) {
+      this.#parts.storeFailed(error, "enqueue");
+      return false;
+    }
+  }
+
+  #keep(unique: UniqueJob): Promise<Enqueued> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ unique, resolve, reject, failures: 0, races: 0 });
+      this.#draining ??= this.#drain().finally(() => {
+        this.#draining = undefined;
+      });
+    });
+  }
+
+  async #drain(): Promise<void> {
+    // One microtask, so that calls made in the same turn share even the first round.
+    await undefined;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, ROUND);
+      try {
+        await this.#round(batch);
+      } catch (error) {
+        await this.#failed(batch, error);
+      }
+    }
+  }
+
+  /** All keys of a round are read together, decided each by itself, and committed together. */
+  async #round(batch: readonly Waiting[]): Promise<void> {
+    const { store, clock } = this.#parts;
+    const groups = Map.groupBy(batch, ({ unique }) => unique.job.uniqueKey as string);
+    const keys = [...groups.keys()].map((key): RecordKey => [UNIQUE, key]);
+    const records = await store.records.load(keys);
+    const known = records.map((record) => (record ? keepersIn(record.body) : []));
+    const given = batch.flatMap(({ unique: { job } }) => (job.fresh ? [] : [job.id]));
+    const rows = await this.#rows([...known.flat().map(({ id }) => id), ...given]);
+    const now = clock.now();
+    const planned: Planned[] = [];
+    for (const [index, waiting] of [...groups.values()].entries()) {
+      const record = { key: keys[index] as RecordKey, version: records[index]?.version ?? 0 };
+      planned.push(this.#plan(waiting, record, known[index] as Keeper[], rows, now));
+    }
+    const written = planned.filter(({ unit }) => unit !== null);
+    const outcomes =
+      written.length > 0
+        ? await store.commit(
+            written.map(({ unit }) => unit as Unit),
+            { now },
+          )
+        : [];
+    const failed = new Set(written.filter((_, index) => !outcomes[index]?.ok));
+    for (const one of planned) {
+      if (failed.has(one)) this.#again(one.waiting);
+      else this.#settle(one, now);
+    }
+  }
+
+  async #rows(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, JobRow>> {
+    const found = new Map<JobId, JobRow>();
+    for (let from = 0; from < ids.length; from += BATCH_LIMIT) {
+      for (const row of await this.#parts.store.jobs.load(ids.slice(from, from + BATCH_LIMIT)))
+        if (row) found.set(row.id, row);
+    }
+    return found;
+  }
+
+  #plan(
+    waiting: readonly Waiting[],
+    record: { readonly key: RecordKey; readonly version: number },
+    known: readonly Keeper[],
+    rows: ReadonlyMap<JobId, JobRow>,
+    now: Instant,
+  ): Planned {
+    const jobs = waiting.map(({ unique }) => unique);
+    const plan = planKeepers(known, (id) => rows.get(id) ?? null, jobs, now);
+    const effects: Effect[] = plan.created.map((job) => {
+      const asked = jobs.find((unique) => unique.job.id === job.id)?.job;
+      return { enqueue: withoutKey(asked ? this.#told(job, asked) : job) };
+    });
+    if (effects.length === 0) return { waiting, plan, cancelled: null, unit: null };
+    const { replaced } = plan;
+    effects.push({ put: record.key, ...keeperRecord(plan.keepers, now) });
+    const when = [{ record: record.key, version: record.version }];
+    const decision = replaced && decide(replaced, { type: "cancel" }, now, this.#parts.random);
+    if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
+    const row = replaced as JobRow;
+    const told = this.#parts.recorder.told(row, decision, now);
+    const unit = { ...outsidersUnit(row, decision, { effects }, told), when };
+    return { waiting, plan, cancelled: { row, decision }, unit };
+  }
+
+  /** A job that took over another one's schedule has something else to tell. */
+  #told(made: NewJob, asked: NewJob): NewJob {
+    return made.image === asked.image ? made : this.#parts.recorder.enqueued(made);
+  }
+
+  #settle({ waiting, plan, cancelled }: Planned, now: Instant): void {
+    if (cancelled) tellOutcome(this.#parts, cancelled.row, cancelled.decision, now);
+    if (plan.created.length > 0) this.#intake.notice(plan.created);
+    for (const [index, answer] of plan.answers.entries()) {
+      if (answer instanceof CurfewError) waiting[index]?.reject(answer);
+      else waiting[index]?.resolve(answer);
+    }
+    // What could not be decided before the rest was stored goes first in the next round.
+    this.#waiting.unshift(...waiting.slice(plan.answers.length));
+  }
+
+  /** Somebody else wrote the record or the job: everything is looked at again. */
+  #again(waiting: readonly Waiting[]): void {
+    for (const one of waiting) {
+      one.races += 1;
+      if (one.races >= MOST_RACES) one.reject(tooManyRaces(one.unique.job));
+      else this.#waiting.push(one);
+    }
+  }
+
+  /** A call that failed may have written: whoever is tried again finds itself in the record then. */
+  async #failed(batch: readonly Waiting[], error: unknown): Promise<void> {
+    const { system, storeFailed } = this.#parts;
+    storeFailed(error, "enqueue");
+    const again: Waiting[] = [];
+    for (const one of batch) {
+      one.failures += 1;
+      if (one.failures >= MOST_FAILURES) one.reject(new EnqueueFailedError([one.unique.job], error));
+      else again.push(one);
+    }
+    const failures = Math.max(0, ...again.map((one) => one.failures));
+    if (again.length === 0) return;
+    await new Promise<void>((resolve) =>
+      system.after(BACKOFF * 4 ** (failures - 1), resolve, { keepAlive: true }),
+    );
+    this.#waiting.unshift(...again);
+  }
+
+  /** Records whose time has come: those that block nobody any more go, the others are looked at later. */
+  async judge(records: readonly RecordRow[], now: Instant): Promise<null> {
+    const keepers = records.map(({ body }) => keepersIn(body));
+    const asked = keepers.flat().flatMap(({ id, until }) => (until === null ? [id] : []));
+    const rows = await this.#rows(asked);
+    const units = records.map(({ key, version }, index): Unit => {
+      const left = keepersLeft(keepers[index] as Keeper[], (id) => rows.get(id) ?? null, now);
+      const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...keeperRecord(left, now) };
+      return { when: [{ record: key, version }], effects: [effect] };
+    });
+    await this.#parts.store.commit(units, { now });
+    return null;
+  }
+}
+
+/** A job whose rule a record keeps holds no key in the store: there may be two that live. */
+function withoutKey({ uniqueKey: _key, ...job }: NewJob): NewJob {
+  return job;
+}
+
+function tooManyRaces({ id, type }: NewJob): CurfewError {
+  return new CurfewError(
+    "invalid_state",
+    `enqueue: the unique key of job ${id} (${type}) changed hands ${MOST_RACES} times while it was being enqueued; try again`,
+  );
+}

@@ -1,0 +1,304 @@
+import { refuse } from "../../core/errors.ts";
+import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
+import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../../core/job/verdict.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Logger } from "../../ports/log.ts";
+import type { CronSkipped, CronTriggered } from "./cron-events.ts";
+import type { SagaEventDetail, SagaEventName } from "./saga-events.ts";
+import type { TimeoutEventDetail, TimeoutEventName } from "./timeout-events.ts";
+import type { WorkflowEventDetail, WorkflowEventName } from "./workflow-events.ts";
+
+/** What every event about one job carries. */
+export interface JobEventDetail {
+  readonly name: EngineEventName;
+  readonly id: JobId;
+  readonly type: string;
+  readonly queue: string;
+  readonly attempt: number;
+  readonly at: Instant;
+  readonly error?: ErrorRecord;
+  readonly dueAt?: Instant;
+  readonly late?: true;
+  readonly deadLetter?: true;
+  /** Milliseconds from the start of the attempt to its verdict. */
+  readonly elapsed?: number;
+  readonly progress?: unknown;
+  /** Until when its worker may be silent; with `job.heartbeat`. */
+  readonly visibleUntil?: Instant;
+  /** Who started the attempt; with `job.started`. */
+  readonly worker?: string;
+  /** How many attempts the job has in all; with `job.retrying`. */
+  readonly maxAttempts?: number;
+  /** Where the code of a sandbox hung, as far as that could be learned. */
+  readonly where?: string;
+}
+
+/** A worker's loop was blocked: nothing in this process could beat, time out or settle meanwhile. */
+export interface BlockedDetail {
+  readonly name: "worker.blocked";
+  readonly at: Instant;
+  readonly worker: string;
+  readonly gap: number;
+  readonly jobs: readonly { readonly id: JobId; readonly type: string }[];
+}
+
+/**
+ * The life of a worker. `worker.quiet`: it takes no more jobs. `worker.resumed`: it does again. `worker.stopped`: it has
+ * said goodbye. `worker.lost`: it fell silent without one, and its jobs are taken back when their own time is over.
+ */
+export interface WorkerDetail {
+  readonly name: "worker.started" | "worker.quiet" | "worker.resumed" | "worker.stopped" | "worker.lost";
+  readonly at: Instant;
+  readonly worker: string;
+  /** It works over the wire. */
+  readonly remote?: true;
+  readonly queues?: readonly string[];
+  readonly reason?: string;
+  /** When it was last heard of; with `worker.lost`. */
+  readonly seenAt?: Instant;
+}
+
+export interface UnreadyDetail {
+  readonly name: "worker.unready" | "worker.ready";
+  readonly at: Instant;
+  readonly worker: string;
+  readonly reason: string;
+}
+
+/** The module of a sandboxed processor cannot be loaded, or can be again; its jobs are given back meanwhile. */
+export interface SandboxDetail {
+  readonly name: "sandbox.broken" | "sandbox.mended";
+  readonly at: Instant;
+  readonly worker: string;
+  readonly type: string;
+  readonly reason: string | null;
+}
+
+export interface StoreErrorDetail {
+  readonly name: "store.error";
+  readonly at: Instant;
+  readonly during: string;
+  readonly error: unknown;
+}
+
+/** Something happened to a queue; `waiting` and `most` where it has to do with how many jobs may wait in it. */
+export interface QueueDetail {
+  readonly name: "queue.paused" | "queue.resumed" | "queue.pressure" | "queue.relieved" | "queue.full";
+  readonly at: Instant;
+  readonly queue: string;
+  readonly waiting?: number;
+  readonly most?: number;
+}
+
+/** An operator changed the limit of a key, or left it to its jobs again. */
+export interface LimitDetail {
+  readonly name: "limit.changed";
+  readonly at: Instant;
+  readonly key: string;
+}
+
+/** What only the process that runs a job can tell of it. */
+const WORKER_JOB_EVENTS = [
+  "job.stuck",
+  "job.unstuck",
+  "job.lost",
+  "job.killed",
+  "job.unknown_type",
+  "job.progress",
+  "job.heartbeat",
+  "job.cleanup_failed",
+] as const;
+type JobEventNames = LifecycleEventName | (typeof WORKER_JOB_EVENTS)[number];
+
+export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & { readonly name: Name } } & {
+  readonly "worker.blocked": BlockedDetail;
+  readonly "worker.unready": UnreadyDetail;
+  readonly "worker.ready": UnreadyDetail;
+  readonly "sandbox.broken": SandboxDetail;
+  readonly "sandbox.mended": SandboxDetail;
+  readonly "store.error": StoreErrorDetail;
+  readonly "cron.triggered": CronTriggered;
+  readonly "cron.skipped": CronSkipped;
+  readonly "limit.changed": LimitDetail;
+} & { readonly [Name in QueueDetail["name"]]: QueueDetail & { readonly name: Name } } & {
+  readonly [Name in WorkerDetail["name"]]: WorkerDetail & { readonly name: Name };
+} & {
+  readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name };
+} & {
+  readonly [Name in TimeoutEventName]: TimeoutEventDetail & { readonly name: Name };
+} & { readonly [Name in WorkflowEventName]: WorkflowEventDetail & { readonly name: Name } };
+
+export type EngineEventName = keyof EngineEvents;
+
+/** As a record, so that the compiler misses every name that is left out. */
+const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
+  "worker.started": true,
+  "worker.quiet": true,
+  "worker.resumed": true,
+  "worker.stopped": true,
+  "worker.lost": true,
+  "worker.blocked": true,
+  "worker.unready": true,
+  "worker.ready": true,
+  "sandbox.broken": true,
+  "sandbox.mended": true,
+  "store.error": true,
+  "cron.triggered": true,
+  "cron.skipped": true,
+  "limit.changed": true,
+  "queue.paused": true,
+  "queue.resumed": true,
+  "queue.pressure": true,
+  "queue.relieved": true,
+  "queue.full": true,
+  "saga.started": true,
+  "saga.handled": true,
+  "saga.completed": true,
+  "saga.ignored": true,
+  "saga.not_found": true,
+  "saga.failed": true,
+  "timeout.sent": true,
+  "timeout.failed": true,
+  "timeout.dead": true,
+  "workflow.started": true,
+  "workflow.completed": true,
+  "workflow.failed": true,
+  "workflow.cancelled": true,
+};
+/** Every name that an event can have. */
+export const EVENT_NAMES: ReadonlySet<string> = new Set([
+  ...LIFECYCLE_EVENTS,
+  ...WORKER_JOB_EVENTS,
+  ...Object.keys(PROCESS_EVENTS),
+]);
+export type EngineEvent = EngineEvents[EngineEventName];
+
+type Listener = (event: never) => unknown;
+const BUFFER_LIMIT = 10_000;
+
+/** In-process events. A listener that throws is logged and harms nobody; without listeners an event costs nothing. */
+export class EventBus {
+  readonly #logger: Logger;
+  readonly #listeners = new Map<EngineEventName | "*", Set<Listener>>();
+  readonly #ends = new Set<() => void>();
+  #isClosed = false;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
+    if (!EVENT_NAMES.has(name))
+      throw refuse("invalid_option", "on", name, `use one of ${[...EVENT_NAMES].join(", ")}`);
+    if (typeof listener !== "function")
+      throw refuse("invalid_option", `on(${name})`, listener, "pass a function");
+    return this.#add(name, listener as Listener);
+  }
+
+  /** Calls back for every event. */
+  onAny(listener: (event: EngineEvent) => void): () => void {
+    return this.#add("*", listener as Listener);
+  }
+
+  #add(name: EngineEventName | "*", listener: Listener): () => void {
+    const set = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, set.add(listener));
+    return () => {
+      set.delete(listener);
+      if (set.size === 0 && this.#listeners.get(name) === set) this.#listeners.delete(name);
+    };
+  }
+
+  /** Whether building an event is worth it. */
+  wants(name: EngineEventName): boolean {
+    return this.#listeners.size > 0 && (this.#listeners.has(name) || this.#listeners.has("*"));
+  }
+
+  emit(event: EngineEvent): void {
+    for (const key of [event.name, "*"] as const) {
+      for (const listener of this.#listeners.get(key) ?? []) {
+        try {
+          const returned: unknown = listener(event as never);
+          if (returned instanceof Promise) returned.catch((error) => this.#threw(event.name, error));
+        } catch (error) {
+          this.#threw(event.name, error);
+        }
+      }
+    }
+  }
+
+  #threw(event: EngineEventName, error: unknown): void {
+    this.#logger.error({ error, event }, "an event listener threw");
+  }
+
+  /** Ends the streams, once they have given out what they hold. */
+  close(): void {
+    this.#isClosed = true;
+    for (const end of this.#ends) end();
+  }
+
+  /** Emits what a committed decision tells of one job. */
+  announce(job: JobRow, events: readonly LifecycleEvent[], at: Instant): void {
+    if (this.#listeners.size === 0) return;
+    for (const event of events) {
+      if (!this.wants(event.name)) continue;
+      this.emit({ ...this.detail(job, event.name, at), ...moreOf(job, event.name), ...event } as EngineEvent);
+    }
+  }
+
+  detail<Name extends JobEventNames>(
+    job: JobRow,
+    name: Name,
+    at: Instant,
+  ): JobEventDetail & { readonly name: Name } {
+    return {
+      name,
+      id: job.id,
+      type: job.type,
+      queue: job.queue,
+      attempt: job.attempt,
+      at,
+      ...(job.startedAt !== null && { elapsed: at - job.startedAt }),
+    };
+  }
+
+  /** All events as an async iterator with a bounded buffer: a slow reader loses the oldest, never the process its memory. */
+  async *stream(signal?: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
+    const buffer: EngineEvent[] = [];
+    let notify: (() => void) | undefined;
+    const off = this.#add("*", ((event: EngineEvent) => {
+      if (buffer.length >= BUFFER_LIMIT) buffer.shift();
+      buffer.push(event);
+      notify?.();
+    }) as Listener);
+    const wake = () => notify?.();
+    signal?.addEventListener("abort", wake);
+    this.#ends.add(wake);
+    try {
+      while (!signal?.aborted) {
+        const event = buffer.shift();
+        if (event) yield event;
+        else if (this.#isClosed) return;
+        else await new Promise<void>((resolve) => (notify = resolve));
+      }
+    } finally {
+      off();
+      this.#ends.delete(wake);
+      signal?.removeEventListener("abort", wake);
+    }
+  }
+}
+
+/** What single events tell beyond what all of them do. */
+function moreOf(
+  job: JobRow,
+  name: LifecycleEventName,
+): Pick<JobEventDetail, "worker" | "maxAttempts"> | null {
+  if (name === "job.started") {
+    // A remote worker stands in the policy; the row names the engine that claimed for it.
+    const worker = job.policy?.worker ?? job.worker;
+    return worker ? { worker } : null;
+  }
+  if (name === "job.retrying" && job.policy) return { maxAttempts: job.policy.retry.attempts };
+  return null;
+}

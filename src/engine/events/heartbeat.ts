@@ -1,0 +1,13 @@
+import type { JobRow } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
+import type { Parts } from "../context.ts";
+
+/** Tells that a job which beats for itself was heard of, once its new `stallAt` is written. */
+export function tellHeartbeat(
+  { bus, clock }: Pick<Parts, "bus" | "clock">,
+  row: JobRow,
+  visibleUntil: Instant,
+): void {
+  if (bus.wants("job.heartbeat"))
+    bus.emit({ ...bus.detail(row, "job.heartbeat", clock.now()), visibleUntil });
+}

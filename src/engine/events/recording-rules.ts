@@ -1,0 +1,224 @@
+import { type KeptEvent, withoutStack } from "../../core/event/kept-event.ts";
+import { instantText } from "../../core/event/wire-fields.ts";
+import type { Json } from "../../core/schema.ts";
+import { JOB_DESTINATION } from "../dispatch/job-destination.ts";
+import { isSagaDestination } from "../sagas/saga-addresses.ts";
+import type {
+  BlockedDetail,
+  EngineEventName,
+  EngineEvents,
+  EventBus,
+  JobEventDetail,
+  QueueDetail,
+  SandboxDetail,
+  UnreadyDetail,
+  WorkerDetail,
+} from "./event-bus.ts";
+import type { EventRecorder } from "./event-recorder.ts";
+import type { SagaEventDetail } from "./saga-events.ts";
+import type { TimeoutEventDetail } from "./timeout-events.ts";
+
+type Noting<Name extends EngineEventName> = (
+  recorder: Pick<EventRecorder, "note" | "noteOften">,
+  event: EngineEvents[Name],
+) => void;
+
+/**
+ * How the stream comes to hold an event: `commit`, in the commit that it tells of; a function, noted when it has happened,
+ * because no commit brings it about; or not at all, for the reason given.
+ */
+type Recorded<Name extends EngineEventName> = "commit" | Noting<Name> | { readonly not: string };
+
+/** All that an engine tells, as a record, so that the compiler misses every event that is left out. */
+export const RECORDED: { readonly [Name in EngineEventName]: Recorded<Name> } = {
+  "job.enqueued": "commit",
+  "job.scheduled": "commit",
+  "job.started": "commit",
+  "job.completed": "commit",
+  "job.timeout": "commit",
+  "job.total_timeout": "commit",
+  "job.stalled": "commit",
+  "job.visibility_timeout": "commit",
+  "job.ttl_expired": "commit",
+  "job.expired": "commit",
+  "job.failed": "commit",
+  "job.retrying": "commit",
+  "job.discarded": "commit",
+  "job.cancelled": "commit",
+  "job.released": "commit",
+  "job.snoozed": "commit",
+  "job.struck": "commit",
+  "job.extended": "commit",
+  "job.retried": "commit",
+  "job.progress": "commit",
+  "job.heartbeat": "commit",
+  "job.stuck": noteJob,
+  "job.unstuck": noteJob,
+  "job.lost": noteJob,
+  "job.killed": noteJob,
+  "job.unknown_type": noteJob,
+  "job.cleanup_failed": noteJob,
+  "worker.started": noteWorker,
+  "worker.quiet": noteWorker,
+  "worker.resumed": noteWorker,
+  "worker.stopped": "commit",
+  "worker.lost": "commit",
+  "worker.blocked": noteBlocked,
+  "worker.unready": noteReadiness,
+  "worker.ready": noteReadiness,
+  "sandbox.broken": noteSandbox,
+  "sandbox.mended": noteSandbox,
+  "store.error": { not: "the store that failed is where it would be written; the log has it" },
+  "cron.triggered": "commit",
+  "cron.skipped": "commit",
+  "limit.changed": "commit",
+  "queue.paused": "commit",
+  "queue.resumed": "commit",
+  "queue.pressure": noteQueue,
+  "queue.relieved": noteQueue,
+  "queue.full": noteQueue,
+  "saga.started": "commit",
+  "saga.handled": "commit",
+  "saga.completed": "commit",
+  "saga.not_found": "commit",
+  "saga.ignored": noteSaga,
+  "saga.failed": noteSaga,
+  "timeout.sent": noteTimeout,
+  "timeout.failed": noteTimeout,
+  "timeout.dead": noteTimeout,
+  "workflow.started": "commit",
+  "workflow.completed": "commit",
+  "workflow.failed": "commit",
+  "workflow.cancelled": "commit",
+};
+
+/** Listens for what is to be noted, but only while the recorder is on: an event that nobody listens for is not even made. */
+export function recordBusEvents({
+  bus,
+  recorder,
+}: {
+  readonly bus: Pick<EventBus, "on">;
+  readonly recorder: EventRecorder;
+}): void {
+  let stops: (() => void)[] = [];
+  recorder.onTurned((isOn) => {
+    for (const stop of stops) stop();
+    stops = isOn ? namesOf(RECORDED).flatMap((name) => listenFor(name)) : [];
+  });
+  function listenFor<Name extends EngineEventName>(name: Name): (() => void)[] {
+    const noting: Recorded<Name> = RECORDED[name];
+    return typeof noting === "function" ? [bus.on(name, (event) => noting(recorder, event))] : [];
+  }
+}
+
+function namesOf(table: typeof RECORDED): EngineEventName[] {
+  return Object.keys(table) as EngineEventName[];
+}
+
+type Notes = Pick<EventRecorder, "note">;
+
+function noteJob(notes: Notes, event: JobEventDetail): void {
+  const { name, id, type, queue, attempt, at, elapsed, error, where } = event;
+  notes.note({
+    name,
+    at,
+    job: id,
+    type,
+    queue,
+    attempt,
+    ...(elapsed !== undefined && { elapsed }),
+    ...(error && { error: withoutStack(error) }),
+    ...(where !== undefined && { data: { where } }),
+  });
+}
+
+function noteWorker(notes: Notes, event: WorkerDetail): void {
+  notes.note(workerEvent(event));
+}
+
+/** What the stream keeps of a worker's life. */
+export function workerEvent({ name, at, worker, remote, queues, reason, seenAt }: WorkerDetail): KeptEvent {
+  return {
+    name,
+    at,
+    subject: worker,
+    data: {
+      worker_id: worker,
+      ...(remote && { remote }),
+      ...(queues && { queues }),
+      ...(reason !== undefined && { reason }),
+      ...(seenAt !== undefined && { last_seen_at: instantText(seenAt) }),
+    },
+  };
+}
+
+/** A worker may run thousands of jobs; the log names all of them. */
+const MOST_NAMED = 100;
+
+function noteBlocked(notes: Notes, { name, at, worker, gap, jobs }: BlockedDetail): void {
+  const data = { worker_id: worker, gap_ms: gap, jobs: jobs.slice(0, MOST_NAMED) as unknown as Json };
+  notes.note({ name, at, subject: worker, data });
+}
+
+function noteReadiness(notes: Notes, { name, at, worker, reason }: UnreadyDetail): void {
+  notes.note({ name, at, subject: worker, data: { worker_id: worker, reason } });
+}
+
+function noteSandbox(notes: Notes, { name, at, worker, type, reason }: SandboxDetail): void {
+  notes.note({ name, at, subject: worker, data: { worker_id: worker, job_type: type, reason } });
+}
+
+/**
+ * A flood of refused jobs must not become a flood of events. Pressure and relief share their turns, so that the last
+ * one told says how the queue stands.
+ */
+function noteQueue(
+  notes: Pick<EventRecorder, "noteOften">,
+  { name, at, queue, waiting, most }: QueueDetail,
+): void {
+  const data = { ...(waiting !== undefined && { waiting }), ...(most !== undefined && { most }) };
+  const about = name === "queue.full" ? "full" : "pressure";
+  notes.noteOften(`${about} ${queue}`, { name, at, subject: queue, queue, data });
+}
+
+function noteSaga(notes: Notes, { name, at, type, saga, event, because, error }: SagaEventDetail): void {
+  notes.note({
+    name,
+    at,
+    subject: saga,
+    data: {
+      ...sagaData(type, saga, event),
+      ...(because && { because: because as unknown as Json }),
+      ...(error !== undefined && { error: messageOf(error) }),
+    },
+  });
+}
+
+/** What every event of a saga says in the stream. */
+export function sagaData(type: string, saga: string, { kind, name, id }: SagaEventDetail["event"]) {
+  return { saga_id: saga, saga_type: type, event: { kind, name, id } };
+}
+
+/** A timeout that became the step of a saga or a job is told by the commit that made it one. */
+function noteTimeout(notes: Notes, event: TimeoutEventDetail): void {
+  const { name, at, timeout, destination, tries, error } = event;
+  if (name === "timeout.sent" && (destination === JOB_DESTINATION || isSagaDestination(destination))) return;
+  notes.note({
+    name,
+    at,
+    subject: timeout,
+    data: {
+      timeout_id: timeout,
+      destination,
+      tries,
+      ...(error !== undefined && { error: messageOf(error) }),
+    },
+  });
+}
+
+const MESSAGE_LIMIT = 500;
+
+function messageOf(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return text.slice(0, MESSAGE_LIMIT);
+}

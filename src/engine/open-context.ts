@@ -1,0 +1,54 @@
+import { createIdSource } from "../core/ids.ts";
+import { parseRung } from "../core/job/policy.ts";
+import { DOCUMENT_LIMIT } from "../core/schema.ts";
+import { parseDuration } from "../core/time.ts";
+import { Committer } from "./commit/committer.ts";
+import type { Parts } from "./context.ts";
+import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
+import { EventBus } from "./events/event-bus.ts";
+import { EventRecorder } from "./events/event-recorder.ts";
+import { QueueSettings } from "./queues/queue-settings-cache.ts";
+import { EngineClock } from "./runtime/engine-clock.ts";
+import { Waiters } from "./runtime/waiters.ts";
+import { Counters } from "./statistics/counters.ts";
+
+/** What an engine shares out, but for what only the engine itself can do. */
+export type SharedParts = Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">;
+
+/** Checks the options and reads what the store says for all: its clock and the settings of its queues. */
+export async function openSharedParts(options: EngineOptions): Promise<SharedParts> {
+  const { store, system, logger } = options;
+  const rung = parseRung(options, "");
+  const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
+  const eventsKept = parseDuration(options.keepEvents ?? "1d", "keepEvents");
+  const auditKept = parseDuration(options.keepAudit ?? "90d", "keepAudit");
+  const clock = await EngineClock.open(system, store);
+  const bus = new EventBus(logger);
+  const queues = new QueueSettings(store);
+  await queues.refresh();
+  const storeFailed = (error: unknown, during: string) => {
+    logger.error({ error, during }, "the store failed");
+    bus.emit({ name: "store.error", at: clock.now(), during, error });
+  };
+  return {
+    system,
+    store,
+    clock,
+    logger,
+    bus,
+    queues,
+    rung,
+    counters: new Counters(),
+    waiters: new Waiters(),
+    committer: new Committer({ store, clock }),
+    tracing: options.tracing,
+    random: system.random,
+    nextId: createIdSource(() => clock.now(), system.fill),
+    documentLimit,
+    eventsKept,
+    auditKept,
+    patience: options.patience ?? 1,
+    recorder: new EventRecorder({ store, clock, system, storeFailed }),
+    storeFailed,
+  };
+}

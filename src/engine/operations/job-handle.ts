@@ -1,0 +1,243 @@
+import type { By } from "../../core/audit/audit-entry.ts";
+import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkPriority } from "../../core/job/definition.ts";
+import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import { progressOf } from "../../core/job/progress.ts";
+import { rereadImage } from "../../core/job/verdict.ts";
+import type { Json } from "../../core/schema.ts";
+import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
+import { LOG_LIMIT } from "../../ports/store.ts";
+import type { Timer } from "../../ports/system.ts";
+import type { LogLine } from "../attempt/draft.ts";
+import type { Parts } from "../context.ts";
+import { checkpointOf, type SavedCheckpoint, writeCheckpoint } from "./checkpoints.ts";
+import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operate-job.ts";
+
+const POLL = 1_000;
+
+/** The job ended without a result; `record` is the error kept on it. */
+export class JobFailedError extends CurfewError {
+  override readonly name = "JobFailedError";
+  readonly record: ErrorRecord | undefined;
+  readonly state: JobRow["state"];
+
+  constructor(row: Pick<JobRow, "id" | "state" | "errors">) {
+    const record = row.errors?.at(-1);
+    super("job_failed", `job ${row.id} was ${row.state}${record ? `: ${record.message}` : ""}`);
+    this.record = record;
+    this.state = row.state;
+  }
+}
+
+/** How far a job is. */
+export interface JobProgress {
+  readonly state: JobRow["state"];
+  readonly attempt: number;
+  /** From 0 to 1; null if the attempt has not said. */
+  readonly value: number | null;
+  readonly note?: Json;
+}
+
+/** Lines of a log; `cursor` is the `after` of the next page, and null says that there is none yet. */
+export interface LogPage {
+  readonly lines: readonly LogLine[];
+  readonly cursor: number | null;
+}
+
+/** A job that was enqueued, or found by its id. */
+export class JobHandle<Result = unknown> {
+  readonly id: JobId;
+  /** The id or unique key was known already: this is the old job, and nothing was added. */
+  readonly duplicate: boolean;
+  readonly #parts: Parts;
+
+  constructor(parts: Parts, id: JobId, duplicate = false) {
+    this.#parts = parts;
+    this.id = id;
+    this.duplicate = duplicate;
+  }
+
+  /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
+  cancel(by?: By): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "cancel" }, by);
+  }
+
+  /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
+  async extend(options: ExtendOptions, by?: By): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "extend", ...parseExtension(options) }, by);
+  }
+
+  /** Runs the job again if it was discarded (SEMANTICS 4.6). */
+  async retry(options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
+    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
+    return operate(this.#parts, this.id, { type: "retry", ...options }, by);
+  }
+
+  /** Gives the job another place in its queue, from -100 to 100, while it waits. */
+  async prioritise(priority: number, by?: By): Promise<JobRow> {
+    const checked = checkPriority(priority, "priority");
+    return operate(this.#parts, this.id, { type: "prioritise", priority: checked }, by);
+  }
+
+  /** How far the current attempt is, or the last one was; a completed job is done. */
+  async progress(): Promise<JobProgress> {
+    const row = await this.#row("progress");
+    const kept = progressOf(row);
+    const value = row.state === "completed" ? 1 : (kept?.value ?? null);
+    const { state, attempt } = row;
+    return { state, attempt, value, ...(kept?.note !== undefined && { note: kept.note }) };
+  }
+
+  /** The state that the next attempt begins with, or that the last one saved; null if there is none. */
+  async checkpoint(): Promise<SavedCheckpoint | null> {
+    return checkpointOf(await this.#row("checkpoint"));
+  }
+
+  /** Forgets the saved state, so that the next attempt begins from the start. Not while one runs: it is the attempt's own. */
+  async clearCheckpoint(): Promise<void> {
+    const saved = await writeCheckpoint(this.#parts, this.id, null, (row) => row.state !== "active");
+    if (saved.ok) return;
+    if (saved.because === "gone") throw this.#gone("clearCheckpoint");
+    throw new CurfewError(
+      "invalid_state",
+      `clearCheckpoint: job ${this.id} is running; cancel it first, or wait until it ends`,
+    );
+  }
+
+  /** Lines of the job's log, oldest first; of a log the last 1,000 are kept. */
+  async logs(page: { readonly after?: number | null; readonly limit?: number } = {}): Promise<LogPage> {
+    refuseUnknownKeys(page, "logs", ["after", "limit"]);
+    const { after, limit = 100 } = page;
+    if (!Number.isSafeInteger(after ?? 0) || (after ?? 0) < 0)
+      throw refuse("invalid_option", "logs.after", after, "use the cursor of the page before");
+    if (!Number.isInteger(limit) || limit < 1 || limit > LOG_LIMIT)
+      throw refuse("invalid_limit", "logs.limit", limit, `use a whole number from 1 to ${LOG_LIMIT}`);
+    const found = await this.#parts.store.inspect.logLines(this.id, after ?? 0, limit);
+    const isFull = found.length === limit;
+    return {
+      lines: found.map(({ line }) => line as unknown as LogLine),
+      cursor: isFull ? (found.at(-1)?.seq ?? null) : null,
+    };
+  }
+
+  async #row(asked: string): Promise<JobRow> {
+    const [row] = await this.#parts.store.jobs.load([this.id]);
+    if (!row) throw this.#gone(asked);
+    return row;
+  }
+
+  #gone(asked: string): CurfewError {
+    return new CurfewError("not_found", `${asked}: there is no job ${this.id}`);
+  }
+
+  /**
+   * What the processor returned. It rejects with a JobFailedError if the job ended without a result, with
+   * `result_gone` if nothing was kept of it, and with `result_timeout` when `within` is over; the job itself goes on.
+   */
+  async result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
+    refuseUnknownKeys(options, "result", ["within", "signal"]);
+    const within = options.within === undefined ? undefined : parseDuration(options.within, "result.within");
+    return new Promise((resolve, reject) => {
+      const { signal } = options;
+      const onAbort = () => giveUp(signal?.reason);
+      const wait = new ResultWait(this.#parts, this.id, (row) => {
+        signal?.removeEventListener("abort", onAbort);
+        if (row === "closed")
+          reject(new CurfewError("closed", `the engine was closed before job ${this.id} ended; it goes on`));
+        else if (row === null)
+          reject(
+            new CurfewError(
+              "result_gone",
+              `there is no job ${this.id}: either it never was, or it ended and was not kept (set retention above "0s", or ask before it ends)`,
+            ),
+          );
+        else if (row.state === "completed")
+          resolve((row.result === null ? undefined : JSON.parse(row.result)) as Result);
+        else reject(new JobFailedError(row));
+      });
+      const giveUp = (error: unknown) => {
+        signal?.removeEventListener("abort", onAbort);
+        wait.close();
+        reject(error);
+      };
+      if (within !== undefined) {
+        const message = `job ${this.id} did not end within ${formatDuration(within)}; it goes on`;
+        wait.limit = this.#parts.system.after(
+          within,
+          () => giveUp(new CurfewError("result_timeout", message)),
+          { keepAlive: true },
+        );
+      }
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted) onAbort();
+      wait.start();
+    });
+  }
+}
+
+/** Waits for one job to end: told by this process, by a hint, or at the latest by a poll. */
+class ResultWait {
+  limit: Timer | undefined;
+  readonly #parts: Parts;
+  readonly #id: JobId;
+  readonly #onEnd: (row: JobRow | null | "closed") => void;
+  readonly #off: () => void;
+  #poll: Timer | undefined;
+  #isLooking = false;
+  #isClosed = false;
+
+  constructor(parts: Parts, id: JobId, onEnd: (row: JobRow | null | "closed") => void) {
+    this.#parts = parts;
+    this.#id = id;
+    this.#onEnd = onEnd;
+    this.#off = parts.waiters.add(id, (row) => (row === "look" ? void this.#look() : this.#end(row)));
+  }
+
+  start(): void {
+    if (this.#parts.waiters.isClosed) this.#end("closed");
+    else void this.#look();
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking || this.#isClosed) return;
+    this.#isLooking = true;
+    try {
+      const [row] = await this.#parts.store.jobs.load([this.#id]);
+      if (!row) this.#end(null);
+      else if (isTerminal(row.state)) this.#end(row);
+      else await this.#markAwaited(row);
+    } catch (error) {
+      this.#parts.storeFailed(error, "load");
+    }
+    this.#isLooking = false;
+    this.#poll?.cancel();
+    if (!this.#isClosed)
+      this.#poll = this.#parts.system.after(POLL, () => void this.#look(), { keepAlive: true });
+  }
+
+  /** A job whose retention is 0 would be deleted in its settle: the mark keeps it for a minute (SEMANTICS 9). */
+  async #markAwaited(row: JobRow): Promise<void> {
+    const { store, clock, wakeSweepAt } = this.#parts;
+    const retention = row.policy?.retention ?? row.options?.retention;
+    if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return;
+    const { id, fence, rev } = row;
+    const image = rereadImage(row);
+    const documents = { options: { ...row.options, awaited: true as const } };
+    await store.commit([{ job: { id, fence, rev, image, documents } }], { now: clock.now() });
+    if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
+  }
+
+  #end(row: JobRow | null | "closed"): void {
+    if (this.#isClosed) return;
+    this.close();
+    this.#onEnd(row);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#off();
+    this.#poll?.cancel();
+    this.limit?.cancel();
+  }
+}

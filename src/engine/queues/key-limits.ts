@@ -1,0 +1,158 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import { refuseUnknownKeys } from "../../core/errors.ts";
+import {
+  checkLimitKey,
+  effectiveLimit,
+  type GateLimit,
+  type LimitOverride,
+  parseOverride,
+  type RateOptions,
+  roomOf,
+} from "../../core/limit/limit.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import { type Effect, type GateRow, limitKey, queueMark } from "../../ports/store.ts";
+import { ADMITTED_AT_ONCE } from "../commit/consequences.ts";
+import type { Parts } from "../context.ts";
+import { auditEffects } from "../events/audit-log.ts";
+import { allRecords } from "./queues.ts";
+
+/** What an operator may say about a key; `"none"` lifts a part, and what is left out is as its jobs say. */
+export interface LimitChange {
+  readonly concurrency?: number | "none";
+  readonly rate?: RateOptions | "none";
+}
+
+/** A limit as it stands. */
+export interface LimitView {
+  readonly key: string;
+  /** What holds: an operator's word before that of the jobs; null where neither is known. Durations in milliseconds. */
+  readonly limit: GateLimit | null;
+  /** What an operator said, or null. */
+  readonly override: LimitOverride | null;
+  /** Jobs that hold a place: let through, claimed or running. */
+  readonly inUse: number;
+  /** Starts that count against the rate now. */
+  readonly starts: number;
+  readonly waiting: number;
+  /** How many more could be let through now. */
+  readonly room: number;
+  /** When the first start no longer counts against the rate, if one does. */
+  readonly nextAt: Instant | null;
+}
+
+/** What operators do with limits: look at them, overrule what jobs say, and leave it to the jobs again. */
+export class Limits {
+  readonly #parts: Parts;
+  readonly #assertOpen: () => void;
+
+  constructor(parts: Parts, assertOpen: () => void) {
+    this.#parts = parts;
+    this.#assertOpen = assertOpen;
+  }
+
+  /** Overrules what the jobs of a key say, in all processes, from the moment this resolves. */
+  async put(key: string, change: LimitChange, by?: By): Promise<LimitView> {
+    const gate = checkLimitKey(key, "key");
+    const body = parseOverride(change, "limit") as unknown as { readonly [key: string]: Json };
+    await this.#change(gate, { put: limitKey(gate), body, wakeAt: null }, "put", by, body);
+    return this.get(gate);
+  }
+
+  /** Leaves the limit of a key to its jobs again. */
+  async delete(key: string, by?: By): Promise<LimitView> {
+    const gate = checkLimitKey(key, "key");
+    await this.#change(gate, { delete: limitKey(gate) }, "delete", by);
+    return this.get(gate);
+  }
+
+  async get(key: string): Promise<LimitView> {
+    const { store } = this.#parts;
+    const gate = checkLimitKey(key, "key");
+    const [row, own, [record]] = await Promise.all([
+      store.inspect.gate(gate),
+      this.#ownLimit(gate),
+      store.records.load([limitKey(gate)]),
+    ]);
+    return viewOf(row, own, (record?.body as LimitOverride | undefined) ?? null);
+  }
+
+  /** Limits with an override or with live jobs, in the order of their keys; `after` is the last key of the page before. */
+  async list(page: { readonly after?: string; readonly limit?: number } = {}): Promise<LimitView[]> {
+    refuseUnknownKeys(page, "page", ["after", "limit"]);
+    const { store } = this.#parts;
+    const { after = null, limit = 100 } = page;
+    const [gates, overrides] = await Promise.all([
+      this.#gates(after, limit),
+      allRecords(store, limitKey("")[0]),
+    ]);
+    const keys = new Set(gates);
+    for (const key of overrides.keys()) if (after === null || key > after) keys.add(key);
+    const sorted = [...keys].sort((a, b) => (a < b ? -1 : 1));
+    return Promise.all(sorted.slice(0, limit).map((key) => this.get(key)));
+  }
+
+  /** Keys with live jobs; marks of queues are gates too, and are left out. */
+  async #gates(after: string | null, limit: number): Promise<string[]> {
+    const found: string[] = [];
+    for (let last = after; ; ) {
+      const page = await this.#parts.store.inspect.gates(last, limit);
+      for (const { gate } of page) if (!gate.startsWith(queueMark(""))) found.push(gate);
+      if (page.length < limit || found.length >= limit) return found;
+      last = (page[page.length - 1] as GateRow).gate;
+    }
+  }
+
+  /** What one of its live jobs says, the one that came first. */
+  async #ownLimit(gate: string): Promise<GateLimit | null> {
+    const [row] = await this.#parts.store.inspect.jobs({ gate }, null, 1);
+    return row?.options?.limit ?? null;
+  }
+
+  /** Those that wait are let through as far as the new limit has room, a batch at a time. */
+  async #change(
+    gate: string,
+    effect: Effect,
+    action: "put" | "delete",
+    by: By | undefined,
+    said?: { readonly [key: string]: Json },
+  ): Promise<void> {
+    this.#assertOpen();
+    const { store, clock, bus, recorder } = this.#parts;
+    const limit = (await this.#ownLimit(gate)) ?? {};
+    const now = clock.now();
+    const details = { key: gate, ...said };
+    const effects = [
+      effect,
+      ...recorder.effects("limit.changed", { at: now, subject: gate }),
+      ...auditEffects(this.#parts, by && parseBy(by), `limit.${action}`, { details }, now),
+    ];
+    await store.commit([{ effects }], { now });
+    for (let waiting = Number.POSITIVE_INFINITY; ; ) {
+      const admit = { admit: gate, count: ADMITTED_AT_ONCE, limit };
+      await store.commit([{ effects: [admit] }], { now: clock.now() });
+      const left = (await store.inspect.gate(gate)).waiting;
+      if (left === 0 || left >= waiting) break;
+      waiting = left;
+    }
+    bus.emit({ name: "limit.changed", at: clock.now(), key: gate });
+  }
+}
+
+function viewOf(row: GateRow, own: GateLimit | null, override: LimitOverride | null): LimitView {
+  const limit = own === null && override === null ? null : effectiveLimit(own ?? {}, override);
+  return {
+    key: row.gate,
+    limit: limit && {
+      ...(limit.concurrency !== undefined && { concurrency: limit.concurrency }),
+      ...(limit.rate !== undefined && { rate: limit.rate }),
+      ...(limit.strict && { strict: limit.strict }),
+    },
+    override,
+    inUse: row.available + row.active + (limit?.strict ? row.retryable : 0),
+    starts: row.starts,
+    waiting: row.waiting,
+    room: limit === null ? 0 : Math.min(roomOf(limit, row), Number.MAX_SAFE_INTEGER),
+    nextAt: row.nextAt,
+  };
+}

@@ -1,0 +1,86 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import type { Json } from "../../core/schema.ts";
+import { type Duration, parseDuration } from "../../core/time.ts";
+import type { Effect } from "../../ports/store.ts";
+import type { Parts } from "../context.ts";
+import { auditEffects } from "../events/audit-log.ts";
+import { RECESS_KEY, type RecessView, recessIn } from "./maintenance-record.ts";
+
+const REASON_LIMIT = 500;
+
+export interface RecessOptions {
+  /** What is being done, for those who wonder: up to 500 characters. */
+  readonly reason?: string;
+  /** It ends by itself after this time. Without it, it lasts until somebody ends it. */
+  readonly for?: Duration;
+  /** How long it will most likely take; only shown. */
+  readonly estimate?: Duration;
+}
+
+/**
+ * A time in which no job is handed out, from any queue, and no cron fires, in all processes that share the store: at once
+ * in this one, in the others within five seconds. Jobs are taken in as always, those that run go on, and all deadlines
+ * are kept.
+ */
+export class Recess {
+  readonly #parts: Parts;
+  readonly #host: { assertOpen(): void; readyAll(): void };
+
+  constructor(parts: Parts, host: { assertOpen(): void; readyAll(): void }) {
+    this.#parts = parts;
+    this.#host = host;
+  }
+
+  /** Null while there is none. */
+  async status(): Promise<RecessView | null> {
+    const [record] = await this.#parts.store.records.load([RECESS_KEY]);
+    return recessIn(record, this.#parts.clock.now());
+  }
+
+  /** Begins it, or changes what was said about it. */
+  async begin(options: RecessOptions = {}, by?: By): Promise<RecessView> {
+    refuseUnknownKeys(options, "recess", ["reason", "for", "estimate"]);
+    const { reason = null } = options;
+    if (reason !== null && (typeof reason !== "string" || reason.length > REASON_LIMIT))
+      throw refuse(
+        "invalid_option",
+        "recess.reason",
+        reason,
+        `write a text of up to ${REASON_LIMIT} characters`,
+      );
+    const now = this.#parts.clock.now();
+    const after = (said: Duration | undefined, field: string) =>
+      said === undefined ? null : now + parseDuration(said, field);
+    const before = await this.status();
+    const view: RecessView = {
+      reason,
+      startedAt: before?.startedAt ?? now,
+      endsAt: after(options.for, "recess.for"),
+      estimatedEnd: after(options.estimate, "recess.estimate"),
+    };
+    const body = view as unknown as { readonly [key: string]: Json };
+    await this.#write([{ put: RECESS_KEY, body, wakeAt: view.endsAt }], "begin", by, body);
+    return view;
+  }
+
+  /** Lets work go on. */
+  async end(by?: By): Promise<void> {
+    await this.#write([{ delete: RECESS_KEY }], "end", by, {});
+    this.#host.readyAll();
+  }
+
+  async #write(
+    effects: readonly Effect[],
+    action: "begin" | "end",
+    by: By | undefined,
+    details: { readonly [key: string]: Json },
+  ): Promise<void> {
+    this.#host.assertOpen();
+    const { store, clock, queues } = this.#parts;
+    const now = clock.now();
+    const entry = auditEffects(this.#parts, by && parseBy(by), `recess.${action}`, { details }, now);
+    await store.commit([{ effects: [...effects, ...entry] }], { now });
+    await queues.refresh();
+  }
+}

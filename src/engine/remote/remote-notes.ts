@@ -1,0 +1,116 @@
+import { isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
+import type { JobDocuments, JobId, JobRow } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import { progressOf, progressText } from "../../core/job/progress.ts";
+import { type Json, toJsonText } from "../../core/schema.ts";
+import type { Effect } from "../../ports/store.ts";
+import type { LogLine } from "../attempt/draft.ts";
+import type { Parts } from "../context.ts";
+import { type CheckpointNote, writeCheckpoint } from "../operations/checkpoints.ts";
+import type { Commits } from "./commits.ts";
+import type { RemoteBeats } from "./remote-beats.ts";
+import type { Reported } from "./report-types.ts";
+import type { HeldRows } from "./row-cache.ts";
+
+const LONGEST_LOG_LINE = 16_000;
+const TRIES = 10;
+
+/** What a remote worker reports before its verdict: progress, checkpoints and log lines. Each counts as a beat. */
+export class RemoteNotes {
+  readonly #parts: Parts;
+  readonly #held: HeldRows;
+  readonly #commits: Commits;
+  readonly #beats: RemoteBeats;
+
+  constructor(parts: Parts, held: HeldRows, commits: Commits, beats: RemoteBeats) {
+    this.#parts = parts;
+    this.#held = held;
+    this.#commits = commits;
+    this.#beats = beats;
+  }
+
+  /** Progress never goes back within an attempt; what is answered is what stands. */
+  async progress(id: JobId, sender: Sender, fraction: number, note: Json | undefined): Promise<Reported> {
+    const { bus, clock, documentLimit, recorder } = this.#parts;
+    return this.#write(id, sender, (row) => {
+      const before = progressOf(row)?.value ?? 0;
+      const progress = progressText(Math.min(1, Math.max(before, fraction)), note, documentLimit);
+      const event = recorder.progress(row, progress, clock.now());
+      return {
+        documents: { progress },
+        ...(event && { effects: [event] }),
+        told: () => {
+          if (!bus.wants("job.progress")) return;
+          bus.emit({ ...bus.detail(row, "job.progress", clock.now()), progress: JSON.parse(progress) });
+        },
+      };
+    });
+  }
+
+  log(id: JobId, sender: Sender, lines: readonly Omit<LogLine, "attempt">[]): Promise<Reported> {
+    return this.#write(id, sender, (row) => ({
+      documents: {},
+      effects: lines.map((line) => {
+        const text = toJsonText({ ...line, attempt: row.attempt }, "lines", LONGEST_LOG_LINE);
+        return { log: JSON.parse(text) as Json, job: row.id };
+      }),
+    }));
+  }
+
+  async #write(
+    id: JobId,
+    sender: Sender,
+    make: (row: JobRow) => {
+      documents: JobDocuments;
+      effects?: readonly Effect[];
+      told?: () => void;
+    },
+  ): Promise<Reported> {
+    let row: JobRow | null = this.#held.get(id) ?? (await this.#load(id));
+    for (let tries = 0; tries < TRIES; tries++) {
+      if (row === null) return { ok: false, because: "gone", row };
+      if (isHolder(row, sender) && !isTooLate(row, this.#parts.clock.now())) {
+        const { documents, effects, told } = make(row);
+        const outcome = await this.#commits.documents(row, documents, effects);
+        if (outcome.ok) {
+          const written = { ...row, ...documents };
+          if (this.#held.get(id) === row) this.#held.set(written);
+          await this.#beats.alive(written);
+          told?.();
+          return { ok: true, row: written };
+        }
+      } else if (this.#held.get(id) !== row) return { ok: false, because: "lost", row };
+      this.#held.delete(id);
+      row = await this.#load(id);
+    }
+    return { ok: false, because: "lost", row };
+  }
+
+  /**
+   * Saves or clears the state that the next attempt begins with. A running attempt's holder saves under its fence; on
+   * a job that waits, anybody who may work on it may prepare one. Null clears it, and the count begins anew.
+   */
+  async checkpoint(
+    id: JobId,
+    sender: Sender,
+    state: Json | null,
+    note: CheckpointNote = {},
+  ): Promise<Reported> {
+    const { clock } = this.#parts;
+    const mayWrite = (row: JobRow) => {
+      const isRefused = row.state === "active" ? !isHolder(row, sender) : sender.fence !== undefined;
+      const isOver = isTerminal(row.state) && state !== null;
+      return !isRefused && !isOver && !isTooLate(row, clock.now());
+    };
+    const saved = await writeCheckpoint(this.#parts, id, state, mayWrite, note);
+    if (!saved.ok) return saved;
+    this.#held.delete(id);
+    if (saved.row.state === "active") await this.#beats.alive(saved.row);
+    return saved;
+  }
+
+  async #load(id: JobId): Promise<JobRow | null> {
+    const [row] = await this.#parts.store.jobs.load([id]);
+    return row ?? null;
+  }
+}

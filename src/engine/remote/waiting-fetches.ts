@@ -1,0 +1,49 @@
+import type { Parts } from "../context.ts";
+
+const POLL = 1_000;
+
+/** Fetches that wait for something to do: a hint wakes those of its queue, and a poll all of them at the latest. */
+export class ReadyWaits {
+  readonly #parts: Parts;
+  readonly #waiting = new Map<string, Set<() => void>>();
+  #isClosed = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  notify(queue: string): void {
+    if (this.#waiting.size === 0) return;
+    for (const wake of [...(this.#waiting.get(queue) ?? [])]) wake();
+  }
+
+  /** Resolves when one of the queues may have something, or so many milliseconds have passed. */
+  wait(queues: readonly string[], delay: number): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = () => {
+        timer.cancel();
+        for (const queue of queues) {
+          const set = this.#waiting.get(queue);
+          set?.delete(wake);
+          if (set?.size === 0) this.#waiting.delete(queue);
+        }
+        resolve();
+      };
+      const timer = this.#parts.system.after(Math.min(delay, POLL), wake, { keepAlive: true });
+      for (const queue of queues) {
+        const set = this.#waiting.get(queue) ?? new Set();
+        this.#waiting.set(queue, set.add(wake));
+      }
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.wakeAll();
+  }
+
+  wakeAll(): void {
+    for (const set of [...this.#waiting.values()]) for (const wake of [...set]) wake();
+  }
+}

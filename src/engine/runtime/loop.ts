@@ -1,0 +1,90 @@
+import type { Logger } from "../../ports/log.ts";
+import type { System, Timer } from "../../ports/system.ts";
+
+interface LoopOptions {
+  readonly name: string;
+  readonly system: System;
+  readonly logger: Logger;
+  /** One round of work; it answers how many milliseconds to rest before the next, or null to rest until woken. */
+  readonly round: () => Promise<number | null>;
+  /** Whether the rest between two rounds keeps the process alive: an open worker does, an engine without one does not. */
+  readonly keepAlive?: boolean;
+  readonly onError: (error: unknown, loop: string) => void;
+}
+
+const FIRST_BACKOFF = 100;
+const LONGEST_BACKOFF = 5_000;
+
+/**
+ * A round of work that repeats at its own pace. Starting twice, stopping twice and stopping before the start are all
+ * harmless; a failing round is reported and tried again later, so no failure of the store ends a loop; `runOnce` is
+ * the round alone, for tests and for operators.
+ */
+export class Loop {
+  readonly #options: LoopOptions;
+  #state: "idle" | "running" | "stopped" = "idle";
+  #timer: Timer | undefined;
+  #current: Promise<void> | undefined;
+  #isWoken = false;
+  #failures = 0;
+
+  constructor(options: LoopOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#state !== "idle") return;
+    this.#state = "running";
+    this.wake();
+  }
+
+  /** Resolves when the round under way, if any, has ended; afterwards nothing runs. */
+  async stop(): Promise<void> {
+    this.#state = "stopped";
+    this.#timer?.cancel();
+    await this.#current;
+  }
+
+  /** Runs a round as soon as the current one, if any, is over. */
+  wake(): void {
+    if (this.#state !== "running") return;
+    this.#isWoken = true;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#current ??= this.#run();
+  }
+
+  /** Whether the last round failed: readiness shows this, so that a deaf engine is seen. */
+  get isFailing(): boolean {
+    return this.#failures > 0;
+  }
+
+  runOnce(): Promise<number | null> {
+    return this.#options.round();
+  }
+
+  async #run(): Promise<void> {
+    let rest: number | null = 0;
+    while (this.#state === "running" && (this.#isWoken || rest === 0)) {
+      this.#isWoken = false;
+      rest = await this.#guardedRound();
+    }
+    this.#current = undefined;
+    if (this.#state !== "running" || rest === null) return;
+    const { system, keepAlive = false } = this.#options;
+    this.#timer = system.after(rest, () => this.wake(), { keepAlive });
+  }
+
+  async #guardedRound(): Promise<number | null> {
+    try {
+      const rest = await this.#options.round();
+      this.#failures = 0;
+      return rest;
+    } catch (error) {
+      this.#failures += 1;
+      this.#isWoken = false;
+      this.#options.onError(error, this.#options.name);
+      return Math.min(FIRST_BACKOFF * 2 ** Math.min(this.#failures - 1, 10), LONGEST_BACKOFF);
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import type { Json } from "../../core/schema.ts";
+import { resolveAgain } from "../../core/timeout/wall-clock.ts";
+import { BATCH_LIMIT, type RecordKey } from "../../ports/store.ts";
+import type { Parts } from "../context.ts";
+import { resolveCrons } from "../crons/cron-zones.ts";
+
+const KEY: RecordKey = ["zones", "version"];
+const PAGE = BATCH_LIMIT;
+
+/**
+ * Resolves pending wall-clock timeouts and crons anew where this process knows newer zone data than the one they were resolved by
+ * (SEMANTICS 7.8). What is leased stays as it is; what has passed by the new rules is due at once. Versions are names such
+ * as "2026a", which sort; an older process leaves things alone. Answers how many were moved.
+ */
+export async function resolveZones(
+  { store, clock, logger }: Pick<Parts, "store" | "clock" | "logger">,
+  zoneData: string | undefined,
+): Promise<number> {
+  if (zoneData === undefined || zoneData === "") return 0;
+  const [known] = await store.records.load([KEY]);
+  const before = (known?.body as { version?: string } | undefined)?.version;
+  if (before !== undefined && before >= zoneData) return 0;
+  let moved = 0;
+  let seen = 0;
+  // Without a version there may still be timeouts, of a time before the version was kept; looking costs one query then.
+  for (let after: string | null = null; ; ) {
+    const rows = await store.timeouts.list({ hasWallClock: true }, after, PAGE);
+    seen += rows.length;
+    const moves = rows.flatMap(({ id, dueAt, wallClock }) => {
+      const to = resolveAgain(wallClock as Json);
+      return to === null || to === dueAt ? [] : [{ id, from: dueAt, to: Math.max(0, to) }];
+    });
+    if (moves.length > 0) moved += await store.timeouts.reschedule(moves, { now: clock.now() });
+    if (rows.length < PAGE) break;
+    after = rows.at(-1)?.id ?? null;
+  }
+  moved += await resolveCrons({ store, clock });
+  await store.commit([{ effects: [{ put: KEY, body: { version: zoneData }, wakeAt: null }] }], {
+    now: clock.now(),
+  });
+  if (seen + moved > 0)
+    logger.info(
+      { from: before, to: zoneData, seen, moved },
+      "zone data changed: wall-clock timeouts and crons were resolved anew",
+    );
+  return moved;
+}

@@ -1,0 +1,30 @@
+import type { Parts } from "../context.ts";
+import { Loop } from "../runtime/loop.ts";
+
+const EVERY = 60_000;
+const LIMIT = 500;
+
+/** Deletes what retention no longer keeps, in small batches with a rest between them. */
+export class PruneLoop {
+  readonly loop: Loop;
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    const { system, logger, storeFailed } = parts;
+    this.loop = new Loop({
+      name: "prune",
+      system,
+      logger,
+      round: () => this.round(),
+      onError: (error) => storeFailed(error, "prune"),
+    });
+  }
+
+  async round(): Promise<number> {
+    const { store, clock, random, eventsKept } = this.#parts;
+    const now = clock.now();
+    const pruned = await store.jobs.prune({ now, eventsBefore: now - eventsKept, limit: LIMIT });
+    return pruned >= LIMIT ? 50 : EVERY * (0.75 + 0.5 * random());
+  }
+}

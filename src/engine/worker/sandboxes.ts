@@ -1,0 +1,69 @@
+import type { JobRow } from "../../core/job/job.ts";
+import type { SandboxRefusal, SandboxRunner } from "../../ports/sandbox.ts";
+import type { Processor } from "../attempt/processor.ts";
+import { runKey } from "../attempt/sandboxed-run.ts";
+import type { AttemptParts } from "../context.ts";
+
+/** The sandboxes of one worker: opened with it, and closed with it. */
+export class Sandboxes {
+  /** By the type of their jobs. */
+  readonly #runners = new Map<string, SandboxRunner>();
+  readonly #parts: AttemptParts;
+  readonly #worker: string;
+
+  constructor(parts: AttemptParts, worker: string, processors: Iterable<Processor>, concurrency: number) {
+    this.#parts = parts;
+    this.#worker = worker;
+    const { system, logger } = parts;
+    for (const processor of processors) {
+      if (!processor.sandbox) continue;
+      const { type } = processor.definition;
+      const changed = (refusal: SandboxRefusal | null) => this.#changed(type, refusal);
+      this.#runners.set(type, processor.sandbox({ system, logger, concurrency, changed }));
+    }
+  }
+
+  of(processor: Processor): SandboxRunner | undefined {
+    return this.#runners.size === 0 ? undefined : this.#runners.get(processor.definition.type);
+  }
+
+  /**
+   * An attempt starts when its handler is entered (SEMANTICS 3.1), so a job is held until there is a sandbox for it: the
+   * start of a process is never charged to an attempt.
+   */
+  admits(row: JobRow, again: () => void): boolean {
+    if (this.#runners.size === 0) return true;
+    return this.#runners.get(row.type)?.admits(runKey(row), again) ?? true;
+  }
+
+  dismiss(row: JobRow): void {
+    this.#runners.get(row.type)?.dismiss(runKey(row));
+  }
+
+  refusal(processor: Processor): SandboxRefusal | null {
+    return this.of(processor)?.refusal() ?? null;
+  }
+
+  /** What keeps jobs of a sandbox from being run, for readiness checks. */
+  get problem(): string | null {
+    for (const [type, runner] of this.#runners) {
+      const refusal = runner.refusal();
+      if (refusal) return `sandbox of ${type}: ${refusal.reason}`;
+    }
+    return null;
+  }
+
+  #changed(type: string, refusal: SandboxRefusal | null): void {
+    const { bus, clock, logger } = this.#parts;
+    const reason = refusal?.reason ?? null;
+    if (refusal)
+      logger.error({ type, reason }, "a sandbox is broken; its jobs are given back until it loads");
+    else logger.info({ type }, "a sandbox that was broken loads again");
+    const name = refusal ? "sandbox.broken" : "sandbox.mended";
+    bus.emit({ name, at: clock.now(), worker: this.#worker, type, reason });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#runners.values()].map((runner) => runner.close()));
+  }
+}

@@ -1,0 +1,103 @@
+import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkQueue, DEFAULT_QUEUE } from "../../core/job/definition.ts";
+import { type Duration, parseDuration } from "../../core/time.ts";
+import type { Middleware, Processor } from "../attempt/processor.ts";
+
+export interface WorkOptions {
+  readonly processors: readonly Processor[];
+  /** Which queues, and how many attempts of each run at once; `default` at 10 if left out. */
+  readonly queues?: { readonly [queue: string]: { readonly concurrency: number } };
+  /** Wraps every attempt, outer to inner. */
+  readonly middleware?: readonly Middleware[];
+  /** With this many handlers running past their verdict, the worker stops claiming. Default: its concurrency. */
+  readonly maxStuck?: number;
+  /** How long `close()` lets running attempts finish before it aborts them. Default 25 s. */
+  readonly drain?: Duration;
+}
+
+export const WORK_KEYS = ["processors", "queues", "middleware", "maxStuck", "drain"] as const;
+const MOST_CONCURRENCY = 10_000;
+
+export function checkProcessors(processors: readonly Processor[]): readonly Processor[] {
+  if (!Array.isArray(processors) || processors.length === 0) {
+    throw refuse("invalid_option", "work.processors", processors, "list at least one processor()");
+  }
+  const seen = new Set<string>();
+  for (const [index, processor] of processors.entries()) {
+    const type = processor?.definition?.type;
+    if (typeof type !== "string")
+      throw refuse(
+        "invalid_option",
+        `work.processors[${index}]`,
+        processor,
+        "pass what processor() returned",
+      );
+    if (seen.has(type))
+      throw new CurfewError(
+        "invalid_option",
+        `work.processors[${index}]: "${type}" has a processor already; give each type one`,
+        { field: `work.processors[${index}]` },
+      );
+    seen.add(type);
+  }
+  return processors;
+}
+
+export function checkQueues(
+  queues: WorkOptions["queues"] = { [DEFAULT_QUEUE]: { concurrency: 10 } },
+): [string, number][] {
+  const entries = Object.entries(queues);
+  if (entries.length === 0)
+    throw refuse(
+      "invalid_option",
+      "work.queues",
+      queues,
+      "name at least one queue, such as { default: { concurrency: 10 } }",
+    );
+  return entries.map(([queue, options]) => {
+    const field = `work.queues.${queue}`;
+    refuseUnknownKeys(options, field, ["concurrency"]);
+    const { concurrency } = options;
+    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MOST_CONCURRENCY) {
+      throw refuse(
+        "invalid_limit",
+        `${field}.concurrency`,
+        concurrency,
+        `use a whole number from 1 to ${MOST_CONCURRENCY}`,
+      );
+    }
+    return [checkQueue(queue, field), concurrency];
+  });
+}
+
+export function checkMiddleware(middleware: readonly Middleware[]): readonly Middleware[] {
+  if (!Array.isArray(middleware))
+    throw refuse("invalid_option", "work.middleware", middleware, "pass a list of functions");
+  for (const [index, layer] of middleware.entries()) {
+    if (typeof layer !== "function")
+      throw refuse("invalid_option", `work.middleware[${index}]`, layer, "pass a function");
+  }
+  return middleware;
+}
+
+export function checkMaxStuck(maxStuck: number): number {
+  if (!Number.isInteger(maxStuck) || maxStuck < 1)
+    throw refuse("invalid_limit", "work.maxStuck", maxStuck, "use a whole number from 1");
+  return maxStuck;
+}
+
+/** The time that a `close()` was told to leave to running handlers. */
+export function parseDrain(options: { readonly drain?: Duration }): number | undefined {
+  refuseUnknownKeys(options, "close", ["drain"]);
+  const { drain } = options;
+  return drain === undefined ? undefined : parseDuration(drain, "close.drain", { zero: true });
+}
+
+export interface WorkerStatus {
+  readonly ready: boolean;
+  /** Why it is not ready. */
+  readonly reason: string | null;
+  readonly running: number;
+  readonly held: number;
+  readonly stuck: number;
+}

@@ -1,0 +1,144 @@
+import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
+import type { Timer } from "../../ports/system.ts";
+import type { Attempt } from "../attempt/attempt.ts";
+import type { Parts } from "../context.ts";
+import { tellHeartbeat } from "../events/heartbeat.ts";
+import { workerEvent } from "../events/recording-rules.ts";
+import { Loop } from "../runtime/loop.ts";
+import type { Held } from "./queue-consumer.ts";
+
+/** What the beat needs of the worker it keeps alive. */
+interface BeatHost {
+  readonly id: string;
+  readonly queues: readonly string[];
+  attempts(): Iterable<Attempt>;
+  isFresh(since: number): boolean;
+  heard(attempt: Attempt, answer: BeatAnswer): void;
+}
+
+/** While something runs: often enough that a cancel is heard within a second where no hint arrives (SEMANTICS 5.1). */
+const BUSY_EVERY = 900;
+const IDLE_EVERY = 5_000;
+const SHORTEST = 20;
+/** A worker that has not beaten for this long is gone, and its record with it. */
+const FORGOTTEN_AFTER = 60_000;
+
+/**
+ * The worker's sign of life. One record per worker says that its event loop runs, which is what most jobs need; jobs
+ * whose handler beats for itself are named with their new `stallAt`. The answer tells what was taken away meanwhile.
+ */
+export class BeatLoop {
+  readonly loop: Loop;
+  readonly #parts: Parts;
+  readonly #host: BeatHost;
+
+  constructor(parts: Parts, host: BeatHost) {
+    this.#parts = parts;
+    this.#host = host;
+    const { system, logger, storeFailed } = parts;
+    this.loop = new Loop({
+      name: "beat",
+      keepAlive: true,
+      system,
+      logger,
+      round: () => this.#round(),
+      onError: (error) => storeFailed(error, "beat"),
+    });
+  }
+
+  async #round(): Promise<number> {
+    this.#beganAt = this.#parts.clock.elapsed();
+    const attempts = [...this.#host.attempts()].filter((attempt) => !attempt.isOver);
+    for (let from = 0; from === 0 || from < attempts.length; from += BATCH_LIMIT) {
+      await this.#beat(attempts.slice(from, from + BATCH_LIMIT));
+    }
+    return this.#pace();
+  }
+
+  async #beat(attempts: readonly Attempt[]): Promise<void> {
+    const { recorder, clock } = this.#parts;
+    const sent = attempts.map((attempt): BeatRequest["jobs"][number] => {
+      const { row } = attempt;
+      // Before the start is marked the row holds the claim's lease, which a long heartbeat must not stretch.
+      const unsentStallAt = attempt.mark.isWritten ? attempt.unsentStallAt : undefined;
+      // Two revisions are fine while our own start mark is on its way: the one before it and the one after.
+      const { id, fence, rev } = row;
+      if (unsentStallAt === undefined) return { id, fence, rev };
+      attempt.unsentStallAt = undefined;
+      const tells = recorder.heartbeat(row, unsentStallAt, clock.now());
+      return { id, fence, rev, stallAt: unsentStallAt, ...(tells && { tells }) };
+    });
+    const answers = await this.#parts.store.jobs.beat(this.#request(sent));
+    for (const [index, attempt] of attempts.entries()) {
+      const answer = answers[index] as BeatAnswer;
+      const isOwnMark = answer === "changed" && attempt.row.rev !== sent[index]?.rev;
+      const stallAt = sent[index]?.stallAt;
+      if (stallAt !== undefined && (answer === "ok" || answer === "changed"))
+        tellHeartbeat(this.#parts, attempt.row, stallAt);
+      if (!isOwnMark) this.#host.heard(attempt, answer);
+    }
+  }
+
+  #request(jobs: BeatRequest["jobs"]): BeatRequest {
+    const now = this.#parts.clock.now();
+    const body = { seenAt: now, queues: [...this.#host.queues], running: jobs.length };
+    return { now, worker: { id: this.#host.id, body, wakeAt: now + FORGOTTEN_AFTER }, jobs };
+  }
+
+  /** Asks which of these claims still hold; only they may be entered. */
+  async confirm(held: readonly Held[]): Promise<Held[]> {
+    const jobs = held.map(({ row: { id, fence, rev } }) => ({ id, fence, rev }));
+    const sentAt = this.#parts.clock.elapsed();
+    const answers = await this.#parts.store.jobs.beat(this.#request(jobs));
+    const confirmedAt = this.#host.isFresh(sentAt) ? this.#parts.clock.elapsed() : sentAt;
+    const changed = held.filter((_, index) => answers[index] === "changed");
+    const rows =
+      changed.length === 0 ? [] : await this.#parts.store.jobs.load(changed.map(({ row }) => row.id));
+    for (const [index, entry] of changed.entries()) entry.row = rows[index] ?? entry.row;
+    return held
+      .filter((_, index) => answers[index] === "ok" || answers[index] === "changed")
+      .map((entry) => Object.assign(entry, { confirmedAt }));
+  }
+
+  /** A worker that was idle rests longer than a running job may wait for the word that it was cancelled. */
+  keepUp(now: number): void {
+    if (now - this.#beganAt < BUSY_EVERY) return;
+    this.#beganAt = now;
+    this.loop.wake();
+  }
+
+  /** A handler's own beat must reach the store well before the last one it knows of runs out. */
+  hurry(attempt: Attempt): void {
+    const every = (attempt.row.heartbeat ?? BUSY_EVERY * 4) / 4;
+    if (this.#hurried || every >= BUSY_EVERY) return;
+    this.#hurried = this.#parts.system.after(Math.max(SHORTEST, every), () => {
+      this.#hurried = undefined;
+      this.loop.wake();
+    });
+  }
+
+  #hurried: Timer | undefined;
+  /** Monotonic time at which the last round began. */
+  #beganAt = 0;
+
+  #pace(): number {
+    for (const _attempt of this.#host.attempts()) return BUSY_EVERY;
+    return IDLE_EVERY;
+  }
+
+  /** The last word of a worker that closes: its record goes, so nobody waits for its next beat. */
+  async close(): Promise<void> {
+    this.#hurried?.cancel();
+    await this.loop.stop();
+    const { store, clock, storeFailed, recorder, bus } = this.#parts;
+    // What was noted of it comes before its end.
+    await recorder.flush();
+    const at = clock.now();
+    const end = { name: "worker.stopped", at, worker: this.#host.id, queues: this.#host.queues } as const;
+    const told = recorder.kept(workerEvent(end));
+    await store
+      .commit([{ effects: [{ delete: ["worker", this.#host.id] }, ...told] }], { now: at })
+      .then(() => bus.emit(end))
+      .catch((error) => storeFailed(error, "close"));
+  }
+}

@@ -1,0 +1,147 @@
+import { CurfewError } from "../../core/errors.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
+import { encodePlan, type Plan } from "../../core/workflow/plan.ts";
+import type { WorkflowRecord } from "../../core/workflow/record.ts";
+import { BATCH_LIMIT, type Effect, type Unit } from "../../ports/store.ts";
+import type { Parts } from "../context.ts";
+import { foundOr } from "../enqueue/enqueue-batches.ts";
+import { workflowEvents } from "./announce-workflow.ts";
+import { STARTS_WITHIN } from "./workflow-cleanup.ts";
+import {
+  guardOf,
+  loadWorkflow,
+  pagesOf,
+  planKey,
+  putOf,
+  type StoredWorkflow,
+  workflowKey,
+} from "./workflow-records.ts";
+import { summaryOf } from "./workflow-view.ts";
+
+const TRIES = 4;
+const FIRST_BACKOFF = 25;
+
+/** A workflow that is ready to be stored. */
+export interface NewWorkflow {
+  readonly id: string;
+  readonly record: WorkflowRecord;
+  readonly plan: Plan;
+  readonly jobs: readonly NewJob[];
+}
+
+/** Stores workflows, each with all its jobs or not at all. */
+export class WorkflowIntake {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** False if there is another workflow of this id. */
+  async store(workflow: NewWorkflow, tx: unknown): Promise<boolean> {
+    return workflow.plan.start === undefined
+      ? this.#storeAtOnce(workflow, tx)
+      : this.#storeInPieces(workflow);
+  }
+
+  #storeAtOnce({ id, record, plan, jobs }: NewWorkflow, tx: unknown): Promise<boolean> {
+    const effects = jobs.map((job): Effect => ({ enqueue: job }));
+    const told = workflowEvents(this.#parts.recorder, id, record, record.startedAt);
+    return this.#create(id, plan, [...told, putOf(id, record, null), putPlan(id, plan), ...effects], tx);
+  }
+
+  /**
+   * More than one commit takes: the record says that it is not there yet, and its jobs wait, the first ones too. The
+   * last commit makes it valid, and lets the first ones in. What is interrupted before is taken away by the keeper.
+   */
+  async #storeInPieces({ id, record, plan, jobs }: NewWorkflow): Promise<boolean> {
+    const { clock } = this.#parts;
+    const wakeAt = clock.now() + STARTS_WITHIN;
+    const starting = putOf(id, { ...record, phase: "starting" }, wakeAt);
+    if (!(await this.#create(id, plan, [starting, putPlan(id, plan)], undefined))) return false;
+    for (const page of pagesOf(jobs, BATCH_LIMIT)) {
+      if (clock.now() >= wakeAt - STARTS_WITHIN / 2) throw notStored(id);
+      await this.#enqueue(id, page);
+    }
+    const stored = await this.#repeat(id, () => loadWorkflow(this.#parts.store, id));
+    if (stored?.record.phase !== "starting") throw notStored(id);
+    await this.#validate(stored, record, plan);
+    return true;
+  }
+
+  async #enqueue(id: string, page: readonly NewJob[]): Promise<void> {
+    const { store, clock, random } = this.#parts;
+    let jobs = page;
+    await this.#repeat(id, () => {
+      const asked = store.jobs.enqueue(jobs, { now: clock.now() });
+      // What is asked for again may be there already.
+      jobs = page.map((job) => foundOr(job, random));
+      return asked;
+    });
+  }
+
+  async #validate(stored: StoredWorkflow, record: WorkflowRecord, plan: Plan): Promise<void> {
+    const { store, clock, recorder } = this.#parts;
+    const told = workflowEvents(recorder, stored.id, record, record.startedAt);
+    const effects: Effect[] = [...told, putOf(stored.id, record, null), { countdown: plan.start as string }];
+    const unit: Unit = { when: [guardOf(stored)], effects };
+    const isValid = await this.#repeat(stored.id, async () => {
+      const [outcome] = await store.commit([unit], { now: clock.now() });
+      if (outcome?.ok) return true;
+      // A lost reply looks like a conflict with oneself.
+      const now = await loadWorkflow(store, stored.id);
+      return now !== null && summaryOf(now) !== null;
+    });
+    if (!isValid) throw notStored(stored.id);
+  }
+
+  #create(id: string, plan: Plan, effects: readonly Effect[], tx: unknown): Promise<boolean> {
+    const { store, clock } = this.#parts;
+    const unit: Unit = { when: [{ record: workflowKey(id), version: 0 }], effects };
+    const commit = async () => {
+      const [outcome] = await store.commit([unit], { now: clock.now(), ...(tx !== undefined && { tx }) });
+      if (outcome?.ok) return true;
+      const found = tx === undefined ? await loadWorkflow(store, id) : null;
+      if (found?.record.end === plan.end) return true;
+      if (found && !summaryOf(found)) throw inPieces(id);
+      return false;
+    };
+    return tx === undefined ? this.#repeat(id, commit) : commit();
+  }
+
+  async #repeat<Answer>(id: string, ask: () => Promise<Answer>): Promise<Answer> {
+    const { system, storeFailed } = this.#parts;
+    for (let tries = 1; ; tries++) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (error instanceof CurfewError && error.code !== "store_failed") throw error;
+        storeFailed(error, "workflow");
+        if (tries === TRIES) throw notStored(id, error);
+        await new Promise<void>((resolve) =>
+          system.after(FIRST_BACKOFF * 4 ** (tries - 1), resolve, { keepAlive: true }),
+        );
+      }
+    }
+  }
+}
+
+function putPlan(id: string, plan: Plan): Effect {
+  return { put: planKey(id), body: encodePlan(plan), wakeAt: null };
+}
+
+/** Another start of the same id is under way, or was interrupted; what that has left is taken away after a while. */
+function inPieces(id: string): CurfewError {
+  return new CurfewError(
+    "invalid_state",
+    `workflow ${id} is being stored, or its start was interrupted and nothing of it will run; use another id`,
+  );
+}
+
+function notStored(id: string, cause?: unknown): CurfewError {
+  return new CurfewError(
+    "store_failed",
+    `the store did not confirm workflow ${id}; look whether it is there, and start it again if not`,
+    cause === undefined ? {} : { cause },
+  );
+}
