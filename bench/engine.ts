@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createIdSource } from "../src/core/ids.ts";
-import { preparePayload, prepareStencil, stamp } from "../src/core/job/envelope.ts";
+import { prepareJob, preparePayload, stamp } from "../src/core/job/envelope.ts";
 import { realSystem } from "../src/engine/runtime/real-system.ts";
 import { defineJob, openEngine, processor, silentLogger } from "../src/index.ts";
 import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
@@ -95,10 +95,10 @@ async function emptySweep(pending: number): Promise<void> {
   const store = createMemoryStore({ clock: () => 0 });
   const nextId = createIdSource(() => 1, realSystem.fill);
   const later = defineJob({ type: "later", timeouts: { total: "1d" } });
-  const stencil = prepareStencil(later, { delay: "1h" }, { now: 1, nextId });
+  const template = prepareJob(later, { delay: "1h" }, { now: 1, nextId });
   const payload = await preparePayload(later, null);
   for (let from = 0; from < pending; from += CHUNK) {
-    const jobs = Array.from({ length: CHUNK }, () => stamp(stencil, payload, nextId));
+    const jobs = Array.from({ length: CHUNK }, () => stamp(template, payload, nextId));
     await store.jobs.enqueue(jobs, { now: 1 });
   }
   const costs: number[] = [];

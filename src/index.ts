@@ -10,11 +10,16 @@ export type {
 export { CurfewError, ERRORS, type ErrorCode } from "./core/errors.ts";
 export { type CloudEvent, toCloudEvent } from "./core/event/cloud-event.ts";
 export type { EventFilter, JournalEvent } from "./core/event/journal-event.ts";
-export { type DefinitionOptions, defineJob, type JobDefinition, unchecked } from "./core/job/definition.ts";
 export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { ExplainedField, Explanation } from "./core/job/explain.ts";
 export type { ErrorRecord, JobRow, JobState, Policy, TimeoutKind, TimeoutMode } from "./core/job/job.ts";
-export type { RetentionOptions, RungOptions, TimeoutOptions } from "./core/job/policy.ts";
+export {
+  type DefinitionOptions,
+  defineJob,
+  type JobDefinition,
+  unchecked,
+} from "./core/job/job-definition.ts";
+export type { PolicyOptions, RetentionOptions, TimeoutOptions } from "./core/job/policy.ts";
 export {
   type AbortReason,
   Discard,
@@ -24,15 +29,15 @@ export {
   TimeoutError,
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
-export type { OnConflict, PayloadPath, UniqueOptions } from "./core/job/unique.ts";
-export type { GateLimit, LimitOptions, LimitOverride, RateOptions } from "./core/limit/limit.ts";
+export type { OnConflict, PayloadPath, UniqueOptions } from "./core/job/unique-key.ts";
+export type { KeyLimit, LimitOptions, LimitOverride, RateOptions } from "./core/limit/limit.ts";
 export type { DepthOptions, QueueOptions } from "./core/limit/queue-settings.ts";
-export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/definition.ts";
 export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
+export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/saga-definition.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
 export type { Json, Schema } from "./core/schema.ts";
 export type { Advice, WhatIf } from "./core/stats/advice.ts";
-export type { Figures, Percentiles } from "./core/stats/figures.ts";
+export type { JobStats, Percentiles } from "./core/stats/job-stats.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export type { WallClockInput } from "./core/timeout/wall-clock.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
@@ -49,8 +54,7 @@ export {
   step,
   type WorkflowNode,
 } from "./core/workflow/node.ts";
-export type { WorkflowFailure, WorkflowState } from "./core/workflow/record.ts";
-export type { LogLine } from "./engine/attempt/draft.ts";
+export type { WorkflowFailure, WorkflowState } from "./core/workflow/workflow-record.ts";
 export {
   type AttemptContext,
   type CleanupHook,
@@ -59,6 +63,7 @@ export {
   type Processor,
   processor,
 } from "./engine/attempt/processor.ts";
+export type { LogLine } from "./engine/attempt/unsent-notes.ts";
 export type { CronInput, CronJobOptions, Crons, CronView, IfExists } from "./engine/crons/crons.ts";
 export type {
   EngineTimeouts,
@@ -89,8 +94,8 @@ export {
 export type { JobQuery } from "./engine/operations/job-query.ts";
 export type { Operator } from "./engine/operator.ts";
 export type { LimitChange, Limits, LimitView } from "./engine/queues/key-limits.ts";
-export type { Recess, RecessOptions } from "./engine/queues/maintenance.ts";
-export type { RecessView } from "./engine/queues/maintenance-record.ts";
+export type { Maintenance, MaintenanceOptions } from "./engine/queues/maintenance.ts";
+export type { MaintenanceView } from "./engine/queues/maintenance-record.ts";
 export type { PurgeOptions, Queues, QueueView } from "./engine/queues/queues.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";

@@ -1,5 +1,5 @@
 import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
-import type { RungOptions } from "./core/job/policy.ts";
+import type { PolicyOptions } from "./core/job/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
 import { Engine } from "./engine/engine.ts";
@@ -13,7 +13,7 @@ import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
-export interface OpenOptions extends RungOptions {
+export interface OpenOptions extends PolicyOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
   readonly store: string | Store;
   /** Where warnings and errors go; pino, winston and the like fit. Default: a line each on standard error. */

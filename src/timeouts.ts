@@ -21,7 +21,6 @@ import type { TimeoutStore } from "./ports/timeouts.ts";
 export { CurfewError, type ErrorCode } from "./core/errors.ts";
 export type { Json } from "./core/schema.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
-export type { TimeoutHeaders } from "./core/timeout/headers.ts";
 export {
   ConcurrencyError,
   compareIds,
@@ -33,14 +32,15 @@ export {
   type TimeoutId,
   type TimeoutRow,
 } from "./core/timeout/timeout.ts";
+export type { TimeoutHeaders } from "./core/timeout/timeout-headers.ts";
 export type { When } from "./core/timeout/when.ts";
 export type { DueOptions, DueTimeout } from "./engine/dispatch/due-timeouts.ts";
 export type { CallOptions, ClaimedTimeout, Timeouts } from "./engine/dispatch/timeout-api.ts";
 export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
 export type {
   DueRequest,
-  HeldTimeout,
   LeaseAnswer,
+  LeasedTimeout,
   ReleasedTimeout,
   Revoked,
   TimeoutCounts,

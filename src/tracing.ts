@@ -10,9 +10,9 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
+import type { LifecycleEvent } from "./core/job/decision.ts";
 import { dueAtOf, type JobRow } from "./core/job/job.ts";
 import type { AbortReason } from "./core/job/reasons.ts";
-import type { LifecycleEvent } from "./core/job/verdict.ts";
 import type { AttemptTrace, EnqueueToTrace, EnqueueTrace, TracedVerdict, Tracing } from "./ports/trace.ts";
 
 /** The fields of W3C Trace Context, as OpenTelemetry's own propagator names them. */
@@ -27,7 +27,7 @@ export function openTelemetry(options: { readonly tracer?: Tracer } = {}): Traci
   return {
     enqueue: (what) => traceEnqueue(tracer, what),
     enter: (row) => new OpenAttempt(tracer, row),
-    judged(row, verdict) {
+    ended(row, verdict) {
       // Nobody was entered, so there is no attempt to tell of: the job ended while it waited.
       if (row.startedAt === null) tellEnd(tracer, row, verdict);
       else new OpenAttempt(tracer, row).settled(verdict);

@@ -34,10 +34,12 @@ await test.advance("9m");
 // Which setting won, and what it beat.
 say("operator: why has it only 10 minutes?");
 const { fields } = await engine.explain(job.id, migrate);
-for (const { field, value, rung, lost } of fields) {
+for (const { field, value, source, lost } of fields) {
   if (!["attempt", "total", "grace"].includes(field)) continue;
-  const others = lost.map((other) => `${other.rung}: ${other.value}`).join(", ");
-  console.log(`         ${field.padEnd(8)}${value.padEnd(5)} said by ${rung}${others && ` (not ${others})`}`);
+  const others = lost.map((other) => `${other.source}: ${other.value}`).join(", ");
+  console.log(
+    `         ${field.padEnd(8)}${value.padEnd(5)} said by ${source}${others && ` (not ${others})`}`,
+  );
 }
 
 // It needs more. This works from any process that opens the same store, on waiting and on running jobs.

@@ -1,6 +1,6 @@
 /**
  * Three ways to hold work back: at most two calls to a bank at once, orders of one customer strictly one after the
- * other, and at most three mails in any second. The jobs wait at the gates of their keys; nothing else waits with them.
+ * other, and at most three mails in any second. The jobs wait at the limits of their keys; nothing else waits with them.
  */
 import { constant, defineJob, processor, unchecked } from "curfew";
 import { openTestEngine } from "curfew/testing";

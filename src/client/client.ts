@@ -1,8 +1,8 @@
 import { CurfewError, refuse } from "../core/errors.ts";
 import { createIdSource, UUID } from "../core/ids.ts";
-import type { JobDefinition } from "../core/job/definition.ts";
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
+import type { JobDefinition } from "../core/job/job-definition.ts";
 import { checkMany } from "../core/job/many.ts";
 import { refuseOldNode } from "../core/node-version.ts";
 import type { Duration } from "../core/time.ts";

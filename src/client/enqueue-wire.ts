@@ -1,10 +1,15 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { instantText } from "../core/event/wire-fields.ts";
 import { UUID_V7 } from "../core/ids.ts";
-import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "../core/job/definition.ts";
 import type { EnqueueOptions } from "../core/job/envelope.ts";
-import type { Backoff, JobId, Rung } from "../core/job/job.ts";
-import { parseRung } from "../core/job/policy.ts";
+import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
+import {
+  assertDefinition,
+  checkPriority,
+  checkQueue,
+  type JobDefinition,
+} from "../core/job/job-definition.ts";
+import { parseSettings } from "../core/job/policy.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 
@@ -71,7 +76,7 @@ export function enqueueFields<Input>(
     ...(checkPriority(priority, "options.priority") !== 0 && { priority }),
     ...startFields(said),
     ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
-    ...rungFields(merged(definition.rung, parseRung(said, "options"))),
+    ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),
     ...(parent !== undefined && !said.detach && { parent_id: parent }),
   };
 }
@@ -104,7 +109,7 @@ function metaFields(meta: EnqueueOptions["meta"]): Json {
 }
 
 /** The server has no definition, so what it says travels with the job: per field, the enqueue goes first. */
-function merged(definition: Rung, enqueue: Rung): Rung {
+function merged(definition: PolicySettings, enqueue: PolicySettings): PolicySettings {
   const timeouts = { ...definition.timeouts, ...enqueue.timeouts };
   const { total, attempt } = timeouts;
   // Written in two places they do not contradict each other: the attempt is cut to the total (SEMANTICS 1.2).
@@ -116,12 +121,12 @@ function merged(definition: Rung, enqueue: Rung): Rung {
   };
 }
 
-/** What a rung says, in the words of the wire. */
-export function rungFields(rung: Rung): Fields {
-  const { timeouts, retention } = rung;
+/** What a source says, in the words of the wire. */
+export function settingsFields(settings: PolicySettings): Fields {
+  const { timeouts, retention } = settings;
   const limit = (name: string, value: number | null | undefined, none: string): Fields =>
     value === undefined ? {} : { [name]: value ?? none };
-  const retry = retryFields(rung.retry);
+  const retry = retryFields(settings.retry);
   return {
     ...limit("timeout_ms", timeouts?.attempt, "none"),
     ...limit("total_timeout_ms", timeouts?.total, "none"),
@@ -129,18 +134,18 @@ export function rungFields(rung: Rung): Fields {
     ...limit("grace_period_ms", timeouts?.grace, "unbounded"),
     ...limit("heartbeat_timeout_ms", timeouts?.heartbeat, "none"),
     ...(timeouts?.mode !== undefined && { timeout_mode: timeouts.mode }),
-    ...(rung.retry?.retryFit !== undefined && { retry_fit: rung.retry.retryFit }),
+    ...(settings.retry?.retryFit !== undefined && { retry_fit: settings.retry.retryFit }),
     ...(Object.keys(retry).length > 0 && { retry }),
     ...(retention && Object.keys(retention).length > 0 && { retention_ms: retentionFields(retention) }),
   };
 }
 
-function retentionFields({ deadLetter, ...states }: NonNullable<Rung["retention"]>): Fields {
+function retentionFields({ deadLetter, ...states }: NonNullable<PolicySettings["retention"]>): Fields {
   if (deadLetter === undefined) return states as Fields;
   return { ...(states as Fields), dead_letter: deadLetter ?? "until_removed" };
 }
 
-function retryFields(retry: Rung["retry"]): Fields {
+function retryFields(retry: PolicySettings["retry"]): Fields {
   if (!retry) return {};
   const { attempts, backoff, except, onExhausted, onStall } = retry;
   return {

@@ -3,9 +3,9 @@ import type { JobRow } from "../core/job/job.ts";
 import type { Processor } from "../engine/attempt/processor.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
-import { rungFields } from "./enqueue-wire.ts";
-import type { Fetched } from "./fetch-lane.ts";
+import { settingsFields } from "./enqueue-wire.ts";
 import { list, object, readFetched } from "./job-wire.ts";
+import type { Fetched } from "./remote-consumer.ts";
 import { type Reply, ReplyTooLarge, refused, type Transport } from "./transport.ts";
 
 interface FetchHost {
@@ -34,7 +34,7 @@ export class Fetcher {
     const { system, clock } = host.parts;
     this.#nextId = createIdSource(() => clock.now(), system.fill);
     this.#definitions = Object.fromEntries(
-      processors.map(({ definition }) => [definition.type, definitionFields(definition.rung)]),
+      processors.map(({ definition }) => [definition.type, definitionFields(definition.settings)]),
     );
   }
 
@@ -89,7 +89,7 @@ export class Fetcher {
 }
 
 /** What the worker's definition says about jobs whose producer had none; `wait` and `total` were fixed at enqueue (SEMANTICS 2). */
-function definitionFields(rung: Processor["definition"]["rung"]): Record<string, unknown> {
-  const { wait: _wait, total: _total, ...timeouts } = rung.timeouts ?? {};
-  return rungFields({ ...rung, timeouts });
+function definitionFields(settings: Processor["definition"]["settings"]): Record<string, unknown> {
+  const { wait: _wait, total: _total, ...timeouts } = settings.timeouts ?? {};
+  return settingsFields({ ...settings, timeouts });
 }

@@ -208,7 +208,7 @@ const IDLE = {
   wakeAt: null,
   rank: 0,
   returns: 0,
-  strikes: 0,
+  expiredClaims: 0,
   waitAt: null,
   finishedAt: null,
   pruneAt: null,
@@ -218,7 +218,7 @@ const IDLE = {
   worker: null,
   needs: 0,
   workflow: null,
-  gate: null,
+  limitKey: null,
   errors: null,
   progress: null,
   result: null,
@@ -240,11 +240,11 @@ function policyOf(
     retention: BUILT_IN_RETENTION,
     beats,
     hears: true,
-    rungs: RUNGS,
+    sources: SOURCES,
   };
 }
 
-const RUNGS: Policy["rungs"] = {
+const SOURCES: Policy["sources"] = {
   attempt: "enqueue",
   grace: "enqueue",
   heartbeat: "enqueue",

@@ -1,8 +1,8 @@
 import type { JobRow } from "../core/job/job.ts";
 import type { Processor } from "../engine/attempt/processor.ts";
 import { type RunHost, RunningAttempt, type Verdict } from "../engine/attempt/running-attempt.ts";
-import { AttemptNotes } from "./attempt-notes.ts";
 import type { Deadlines } from "./job-wire.ts";
+import { AttemptNotes } from "./remote-attempt-notes.ts";
 import type { Transport } from "./transport.ts";
 
 /** What an attempt needs of the worker that runs it. */

@@ -6,7 +6,7 @@ import type { Middleware, Processor } from "../engine/attempt/processor.ts";
 import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
-import { Pulse } from "../engine/runtime/loop-monitor.ts";
+import { LoopMonitor } from "../engine/runtime/loop-monitor.ts";
 import { within } from "../engine/runtime/within.ts";
 import { Watch } from "../engine/worker/deadline-watch.ts";
 import { Sandboxes } from "../engine/worker/sandboxes.ts";
@@ -21,11 +21,11 @@ import {
   type WorkOptions,
 } from "../engine/worker/work-options.ts";
 import type { SandboxRunner } from "../ports/sandbox.ts";
-import type { AttemptNotes } from "./attempt-notes.ts";
-import { type Fetched, FetchLane } from "./fetch-lane.ts";
 import { Fetcher } from "./fetcher.ts";
 import { RemoteAttempt, type RemoteAttemptHost } from "./remote-attempt.ts";
+import type { AttemptNotes } from "./remote-attempt-notes.ts";
 import { type Heard, RemoteBeat } from "./remote-beat.ts";
+import { type Fetched, RemoteConsumer } from "./remote-consumer.ts";
 import { Reports } from "./reports.ts";
 import type { Transport } from "./transport.ts";
 
@@ -47,14 +47,14 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   readonly transport: Transport;
   readonly middleware: readonly Middleware[];
   readonly #processors = new Map<string, Processor>();
-  readonly #lanes = new Map<string, FetchLane>();
+  readonly #consumers = new Map<string, RemoteConsumer>();
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
-  readonly #running = new Map<RemoteAttempt, FetchLane>();
+  readonly #running = new Map<RemoteAttempt, RemoteConsumer>();
   readonly #stuck: StuckHandlers;
   readonly #sandboxes: Sandboxes;
   readonly #watch: Watch;
   readonly #beat: RemoteBeat;
-  readonly #pulse: Pulse;
+  readonly #loopMonitor: LoopMonitor;
   readonly #reports: Reports;
   readonly #fetcher: Fetcher;
   readonly #concurrency: number;
@@ -87,8 +87,11 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     for (const processor of checkProcessors(options.processors))
       this.#processors.set(processor.definition.type, processor);
     for (const [queue, concurrency] of checkQueues(options.queues))
-      this.#lanes.set(queue, new FetchLane(this, queue, concurrency));
-    this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
+      this.#consumers.set(queue, new RemoteConsumer(this, queue, concurrency));
+    this.#concurrency = [...this.#consumers.values()].reduce(
+      (sum, consumer) => sum + consumer.concurrency,
+      0,
+    );
     this.#stuck = new StuckHandlers(parts, this.id, checkMaxStuck(options.maxStuck ?? this.#concurrency));
     this.#sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
     this.#fetcher = new Fetcher(this, [...this.#processors.values()]);
@@ -102,7 +105,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
       lost: (row) => this.#lost(row),
       reported: () => this.#pumpAll(),
     });
-    this.#pulse = new Pulse(
+    this.#loopMonitor = new LoopMonitor(
       parts.system,
       () => clock.elapsed(),
       (now) => this.#tick(now),
@@ -111,14 +114,14 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   }
 
   start(): this {
-    for (const lane of this.#lanes.values()) lane.loop.start();
+    for (const consumer of this.#consumers.values()) consumer.loop.start();
     this.#beat.loop.start();
     return this;
   }
 
   /** What the worker is doing, for readiness checks: an unready worker fetches nothing or gives back, and says why. */
   status(): RemoteWorkerStatus {
-    const failing = [...this.#lanes.values()].find((lane) => lane.loop.isFailing);
+    const failing = [...this.#consumers.values()].find((consumer) => consumer.loop.isFailing);
     const reason = this.#closing
       ? "closing"
       : this.#stuck.isFull
@@ -140,7 +143,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
 
   get #heldCount(): number {
     let count = 0;
-    for (const lane of this.#lanes.values()) count += lane.heldCount;
+    for (const consumer of this.#consumers.values()) count += consumer.heldCount;
     return count;
   }
 
@@ -159,11 +162,11 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   }
 
   busy(): void {
-    this.#pulse.start();
+    this.#loopMonitor.start();
   }
 
   isFresh(since: number): boolean {
-    return this.#pulse.isFresh(since);
+    return this.#loopMonitor.ranSince(since);
   }
 
   fetch(queue: string, count: number): Promise<Fetched> {
@@ -178,7 +181,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     for (const row of rows) this.report(row, { type: "release" }, undefined);
   }
 
-  enter(lane: FetchLane, row: JobRow): void {
+  enter(consumer: RemoteConsumer, row: JobRow): void {
     const processor = this.#processors.get(row.type);
     const refusal = processor && this.#sandboxes.refusal(processor);
     // The deadlines run since the fetch, and a handler is never entered past one (SEMANTICS 3.1).
@@ -186,13 +189,13 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     if (!processor || refusal || this.clock.upper() >= endsAt) {
       if (!processor) this.#releaseUnknown(row);
       else this.report(row, { type: "release", ...(refusal && { delay: refusal.delay }) }, undefined);
-      this.#free(lane);
+      this.#free(consumer);
       return;
     }
     // A job that comes again was taken back: whatever its old handler still does is lost.
     for (const attempt of [...this.attempts()]) if (attempt.row.id === row.id) attempt.stop("lost");
     const attempt = new RemoteAttempt(this, processor, row, this.clock.elapsed());
-    this.#running.set(attempt, lane);
+    this.#running.set(attempt, consumer);
     this.parts.counters.add("started");
     attempt.run();
   }
@@ -222,20 +225,20 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   }
 
   freed(attempt: RemoteAttempt): void {
-    const lane = this.#running.get(attempt);
-    if (!lane) return;
+    const consumer = this.#running.get(attempt);
+    if (!consumer) return;
     this.#running.delete(attempt);
-    lane.ranFor(this.clock.elapsed() - attempt.enteredAt);
-    this.#free(lane);
+    consumer.ranFor(this.clock.elapsed() - attempt.enteredAt);
+    this.#free(consumer);
   }
 
-  #free(lane: FetchLane): void {
-    lane.freed();
+  #free(consumer: RemoteConsumer): void {
+    consumer.freed();
     if (this.#onIdle.length > 0 && this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
   get #isIdle(): boolean {
-    for (const lane of this.#lanes.values()) if (lane.running > 0) return false;
+    for (const consumer of this.#consumers.values()) if (consumer.running > 0) return false;
     return true;
   }
 
@@ -248,7 +251,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   }
 
   #pumpAll(): void {
-    for (const lane of this.#lanes.values()) lane.pump();
+    for (const consumer of this.#consumers.values()) consumer.pump();
   }
 
   watch(attempt: RemoteAttempt): void {
@@ -266,7 +269,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
       state: this.#closing ? "drain" : "running",
       hostname: hostname().slice(0, 255),
       pid: process.pid,
-      queues: [...this.#lanes.keys()],
+      queues: [...this.#consumers.keys()],
       concurrency: this.#concurrency,
     };
   }
@@ -276,7 +279,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   }
 
   *others(): Iterable<JobRow> {
-    for (const lane of this.#lanes.values()) yield* lane.held();
+    for (const consumer of this.#consumers.values()) yield* consumer.held();
     yield* this.#reports.rows();
   }
 
@@ -318,9 +321,9 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
 
   /** Looks after jobs that wait too long; there is nothing to look after once nothing is held or running. */
   #tick(now: number): boolean {
-    for (const lane of this.#lanes.values()) lane.tidy(now);
+    for (const consumer of this.#consumers.values()) consumer.tidy(now);
     if (this.#running.size > 0) this.#beat.keepUp(now);
-    for (const lane of this.#lanes.values()) if (lane.isBusy) return true;
+    for (const consumer of this.#consumers.values()) if (consumer.isBusy) return true;
     return false;
   }
 
@@ -346,7 +349,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
 
   async #close(drain: number): Promise<void> {
     // A fetch under way is not cut off: its reply may carry jobs, and they are given back when it comes.
-    const stopped = Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
+    const stopped = Promise.all([...this.#consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackHeld();
     // The server hears of it at once, so that a fetch which waits there is answered.
     this.#beat.loop.wake();
@@ -361,7 +364,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   }
 
   #giveBackHeld(): void {
-    for (const lane of this.#lanes.values()) this.giveBack(lane.takeHeld());
+    for (const consumer of this.#consumers.values()) this.giveBack(consumer.takeHeld());
   }
 
   async #finish(stopped: Promise<unknown>): Promise<void> {
@@ -375,7 +378,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     this.#reports.abandon();
     await within(system, SHUTDOWN_GRACE, this.#beat.close());
     this.#watch.close();
-    this.#pulse.stop();
+    this.#loopMonitor.stop();
     this.#onClosed(this);
   }
 

@@ -1,7 +1,7 @@
 import { instantText } from "../core/event/wire-fields.ts";
-import type { EventOf } from "../core/job/events.ts";
+import type { ErrorInput } from "../core/job/decision.ts";
 import type { JobRow } from "../core/job/job.ts";
-import type { ErrorInput } from "../core/job/verdict.ts";
+import type { EventOf } from "../core/job/job-events.ts";
 import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import type { Reply, Request } from "./transport.ts";
 

@@ -2,7 +2,7 @@ import type { JobRow } from "../core/job/job.ts";
 import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System, Timer } from "../ports/system.ts";
-import type { AttemptNotes } from "./attempt-notes.ts";
+import type { AttemptNotes } from "./remote-attempt-notes.ts";
 import { repliesOf, reportRequest, reportsRequest, type WireReport, wireReport } from "./report-wire.ts";
 import { LATER, type Reply, refusalOf, saidBy, type Transport } from "./transport.ts";
 

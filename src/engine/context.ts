@@ -1,6 +1,6 @@
-import type { JobDefinition } from "../core/job/definition.ts";
 import type { EnqueuedJob, EnqueueOptions } from "../core/job/envelope.ts";
-import type { JobId, JobRow, Rung } from "../core/job/job.ts";
+import type { JobId, JobRow, PolicySettings } from "../core/job/job.ts";
+import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { Random } from "../core/random.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
@@ -32,7 +32,7 @@ export interface AttemptParts {
 }
 
 /** What the pieces of one engine share. */
-export interface Parts extends AttemptParts {
+export interface EngineContext extends AttemptParts {
   /** How many milliseconds events are kept in the store. */
   readonly eventsKept: number;
   /** How many milliseconds entries of the audit are kept. */
@@ -47,11 +47,11 @@ export interface Parts extends AttemptParts {
   /** Commits what deliveries of timeouts write, many at once. */
   readonly committer: Committer;
   /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
-  readonly patience: number;
+  readonly idlePollFactor: number;
   readonly random: Random;
   readonly nextId: () => JobId;
-  /** The engine's own rung (SEMANTICS 2). */
-  readonly rung: Rung;
+  /** The engine's own source (SEMANTICS 2). */
+  readonly settings: PolicySettings;
   /** Reports a failing store once per call; loops and writers go on by themselves. */
   storeFailed(error: unknown, during: string): void;
   /** Tells the workers of this process that somebody changed a job which one of them may be running. */

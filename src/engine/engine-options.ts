@@ -1,5 +1,5 @@
 import { refuse } from "../core/errors.ts";
-import type { RungOptions } from "../core/job/policy.ts";
+import type { PolicyOptions } from "../core/job/policy.ts";
 import type { Duration } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
@@ -7,7 +7,7 @@ import type { System } from "../ports/system.ts";
 import type { Tracing } from "../ports/trace.ts";
 import type { EventsOption } from "./events/event-journal.ts";
 
-export interface EngineOptions extends RungOptions {
+export interface EngineOptions extends PolicyOptions {
   readonly store: Store;
   readonly system: System;
   readonly logger: Logger;
@@ -26,7 +26,7 @@ export interface EngineOptions extends RungOptions {
   /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
   readonly zoneData?: string | undefined;
   /** How many times longer than usual idle loops rest. Default 1; a test engine passes idle days faster with more. */
-  readonly patience?: number;
+  readonly idlePollFactor?: number;
 }
 
 export function checkEvents(events: EventsOption | undefined): EventsOption | undefined {

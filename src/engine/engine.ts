@@ -1,19 +1,19 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
-import { assertDefinition, type JobDefinition } from "../core/job/definition.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
+import { assertDefinition, type JobDefinition } from "../core/job/job-definition.ts";
 import type { QueueOptions } from "../core/limit/queue-settings.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import type { InputOf, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, JobFilter, Store } from "../ports/store.ts";
-import type { LogLine } from "./attempt/draft.ts";
-import type { Parts } from "./context.ts";
-import { CronJudge } from "./crons/cron-scheduler.ts";
+import type { LogLine } from "./attempt/unsent-notes.ts";
+import type { EngineContext } from "./context.ts";
+import { CronScheduler } from "./crons/cron-scheduler.ts";
 import { Crons } from "./crons/crons.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
 import { EngineTimeouts } from "./dispatch/engine-timeouts.ts";
@@ -35,7 +35,7 @@ import { type JobQuery, parseQuery } from "./operations/job-query.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations/operate-job.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
-import { Recess } from "./queues/maintenance.ts";
+import { Maintenance } from "./queues/maintenance.ts";
 import { depthOfAll, Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
 import { Loop } from "./runtime/loop.ts";
@@ -47,13 +47,13 @@ import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import type { CounterSnapshot } from "./statistics/counters.ts";
 import { Statistics, type Stats } from "./statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
-import { forgettingJudges, type RecordJudges, startJudges } from "./sweep/due-records.ts";
+import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/due-records.ts";
 import { PruneLoop } from "./sweep/prune-loop.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
 import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
 import { Worker } from "./worker/worker.ts";
-import { TurnJudge } from "./workflows/step-scheduler.ts";
-import { WorkflowKeeper } from "./workflows/workflow-cleanup.ts";
+import { StepScheduler } from "./workflows/step-scheduler.ts";
+import { WorkflowCleanup } from "./workflows/workflow-cleanup.ts";
 import { Workflows } from "./workflows/workflows.ts";
 
 const SETTINGS_EVERY = 5_000;
@@ -70,7 +70,7 @@ export class Engine implements AsyncDisposable {
   /** Queues: their settings, pauses and depth. */
   readonly queues: Queues;
   /** A time in which nothing is handed out. */
-  readonly recess: Recess;
+  readonly maintenance: Maintenance;
   /** Limits of keys: what is in use of them, and what operators say about them. */
   readonly limits: Limits;
   /** The stream of everything that happened to jobs, where `events` is on. */
@@ -85,13 +85,13 @@ export class Engine implements AsyncDisposable {
   readonly bulk: Bulk;
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
   readonly deadLetters: DeadLetters;
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
   readonly #enqueuer: Enqueuer;
   readonly #sweep: SweepLoop;
-  readonly #turns: TurnJudge;
-  readonly #keeper: WorkflowKeeper;
+  readonly #stepScheduler: StepScheduler;
+  readonly #workflowCleanup: WorkflowCleanup;
   readonly #prune: PruneLoop;
   readonly #settings: Loop;
   readonly #statistics: Statistics;
@@ -124,24 +124,31 @@ export class Engine implements AsyncDisposable {
     const assertOpen = () => this.#assertOpen();
     const ready = (queue: string) => this.#ready(queue);
     this.crons = new Crons(this.#parts, { context, notice, assertOpen });
-    const cronJudge = new CronJudge(this.#parts, { context, notice });
-    this.#turns = new TurnJudge(this.#parts, ready);
-    this.#keeper = new WorkflowKeeper(this.#parts);
-    this.workflows = new Workflows(this.#parts, { context, notice, assertOpen, keeper: this.#keeper });
-    const judges: RecordJudges = {
-      ...forgettingJudges(this.#parts),
-      ...startJudges(this.#parts),
-      unique: (records, now) => this.#unique.judge(records, now),
-      cron: (records) => cronJudge.judge(records),
-      workflow: (records) => this.#keeper.judge(records),
+    const cronScheduler = new CronScheduler(this.#parts, { context, notice });
+    this.#stepScheduler = new StepScheduler(this.#parts, ready);
+    this.#workflowCleanup = new WorkflowCleanup(this.#parts);
+    this.workflows = new Workflows(this.#parts, {
+      context,
+      notice,
+      assertOpen,
+      cleanup: this.#workflowCleanup,
+    });
+    const recordHandlers: RecordHandlers = {
+      ...forgettingHandlers(this.#parts),
+      ...startHandlers(this.#parts),
+      unique: (records, now) => this.#unique.clean(records, now),
+      cron: (records) => cronScheduler.decide(records),
+      workflow: (records) => this.#workflowCleanup.clean(records),
     };
-    this.#sweep = new SweepLoop(this.#parts, ready, judges, (rows) => this.#turns.judge(rows));
+    this.#sweep = new SweepLoop(this.#parts, ready, recordHandlers, (rows) =>
+      this.#stepScheduler.decide(rows),
+    );
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
     this.queues = new Queues(this.#parts, { assertOpen, ready });
-    this.recess = new Recess(this.#parts, { assertOpen, readyAll: () => this.#readyAll() });
+    this.maintenance = new Maintenance(this.#parts, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#parts, assertOpen);
     this.#sagas = new Sagas(this.#parts, notice);
     this.bulk = new Bulk(this.#parts);
@@ -154,7 +161,7 @@ export class Engine implements AsyncDisposable {
       round: async () => {
         await this.#parts.queues.refresh();
         await this.journal.refresh();
-        return SETTINGS_EVERY * this.#parts.patience;
+        return SETTINGS_EVERY * this.#parts.idlePollFactor;
       },
       onError: (error) => storeFailed(error, "settings"),
     });
@@ -331,21 +338,21 @@ export class Engine implements AsyncDisposable {
     return new Operator(this, parseBy(by));
   }
 
-  /** Says for every limit of a job which rung won and what lost, the resulting instants, and what looks wrong. */
+  /** Says for every limit of a job which source won and what lost, the resulting instants, and what looks wrong. */
   async explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
     const row = await this.load(id);
     if (!row) throw new CurfewError("not_found", `explain: there is no job ${id}`);
     if (definition) assertDefinition(definition, "definition");
-    const { queues, rung, clock } = this.#parts;
+    const { queues, settings, clock } = this.#parts;
     return explainJob(
       row,
-      { definition: definition?.rung, queue: queues.rungOf(row.queue), engine: rung },
+      { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings },
       clock.now(),
       queues.concurrencyOf(row.queue),
     );
   }
 
-  /** Settings of a queue that all processes see: the third rung of SEMANTICS 2. The same as `queues.configure`. */
+  /** Settings of a queue that all processes see: the third source of SEMANTICS 2. The same as `queues.configure`. */
   configureQueue(queue: string, options: QueueOptions, by?: By): Promise<void> {
     return this.queues.configure(queue, options, by);
   }
@@ -451,7 +458,9 @@ export class Engine implements AsyncDisposable {
       this.#unique.flushed().then(() => this.#intake.flushed()),
       this.#sagas.flushed(),
       this.bulk.close(),
-      this.#sweep.loop.stop().then(() => Promise.all([this.#turns.flushed(), this.#keeper.flushed()])),
+      this.#sweep.loop
+        .stop()
+        .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
       this.#prune.loop.stop(),
       this.#settings.stop(),
       this.#parts.recorder.close(),

@@ -1,9 +1,9 @@
 import { createIdSource } from "../core/ids.ts";
-import { parseRung } from "../core/job/policy.ts";
+import { parseSettings } from "../core/job/policy.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { parseDuration } from "../core/time.ts";
 import { Committer } from "./commit/committer.ts";
-import type { Parts } from "./context.ts";
+import type { EngineContext } from "./context.ts";
 import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
 import { EventBus } from "./events/event-bus.ts";
 import { EventRecorder } from "./events/event-recorder.ts";
@@ -13,12 +13,12 @@ import { Waiters } from "./runtime/waiters.ts";
 import { Counters } from "./statistics/counters.ts";
 
 /** What an engine shares out, but for what only the engine itself can do. */
-export type SharedParts = Omit<Parts, "enqueueFrom" | "wakeSweepAt" | "changed">;
+export type SharedParts = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed">;
 
 /** Checks the options and reads what the store says for all: its clock and the settings of its queues. */
 export async function openSharedParts(options: EngineOptions): Promise<SharedParts> {
   const { store, system, logger } = options;
-  const rung = parseRung(options, "");
+  const settings = parseSettings(options, "");
   const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
   const eventsKept = parseDuration(options.keepEvents ?? "1d", "keepEvents");
   const auditKept = parseDuration(options.keepAudit ?? "90d", "keepAudit");
@@ -37,7 +37,7 @@ export async function openSharedParts(options: EngineOptions): Promise<SharedPar
     logger,
     bus,
     queues,
-    rung,
+    settings: settings,
     counters: new Counters(),
     waiters: new Waiters(),
     committer: new Committer({ store, clock }),
@@ -47,7 +47,7 @@ export async function openSharedParts(options: EngineOptions): Promise<SharedPar
     documentLimit,
     eventsKept,
     auditKept,
-    patience: options.patience ?? 1,
+    idlePollFactor: options.idlePollFactor ?? 1,
     recorder: new EventRecorder({ store, clock, system, storeFailed }),
     storeFailed,
   };

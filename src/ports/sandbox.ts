@@ -1,4 +1,4 @@
-import type { AnyDefinition } from "../core/job/definition.ts";
+import type { AnyDefinition } from "../core/job/job-definition.ts";
 import type { PortableDefinition, PortableOptions } from "../core/job/portable.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";

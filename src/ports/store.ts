@@ -1,14 +1,14 @@
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
-import type { JobFilter, WalkFilter } from "../core/job/filter.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
-import type { GateLimit, GateUse } from "../core/limit/limit.ts";
+import type { JobFilter, ScanFilter } from "../core/job/job-filter.ts";
+import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
-export type { JobFilter, WalkFilter };
+export type { JobFilter, ScanFilter };
 
 /**
  * What storage must offer. Stores claim, commit and list; they contain no rule about jobs beyond comparing fences,
@@ -75,7 +75,7 @@ export interface Capabilities {
  */
 export const BATCH_LIMIT = 1_000;
 
-/** The most characters of what is looked up by equality: unique keys, gates, workflows, kinds and keys of records. */
+/** The most characters of what is looked up by equality: unique keys, limits, workflows, kinds and keys of records. */
 export const NAME_LIMIT = 512;
 
 export interface JobStore {
@@ -140,7 +140,7 @@ export interface ClaimRequest {
   readonly from: Rank;
   /**
    * How many jobs of the queue may be active, over all processes: it gives only as many as that leaves room for. What is
-   * claimed so, and has no gate, is marked with `queueMark` as its gate, and only gated jobs are counted: a job that was
+   * claimed so, and has no limit, is marked with `queueMark` as its limit, and only limited jobs are counted: a job that was
    * claimed before the queue had a limit is not. Left out: no limit.
    */
   readonly most?: number;
@@ -156,7 +156,7 @@ export interface BeatRequest {
     readonly rev: number;
     readonly stallAt?: Instant;
     /** What is told of it, in the same write, if its `stallAt` is moved. */
-    readonly tells?: NewEvent;
+    readonly records?: NewEvent;
   }[];
 }
 
@@ -207,26 +207,26 @@ export function pauseKey(queue: string): RecordKey {
   return ["pause", queue];
 }
 
-/** The record that overrules what the jobs of a gate say (a `LimitOverride`): `admit` and `spend` look at it. */
-export function limitKey(gate: string): RecordKey {
-  return ["limit", gate];
+/** The record that overrules what the jobs of a limit say (a `LimitOverride`): `admit` and `spend` look at it. */
+export function limitRecordKey(limitKey: string): RecordKey {
+  return ["limit", limitKey];
 }
 
-/** The kind of the records that remember starts behind gates; each is due when its start no longer counts. */
+/** The kind of the records that remember starts behind limits; each is due when its start no longer counts. */
 export const START_KIND = "start";
 
-/** The record of one start behind a gate. */
-export function startKey(gate: string, by: string): RecordKey {
-  return [START_KIND, `${startsOf(gate).from}${by}`];
+/** The record of one start behind a limit. */
+export function startKey(limitKey: string, by: string): RecordKey {
+  return [START_KIND, `${startsOf(limitKey).from}${by}`];
 }
 
-/** Where the keys of a gate's starts lie: its length goes first, so that no name of a gate is the beginning of another. */
-export function startsOf(gate: string): { readonly from: string; readonly to: string } {
-  const name = `${gate.length} ${gate}`;
+/** Where the keys of a limit's starts lie: its length goes first, so that no name of a limit is the beginning of another. */
+export function startsOf(limitKey: string): { readonly from: string; readonly to: string } {
+  const name = `${limitKey.length} ${limitKey}`;
   return { from: `${name} `, to: `${name}!` };
 }
 
-/** The gate of a job that has none of its own, once it was claimed under the limit of its whole queue. */
+/** The limit of a job that has none of its own, once it was claimed under the limit of its whole queue. */
 export function queueMark(queue: string): string {
   return `queue ${queue}`;
 }
@@ -255,7 +255,7 @@ export interface JobWrite {
   /** The fence from now on: an outsider's verdict voids the one that an attempt holds. */
   readonly nextFence?: Fence;
   /** Its holder shall hear at once that somebody wrote the row, although its fence still holds. */
-  readonly tell?: true;
+  readonly notifyHolder?: true;
   /** Delete the job instead of keeping it, and its log with it. */
   readonly drop?: true;
 }
@@ -271,7 +271,7 @@ export type Effect =
   | { readonly enqueue: NewJob }
   /**
    * Counts down what a pending or scheduled job still needs; at zero the job is woken to be judged, and that is a
-   * revision. One with a gate is woken at one as well: then it needs only the word that its gate may let it through.
+   * revision. One with a limit is woken at one as well: then it needs only the word that its limit may let it through.
    */
   | { readonly countdown: JobId }
   /** Writes another job's image if it is still live, whatever its fence; its attempt, if any, is voided. */
@@ -279,16 +279,16 @@ export type Effect =
   | { readonly put: RecordKey; readonly body: Json; readonly wakeAt: Instant | null }
   | { readonly delete: RecordKey }
   /**
-   * Moves the best `count` jobs that wait behind a gate to available; under a limit, no more than it has room for.
+   * Moves the best `count` jobs that wait behind a limit to available; under a limit, no more than it has room for.
    * Whoever asks at the same time waits, so that no limit is ever exceeded. Within one call a store may put it off until
    * it has written the jobs of the units behind it.
    */
-  | { readonly admit: string; readonly count: number; readonly limit?: GateLimit }
+  | { readonly admit: string; readonly count: number; readonly limit?: KeyLimit }
   /**
-   * Remembers that a job behind the gate started, until the rate of its limit no longer counts it; under the same `by` it
+   * Remembers that a job behind the limit started, until the rate of its limit no longer counts it; under the same `by` it
    * is remembered once. Without a rate, and when that time is over already, it does nothing.
    */
-  | { readonly spend: string; readonly by: string; readonly at: Instant; readonly limit: GateLimit }
+  | { readonly spend: string; readonly by: string; readonly at: Instant; readonly limit: KeyLimit }
   /** Tells those who listen that a queue may have something to claim. */
   | { readonly ready: string }
   /** Inserts a timeout; a known id does nothing, a known key replaces what has it. */
@@ -329,10 +329,10 @@ export type Hint =
   /** Timeouts were added of which the first is due then. */
   | { readonly timeouts: Instant };
 
-/** What is behind a gate and in use of it. */
-export interface GateRow extends GateUse {
-  readonly gate: string;
-  /** Jobs that wait for the gate and for nothing else. */
+/** What is behind a limit and in use of it. */
+export interface LimitRow extends KeyUse {
+  readonly key: string;
+  /** Jobs that wait for the limit and for nothing else. */
   readonly waiting: number;
   /** When the first remembered start no longer counts. */
   readonly nextAt: Instant | null;
@@ -342,20 +342,20 @@ export interface GateRow extends GateUse {
  * A way through the jobs that match, in bounded steps: each looks at no more than so many rows, whether they match or
  * not. Dead letters come in the order in which they ended, for which there is an index; all others in that of their ids.
  */
-export interface Walk {
-  readonly filter: WalkFilter;
+export interface Scan {
+  readonly filter: ScanFilter;
   /** The cursor that the step before answered with; null begins. */
   readonly after: string | null;
   readonly newestFirst?: boolean;
 }
 
 /** `cursor` goes on; null: that was all. A step may find nothing and still not be the last. */
-export interface WalkedJobs {
+export interface ScannedJobs {
   readonly jobs: JobRow[];
   readonly cursor: string | null;
 }
 
-export interface WalkedCount {
+export interface ScannedCount {
   readonly count: number;
   readonly cursor: string | null;
 }
@@ -374,7 +374,7 @@ export interface KeyHolder {
 }
 
 /** The most rows that one step of a walk looks at. */
-export const WALK_STRETCH = 2_000;
+export const SCAN_STEP = 2_000;
 /** The most counts that `live` answers with. */
 export const LIVE_LIMIT = 5_000;
 /** The most lines that are kept of a job's log. */
@@ -407,19 +407,19 @@ export interface Inspector {
   /** Jobs in the order of their ids, after a cursor. */
   jobs(filter: JobFilter, after: JobId | null, limit: number): Promise<JobRow[]>;
   /** One step of a walk, with at most `limit` jobs. */
-  page(walk: Walk, limit: number): Promise<WalkedJobs>;
+  page(scan: Scan, limit: number): Promise<ScannedJobs>;
   /** One step of the same walk that only counts. */
-  count(walk: Walk): Promise<WalkedCount>;
+  count(scan: Scan): Promise<ScannedCount>;
   /** Counts all jobs, finished ones included: its cost follows all that is kept. */
   depth(queue?: string): Promise<Record<JobState, number>>;
   /** The depth of every queue that has a job, finished ones included, in the order of their names. */
   depths(): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
   /** Unique keys that live jobs hold, in their order, after a cursor; jobs without one cost nothing here. */
   holders(after: string | null, limit: number): Promise<KeyHolder[]>;
-  /** Gates with live jobs, in the order of their names, after a cursor. */
-  gates(after: string | null, limit: number): Promise<GateRow[]>;
-  /** One gate, whether anything is behind it or not. */
-  gate(gate: string): Promise<GateRow>;
+  /** Limits with live jobs, in the order of their names, after a cursor. */
+  limitKeys(after: string | null, limit: number): Promise<LimitRow[]>;
+  /** One limit, whether anything is behind it or not. */
+  limitKey(limitKey: string): Promise<LimitRow>;
   /** Jobs that have not ended, by queue, type and state, none with a count of 0; history costs nothing here. */
   live(): Promise<LiveCount[]>;
   /**

@@ -24,7 +24,7 @@ export interface TimeoutStore {
    */
   claimDue(request: DueRequest): Promise<TimeoutRow[]>;
   /** With an owner, only what it holds at `now`; without one, whatever is there. */
-  remove(held: readonly HeldTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
+  remove(held: readonly LeasedTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
   /** Frees a lease, as `remove` does its row; the timeout is due as before, unless a new instant is named. */
   release(released: readonly ReleasedTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
   extend(extended: readonly ExtendedLease[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
@@ -70,12 +70,12 @@ export interface DestinationLimit {
   readonly limit: number;
 }
 
-export interface HeldTimeout {
+export interface LeasedTimeout {
   readonly id: TimeoutId;
   readonly owner?: Owner;
 }
 
-export interface ReleasedTimeout extends HeldTimeout {
+export interface ReleasedTimeout extends LeasedTimeout {
   readonly dueAt?: Instant;
   /** Why it could not be sent; it counts as a try. */
   readonly error?: string;

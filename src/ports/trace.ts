@@ -1,6 +1,6 @@
+import type { LifecycleEvent } from "../core/job/decision.ts";
 import type { JobRow, JobState } from "../core/job/job.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
-import type { LifecycleEvent } from "../core/job/verdict.ts";
 import type { Instant } from "../core/time.ts";
 
 /**
@@ -12,7 +12,7 @@ export interface Tracing {
   /** A handler of this process is about to be entered. */
   enter(row: JobRow): AttemptTrace;
   /** An attempt that ran elsewhere has been judged: by its worker's report, or for want of one. */
-  judged(row: JobRow, verdict: TracedVerdict): void;
+  ended(row: JobRow, verdict: TracedVerdict): void;
 }
 
 export interface EnqueueToTrace {

@@ -1,7 +1,7 @@
-import { type AnyDefinition, assertDefinition } from "../core/job/definition.ts";
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
+import { type AnyDefinition, assertDefinition } from "../core/job/job-definition.ts";
+import { progressFraction } from "../core/job/job-progress.ts";
 import { portableDefinition, portableOptions } from "../core/job/portable.ts";
-import { progressFraction } from "../core/job/progress.ts";
 import { type AbortReason, Snooze } from "../core/job/reasons.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText, validate } from "../core/schema.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";

@@ -340,7 +340,7 @@ describe("8.4 where it hangs", () => {
   });
 });
 
-describe("the gate", () => {
+describe("the queue", () => {
   it("lets a job in when its sandbox is ready, in the order in which they came", async () => {
     const { pool, carriers, ready, system } = openPool({ size: 3, loading: 2 });
     const again: string[] = [];

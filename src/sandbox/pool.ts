@@ -9,10 +9,10 @@ import {
 import type { Timer } from "../ports/system.ts";
 import { Breaker } from "./breaker.ts";
 import type { Carrier, CarrierEvents } from "./carrier.ts";
-import { Gate } from "./gate.ts";
 import { reaper } from "./reaper.ts";
 import { Run } from "./run.ts";
 import { Sandbox, type SandboxOwner } from "./sandbox.ts";
+import { SandboxQueue } from "./sandbox-queue.ts";
 import { within } from "./within.ts";
 
 export interface PoolOptions {
@@ -47,7 +47,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
   readonly #all = new Set<Sandbox>();
   readonly #idle: Sandbox[] = [];
   readonly #loading = new Set<Sandbox>();
-  readonly #gate: Gate;
+  readonly #queue: SandboxQueue;
   /** Runs that have begun without finding the sandbox that was kept for them. */
   readonly #waiting: Run[] = [];
   readonly #breaker: Breaker;
@@ -60,30 +60,30 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#host = host;
     this.#options = options;
     this.#size = options.size ?? host.concurrency;
-    this.#gate = new Gate(host.system, () => this.#serve());
+    this.#queue = new SandboxQueue(host.system, () => this.#serve());
     this.#breaker = new Breaker(host.system, () => this.#start());
     if (options.reaps) reaper.hold();
     this.#fill();
   }
 
   admits(key: string, again: () => void): boolean {
-    if (this.#gate.has(key) || this.#closing || this.#breaker.isOpen) return true;
+    if (this.#queue.has(key) || this.#closing || this.#breaker.isOpen) return true;
     if (this.#free > 0) {
-      this.#gate.pass(key);
+      this.#queue.pass(key);
       return true;
     }
-    this.#gate.wait(key, again);
+    this.#queue.wait(key, again);
     this.#fill();
     return false;
   }
 
   dismiss(key: string): void {
-    this.#gate.dismiss(key);
+    this.#queue.dismiss(key);
   }
 
   run(call: SandboxCall): SandboxRun {
     const run = new Run(this.#host.system, call);
-    const pass = this.#gate.take(call.key);
+    const pass = this.#queue.take(call.key);
     if (pass?.failure) run.fail(pass.failure.error);
     else this.#waiting.push(run);
     this.#serve();
@@ -92,7 +92,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
 
   /** Idle sandboxes that are kept for nobody. */
   get #free(): number {
-    return this.#idle.length - this.#gate.kept;
+    return this.#idle.length - this.#queue.kept;
   }
 
   refusal(): SandboxRefusal | null {
@@ -117,15 +117,15 @@ export class Pool implements SandboxRunner, SandboxOwner {
       }
       this.#waiting.shift();
     }
-    if (this.#closing || this.#breaker.isOpen) this.#gate.turnAway();
-    else while (this.#free > 0 && this.#gate.passFirst());
+    if (this.#closing || this.#breaker.isOpen) this.#queue.turnAway();
+    else while (this.#free > 0 && this.#queue.passFirst());
     this.#fill();
   }
 
   /** Starts what is missing, one after the other: one for every run or job that waits, and the spare. */
   #fill(): void {
     if (this.#resting || this.#closing || this.#breaker.isOpen) return;
-    const waiting = this.#waiting.length + this.#gate.size;
+    const waiting = this.#waiting.length + this.#queue.size;
     const wanted = waiting + this.#options.spare - this.#free - this.#loading.size;
     let living = 0;
     for (const sandbox of this.#all) if (sandbox.isLiving) living += 1;
@@ -180,7 +180,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
   #failFirst(error: unknown): void {
     const run = this.#waiting.shift();
     if (run) run.fail(error);
-    else this.#gate.passFirst({ error });
+    else this.#queue.passFirst({ error });
   }
 
   idle(sandbox: Sandbox): void {
@@ -228,7 +228,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#breaker.stop();
     this.#watching?.cancel();
     this.#resting?.cancel();
-    this.#gate.close();
+    this.#queue.close();
     const gone = [...this.#all].map((sandbox) => sandbox.gone());
     for (const sandbox of this.#all) sandbox.end("its worker closed");
     // Those that waited are answered once `#closing` is set, so not before the first pause.

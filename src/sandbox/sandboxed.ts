@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
-import { type AnyDefinition, assertDefinition } from "../core/job/definition.ts";
+import { type AnyDefinition, assertDefinition } from "../core/job/job-definition.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
 import type { CarrierEvents, CarrierOptions } from "./carrier.ts";

@@ -4,19 +4,19 @@ import { type Context, Hono } from "hono";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
-import { type Answer, Door } from "./door.ts";
+import { checkLimits } from "./body-limits.ts";
 import type { ServerEnv } from "./env.ts";
 import { EventHub } from "./event-hub.ts";
-import { createGate, type GateOptions } from "./gate.ts";
 import { LANDING_PAGE } from "./landing.ts";
-import { checkLimits } from "./limits.ts";
 import { createMetrics } from "./metrics.ts";
 import { nodeHandler } from "./node-handler.ts";
 import { openApiText } from "./openapi.ts";
+import { createGuard, type GuardOptions } from "./request-guard.ts";
+import { type HttpReply, RequestHandler } from "./request-handler.ts";
 import type { RouteContext } from "./route.ts";
 import { ROUTES } from "./routes/all.ts";
 
-export interface ServerOptions extends GateOptions {
+export interface ServerOptions extends GuardOptions {
   readonly logger?: Logger;
   /** Turns on the two hooks that only a conformance suite needs. Off by default. */
   readonly conformance?: boolean;
@@ -44,7 +44,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
   refuseUnknownKeys(options, "server", KEYS);
   const { service } = engine;
   const { logger = silentLogger } = options;
-  const gate = createGate(options, { system: service.system, now: () => engine.now() });
+  const guard = createGuard(options, { system: service.system, now: () => engine.now() });
   const metrics = createMetrics(engine, service.system);
   const startedAt = service.system.monotonic();
   let isReady = true;
@@ -58,7 +58,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     uptime: () => Math.floor((service.system.monotonic() - startedAt) / 1_000),
     config: {
       limits: checkLimits(options.limits),
-      authentication: !gate.isOpen,
+      authentication: !guard.isOpen,
       cors: options.cors ?? [],
       conformance: options.conformance === true,
     },
@@ -71,13 +71,13 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     engine.journal.turnOn().catch((error: unknown) => {
       logger.error({ error }, "other engines on this store could not be told to record events");
     });
-  const door = new Door(gate, metrics, context, ROUTES, logger);
+  const door = new RequestHandler(guard, metrics, context, ROUTES, logger);
   const app = createApp(door);
   return {
     app,
     fetch: (request, env) => app.fetch(request, env),
     handle: nodeHandler(door, ROUTES),
-    isOpen: gate.isOpen,
+    isOpen: guard.isOpen,
     get ready() {
       return isReady;
     },
@@ -95,7 +95,7 @@ function packageVersion(): string {
   return (JSON.parse(text) as { version: string }).version;
 }
 
-function createApp(door: Door): Hono<ServerEnv> {
+function createApp(door: RequestHandler): Hono<ServerEnv> {
   const app = new Hono<ServerEnv>();
   for (const route of ROUTES) {
     app.on(route.method, route.path, async (c) => {
@@ -132,6 +132,6 @@ function askedBy(c: Context<ServerEnv>) {
   };
 }
 
-function respond({ status, text, headers, body }: Answer): Response {
+function respond({ status, text, headers, body }: HttpReply): Response {
   return new Response(body ?? text, { status, headers });
 }

@@ -3,7 +3,7 @@ import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type Instant, type InstantInput, parseInstant } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import type { System } from "../ports/system.ts";
-import { HttpError } from "./errors.ts";
+import { HttpError } from "./http-error.ts";
 
 /** What a request may need. `open` asks nobody: health, readiness and the description of the interface. */
 export type Right = "open" | "read" | "enqueue" | "cancel" | "work" | "operate";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { show } from "../core/errors.ts";
-import { HttpError } from "./errors.ts";
+import { HttpError } from "./http-error.ts";
 
 type Issue = z.core.$ZodIssue;
 

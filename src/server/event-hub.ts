@@ -18,7 +18,7 @@ export interface Feed {
   /** Whether nothing can follow this event: its readers are sent it and let go. */
   isLast?(event: JournalEvent): boolean;
   /** What its readers are sent every few seconds beside the events. */
-  pulse?(): Promise<string>;
+  snapshot?(): Promise<string>;
 }
 
 interface Subscription {
@@ -122,30 +122,30 @@ export class EventHub {
       pulsed: undefined,
     };
     this.#channels.set(key, channel);
-    if (feed.pulse) void this.#pulse(channel, feed.pulse);
+    if (feed.snapshot) void this.#pulse(channel, feed.snapshot);
     return channel;
   }
 
   /** However many read along, and whatever they choose of the events, it is made once. */
-  #pulseOf(name: string, pulse: NonNullable<Feed["pulse"]>): Promise<Uint8Array> {
+  #pulseOf(name: string, snapshot: NonNullable<Feed["snapshot"]>): Promise<Uint8Array> {
     const now = this.#system.monotonic();
     const known = this.#pulses.get(name);
     if (known && now - known.at < PULSE_EVERY / 2) return known.bytes;
-    const bytes = pulse().then(encode);
+    const bytes = snapshot().then(encode);
     this.#pulses.set(name, { at: now, bytes });
     return bytes;
   }
 
-  async #pulse(channel: Channel, pulse: NonNullable<Feed["pulse"]>): Promise<void> {
+  async #pulse(channel: Channel, snapshot: NonNullable<Feed["snapshot"]>): Promise<void> {
     try {
-      channel.pulsed = await this.#pulseOf(channel.feed.name, pulse);
+      channel.pulsed = await this.#pulseOf(channel.feed.name, snapshot);
     } catch (error) {
       this.#logger.error({ error, feed: channel.feed.name }, "readers could not be told how things stand");
     }
     const { pulsed, readers } = channel;
     if (pulsed) for (const subscription of [...readers]) this.#send(subscription, pulsed);
     if (readers.size === 0) return;
-    channel.pulsing = this.#system.after(PULSE_EVERY, () => void this.#pulse(channel, pulse));
+    channel.pulsing = this.#system.after(PULSE_EVERY, () => void this.#pulse(channel, snapshot));
   }
 
   #leave(subscription: Subscription): void {

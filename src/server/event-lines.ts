@@ -1,5 +1,5 @@
-import { HttpError } from "./errors.ts";
 import type { EventHub, Feed } from "./event-hub.ts";
+import { HttpError } from "./http-error.ts";
 import type { Reply } from "./route.ts";
 
 /** So many bytes may wait for a reader; one that leaves more unread is let go, and comes back where it was. */

@@ -1,4 +1,4 @@
-import { HttpError } from "./errors.ts";
+import { HttpError } from "./http-error.ts";
 
 /** Fewer digits than that are always kept. */
 const MANY_DIGITS = /\d{16}/;

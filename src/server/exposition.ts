@@ -1,4 +1,4 @@
-import type { HistogramSnapshot } from "../engine/statistics/histogram.ts";
+import type { HistogramSnapshot } from "../engine/statistics/lateness-histogram.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 type Sample = readonly [labels: Labels, value: number];

@@ -1,7 +1,7 @@
 import { CurfewError, ERRORS, type ErrorCode, show } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { QueueFullError } from "../engine/enqueue/queue-full-error.ts";
-import { HttpError } from "./errors.ts";
+import { HttpError } from "./http-error.ts";
 
 const DOCS = "https://openjobspec.org/spec/http-binding";
 

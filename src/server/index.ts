@@ -1,5 +1,5 @@
 export { type CurfewServer, createServer, type ServerOptions } from "./app.ts";
 export { createKey, hashKey, type KeyOptions, Keyring, type Role } from "./auth.ts";
+export type { LimitOptions } from "./body-limits.ts";
 export { readKeyFile } from "./key-file.ts";
-export type { LimitOptions } from "./limits.ts";
 export { type Listening, type ListenOptions, listen } from "./listen.ts";

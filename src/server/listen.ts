@@ -11,8 +11,8 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
-import { HttpError } from "./errors.ts";
 import { errorText } from "./failures.ts";
+import { HttpError } from "./http-error.ts";
 
 /** What can be listened for: `createServer` makes one. */
 export interface Listener {

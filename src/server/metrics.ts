@@ -2,7 +2,7 @@ import { JOB_STATES, type JobRow } from "../core/job/job.ts";
 import { OTHER } from "../core/stats/series.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type CounterSnapshot, LATENESS_BOUNDS } from "../engine/statistics/counters.ts";
-import { Histogram } from "../engine/statistics/histogram.ts";
+import { Histogram } from "../engine/statistics/lateness-histogram.ts";
 import { RUN_BOUNDS, type Tally, WAIT_BOUNDS } from "../engine/statistics/tallies.ts";
 import type { System } from "../ports/system.ts";
 import { Exposition } from "./exposition.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Answer, Door } from "./door.ts";
-import type { RequestHead } from "./gate.ts";
+import type { RequestHeaders } from "./request-guard.ts";
+import type { HttpReply, RequestHandler } from "./request-handler.ts";
 import type { Route } from "./route.ts";
 
 const NONE = () => ({});
@@ -9,7 +9,7 @@ const NONE = () => ({});
  * The head of a request as Node has it, read where it is: building web headers out of Node's costs as much as the rest
  * of a small request.
  */
-class NodeHead implements RequestHead {
+class NodeHead implements RequestHeaders {
   readonly method: string;
   readonly headers: { get(name: string): string | null };
 
@@ -30,7 +30,7 @@ class NodeHead implements RequestHead {
  * time. Everything that happens to a request happens here too, in the same order; only the wrapping is left out.
  */
 export function nodeHandler(
-  door: Door,
+  door: RequestHandler,
   routes: readonly Route[],
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
   const fixed = new Map<string, Route>();
@@ -47,7 +47,11 @@ export function nodeHandler(
   };
 }
 
-function write({ status, text, headers }: Answer, incoming: IncomingMessage, outgoing: ServerResponse): void {
+function write(
+  { status, text, headers }: HttpReply,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): void {
   // Somebody who is gone reads no answer.
   if (outgoing.destroyed || outgoing.headersSent) return;
   // A body that was not read to its end would be taken for the next request.

@@ -5,8 +5,8 @@ import type { Engine } from "../engine/engine.ts";
 import type { Service } from "../engine/remote/service.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Identity, Right } from "./auth.ts";
-import { HttpError, type PlainHeaders } from "./errors.ts";
 import type { EventHub } from "./event-hub.ts";
+import { HttpError, type PlainHeaders } from "./http-error.ts";
 
 /** What the routes work with. */
 export interface RouteContext {

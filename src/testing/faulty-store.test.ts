@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { seededRandom } from "../core/random.ts";
 import { createMemoryStore } from "../stores/memory/memory-store.ts";
 import { failFirst, failRandomly, faultyStore } from "./faulty-store.ts";
-import { createGate } from "./gates.ts";
+import { createLatch } from "./latch.ts";
 
 const NOW = 1_800_000_000_000;
 const event = (body: string) => [{ effects: [{ event: body }] }];
@@ -21,15 +21,15 @@ describe("a faulty store", () => {
   });
 
   it("holds a call up until it is let go", async () => {
-    const gate = createGate();
-    const store = faultyStore(open(), failFirst("clock", { delay: gate.pass }));
+    const latch = createLatch();
+    const store = faultyStore(open(), failFirst("clock", { delay: latch.pass }));
     let answer: number | undefined;
     const asked = store.clock().then((at) => {
       answer = at;
     });
-    await gate.reached();
+    await latch.reached();
     expect(answer).toBeUndefined();
-    gate.open();
+    latch.open();
     await asked;
     expect(answer).toBe(NOW);
   });

@@ -24,8 +24,8 @@ export type StoreCall =
   | "inspect.depth"
   | "inspect.depths"
   | "inspect.holders"
-  | "inspect.gates"
-  | "inspect.gate"
+  | "inspect.limitKeys"
+  | "inspect.limitKey"
   | "inspect.events"
   | "inspect.latestEvents"
   | "inspect.logs"
@@ -96,8 +96,8 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
       depths: () => through("inspect.depths", () => inspect.depths()),
       holders: (after, limit) => through("inspect.holders", () => inspect.holders(after, limit)),
-      gates: (after, limit) => through("inspect.gates", () => inspect.gates(after, limit)),
-      gate: (gate) => through("inspect.gate", () => inspect.gate(gate)),
+      limitKeys: (after, limit) => through("inspect.limitKeys", () => inspect.limitKeys(after, limit)),
+      limitKey: (limitKey) => through("inspect.limitKey", () => inspect.limitKey(limitKey)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logs: (id) => through("inspect.logs", () => inspect.logs(id)),

@@ -21,6 +21,6 @@ export {
   faultyStore,
   type StoreCall,
 } from "./faulty-store.ts";
-export { createDeferred, createGate, type Deferred, type Gate } from "./gates.ts";
+export { createDeferred, createLatch, type Deferred, type Latch } from "./latch.ts";
 export { createSimSystem, type SimSystem } from "./sim-clock.ts";
 export { openTestEngine, type TestEngine, type TestEngineOptions } from "./test-engine.ts";

@@ -1,6 +1,5 @@
 import { CLAIM_LEASE } from "../core/job/deadlines.ts";
 import { decide } from "../core/job/decide.ts";
-import type { JobEvent } from "../core/job/events.ts";
 import {
   fenceSalt,
   type JobDocuments,
@@ -10,9 +9,10 @@ import {
   type Policy,
   rankOf,
 } from "../core/job/job.ts";
+import type { JobEvent } from "../core/job/job-events.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import { resolvePolicy } from "../core/job/policy.ts";
-import type { GateLimit } from "../core/limit/limit.ts";
+import type { KeyLimit } from "../core/limit/limit.ts";
 import { type Random, randomInt, seededRandom } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
 import type { Effect, Guard, Outcome, RecordKey, RecordRow, Store, Unit } from "../ports/store.ts";
@@ -83,8 +83,8 @@ function pick<Item>(random: Random, items: readonly Item[]): Item {
 
 const MONTH = 30 * 86_400_000;
 const QUEUES = ["a", "b"];
-const GATES = ["gate a", "gate b"];
-const LIMITS: readonly GateLimit[] = [
+const LIMIT_KEYS = ["key a", "key b"];
+const LIMITS: readonly KeyLimit[] = [
   { concurrency: 1, strict: true },
   { concurrency: 2 },
   { rate: { limit: 2, per: 3_000 } },
@@ -94,7 +94,7 @@ const KEYS: readonly RecordKey[] = [
   ["kit", "a"],
   ["kit", "b"],
   ["pause", "b"],
-  ["limit", "gate b"],
+  ["limit", "key b"],
 ];
 const POLICIES = [
   resolvePolicy({}),
@@ -194,7 +194,7 @@ function drawSketch(random: Random, world: World): JobSketch {
     ...(random() < 0.2 && { totalAt: later() }),
     ...(random() < 0.2 && { heartbeat: 5_000 }),
     ...(random() < 0.15 && { needs: 1 + randomInt(random, 2), workflow: "workflow" }),
-    ...(random() < 0.15 && { gate: pick(random, GATES) }),
+    ...(random() < 0.15 && { limitKey: pick(random, LIMIT_KEYS) }),
     ...(random() < 0.2 && { uniqueKey: `key ${randomInt(random, 3)}` }),
     ...(random() < 0.2 && { options: { total: 90_000, meta: { z: 1, a: 2 } } }),
   };
@@ -204,9 +204,9 @@ function prepareEnqueue(random: Random, world: World): Request {
   const { now } = world;
   const jobs = Array.from({ length: 1 + randomInt(random, 5) }, () => {
     const job = sketchJob(drawSketch(random, world), now, world.nextId);
-    const told = random() < 0.5 ? { ...job, tells: { event: ENQUEUED, of: { job: job.id } } } : job;
+    const told = random() < 0.5 ? { ...job, records: { event: ENQUEUED, of: { job: job.id } } } : job;
     const known = random() < 0.1 ? world.ids[randomInt(random, world.ids.length)] : undefined;
-    return known === undefined ? told : { ...told, id: known, fresh: false };
+    return known === undefined ? told : { ...told, id: known, hasNewId: false };
   });
   for (const { id } of jobs) if (!world.ids.includes(id)) world.ids.push(id);
   const bounds = random() < 0.2 ? new Map([["a", 1 + randomInt(random, 8)]]) : undefined;
@@ -307,10 +307,10 @@ function drawEffect(random: Random, world: World): Effect {
   const wakeAt = random() < 0.5 ? null : world.now + randomInt(random, 20_000);
   return pick<() => Effect>(random, [
     () => ({ countdown: id }),
-    () => ({ admit: pick(random, GATES), count: 1 + randomInt(random, 2) }),
-    () => ({ admit: pick(random, GATES), count: 5, limit: pick(random, LIMITS) }),
+    () => ({ admit: pick(random, LIMIT_KEYS), count: 1 + randomInt(random, 2) }),
+    () => ({ admit: pick(random, LIMIT_KEYS), count: 5, limit: pick(random, LIMITS) }),
     () => ({
-      spend: pick(random, GATES),
+      spend: pick(random, LIMIT_KEYS),
       by: `${randomInt(random, 9)}`,
       at: world.now,
       limit: pick(random, LIMITS),

@@ -2,7 +2,7 @@ import { type Random, randomInt } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, SagaKey, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Effect, Guard, Store, Unit } from "../ports/store.ts";
-import type { HeldTimeout, TimeoutStore, Which } from "../ports/timeouts.ts";
+import type { LeasedTimeout, TimeoutStore, Which } from "../ports/timeouts.ts";
 
 /** What happened to timeouts so far, as far as later operations refer to it. */
 export interface TimeoutWorld {
@@ -55,7 +55,7 @@ function drawId(random: Random, { timeoutIds }: TimeoutWorld): TimeoutId {
   return timeoutIds[from + randomInt(random, timeoutIds.length - from)] ?? "nobody";
 }
 
-function drawHeld(random: Random, world: TimeoutWorld): HeldTimeout[] {
+function drawHeld(random: Random, world: TimeoutWorld): LeasedTimeout[] {
   const owners = world.owners.slice(-4);
   return Array.from({ length: 1 + randomInt(random, 4) }, () => ({
     id: drawId(random, world),

@@ -1,4 +1,4 @@
-import type { RungOptions } from "../core/job/policy.ts";
+import type { PolicyOptions } from "../core/job/policy.ts";
 import { type Duration, type Instant, parseDuration, parseInstant } from "../core/time.ts";
 import { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
@@ -7,7 +7,7 @@ import type { Tracing } from "../ports/trace.ts";
 import { createMemoryStore } from "../stores/memory/memory-store.ts";
 import { createSimSystem, type SimSystem } from "./sim-clock.ts";
 
-export interface TestEngineOptions extends RungOptions {
+export interface TestEngineOptions extends PolicyOptions {
   /** The same seed gives the same jitter, ids and order. Default 1. */
   readonly seed?: number;
   /** The virtual time at the start. Default 2030-01-01T00:00:00Z. */
@@ -52,7 +52,7 @@ export async function openTestEngine(options: TestEngineOptions = {}): Promise<T
   const store = (typeof given === "function" ? await given(now) : given) ?? createMemoryStore({ clock: now });
   // Its own memory store loses no hints, so idle loops need not look each second, and idle days pass quickly.
   const patience = given === undefined ? PATIENCE : 1;
-  const engine = await Engine.open({ ...rest, store, system, logger, patience });
+  const engine = await Engine.open({ ...rest, store, system, logger, idlePollFactor: patience });
   const close = async () => {
     const closing = engine.close({ drain: "0s" });
     // Closing waits for handlers to hear the signal, which takes virtual time.

@@ -16,7 +16,7 @@ engine.work({
   queues: { default: { concurrency: 8 } },
   processors: [
     processor(blocker, async ({ payload, id }) => {
-      // Long enough for all the starts to be marked: only then is a takeover a stall and not a strike.
+      // Long enough for all the starts to be marked: only then is a takeover a stall and not an expired claim.
       await wait(1_200);
       process.send?.({ blocking: id });
       const until = performance.now() + payload;

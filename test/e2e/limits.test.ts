@@ -117,7 +117,7 @@ describe("limits over processes that are killed", () => {
     expectKept(await runKilled(server.url));
   });
 
-  it("SQLite: a job of the caller's own transaction goes through its gate once that has committed", async () => {
+  it("SQLite: a job of the caller's own transaction goes through its limitKey once that has committed", async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-limits-tx-"));
     const file = join(folder, "limits.db");
     const engine = await openEngine({ store: `sqlite:${file}`, logger: silentLogger });

@@ -163,7 +163,7 @@ describe("a message sent in a transaction of the caller's own", () => {
     }
     await own.close();
     const rung = new Promise<void>((resolve) =>
-      engine.on("saga.handled", ({ event }) => event.name === "rung" && resolve()),
+      engine.on("saga.handled", ({ event }) => event.name === "settings" && resolve()),
     );
     engine.host([logSaga]);
     await rung;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Schema } from "../../src/core/schema.ts";
-import { defineJob, processor, type RungOptions, type StopError, TimeoutError } from "../../src/index.ts";
-import { createGate } from "../../src/testing/index.ts";
+import { defineJob, type PolicyOptions, processor, type StopError, TimeoutError } from "../../src/index.ts";
+import { createLatch } from "../../src/testing/index.ts";
 import {
   deaf,
   jobOf,
@@ -17,7 +17,7 @@ import {
   slowStarts,
 } from "./stage.ts";
 
-const once: RungOptions = { retry: { attempts: 1 } };
+const once: PolicyOptions = { retry: { attempts: 1 } };
 
 describe("3.1 never entered past a deadline", () => {
   it.each([
@@ -129,7 +129,7 @@ describe("3.1 a start that is committed before the entry", () => {
     expect(stage.names(job.id)).toContain("job.released");
     await stage.advance("2s");
     expect(entries).toEqual([{ attempt: 1, after: 200 }]);
-    expect(await stage.load(job)).toMatchObject({ state: "completed", attempt: 1, strikes: 0 });
+    expect(await stage.load(job)).toMatchObject({ state: "completed", attempt: 1, expiredClaims: 0 });
   });
 });
 
@@ -137,9 +137,9 @@ describe("3.1 a claim is a short lease, not a start", () => {
   /** Handlers of 50 ms, so that a worker with one slot holds others ahead. */
   async function prefetching() {
     const stage = await openStage();
-    const gate = createGate();
+    const latch = createLatch();
     let blocks = false;
-    const { definition, processors } = jobWith(() => (blocks ? gate.pass() : stage.sleep(50)), {
+    const { definition, processors } = jobWith(() => (blocks ? latch.pass() : stage.sleep(50)), {
       timeouts: { heartbeat: "5s", attempt: "10s" },
     });
     const worker = stage.work(processors, { queues: { default: { concurrency: 1 } } });
@@ -148,7 +148,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
     blocks = true;
     const jobs = await stage.engine.enqueueMany(definition, [4, 5, 6]);
     await stage.settle();
-    return { stage, worker, gate, jobs };
+    return { stage, worker, latch, jobs };
   }
 
   it("prefetched jobs run no attempt or heartbeat clock", async () => {
@@ -164,16 +164,16 @@ describe("3.1 a claim is a short lease, not a start", () => {
     await stage.advance("1200ms");
     expect(worker.status().held).toBe(0);
     const row = await stage.load(jobs[1] as { id: string });
-    expect(row).toMatchObject({ state: "available", attempt: 0, strikes: 0, returns: 0 });
+    expect(row).toMatchObject({ state: "available", attempt: 0, expiredClaims: 0, returns: 0 });
     expect(stage.names(row.id)).toContain("job.released");
   });
 
   it("a cancel confirmed before the holder's last confirmation is never entered", async () => {
-    const { stage, gate, jobs } = await prefetching();
+    const { stage, latch, jobs } = await prefetching();
     const second = jobs[1] as { id: string };
     await stage.engine.cancel(second.id);
     await stage.advance("500ms");
-    gate.open();
+    latch.open();
     await stage.advance("2s");
     expect(await stage.load(second)).toMatchObject({ state: "cancelled", attempt: 0 });
     expect(stage.names(second.id)).not.toContain("job.started");
@@ -209,13 +209,13 @@ describe("3.2 the signal", () => {
   it("its reason says which limit, how long, and when force follows", async () => {
     const stage = await openStage();
     const reasons: unknown[] = [];
-    const listening = (rung: RungOptions, type: string) =>
+    const listening = (settings: PolicyOptions, type: string) =>
       jobWith(
         ({ signal }) => {
           signal.addEventListener("abort", () => reasons.push(signal.reason));
           return deaf();
         },
-        rung,
+        settings,
         type,
       );
     const execution = listening({ timeouts: { attempt: "10s", grace: "5s" } }, "a.execution");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AttemptContext } from "../../src/index.ts";
 import type { Store } from "../../src/ports/store.ts";
-import { createGate, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { createLatch, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
 import {
   deaf,
   errorOf,
@@ -263,21 +263,21 @@ describe("5.2 shutdown", () => {
     await pair.advance(100);
     pair.crashSecond();
     await pair.advance(12_000);
-    const gate = createGate();
+    const latch = createLatch();
     const slowed = pair.first.engine.store as { commit: typeof commit };
     const { commit } = pair.first.engine.store;
     slowed.commit = async (...args) => {
       slowed.commit = commit;
-      await gate.pass();
+      await latch.pass();
       return commit(...args);
     };
     let entered = 0;
     const worker = pair.first.work(jobWith(() => void entered++).processors);
     await pair.first.settle();
-    await gate.reached();
+    await latch.reached();
     const closing = worker.close();
     await pair.first.settle();
-    gate.open();
+    latch.open();
     await pair.first.advance("1s");
     await closing;
     expect(entered).toBe(0);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { EngineClock } from "../../src/engine/runtime/engine-clock.ts";
 import type { MachineClock } from "../../src/ports/system.ts";
-import { createGate, createSimSystem, type SimSystem } from "../../src/testing/index.ts";
+import { createLatch, createSimSystem, type SimSystem } from "../../src/testing/index.ts";
 import { START } from "./stage.ts";
 
 /** A machine with a clock of its own, and a store on another one. */
@@ -134,7 +134,7 @@ describe("3.10 the engine's clock", () => {
     const { system, store, elapsed } = world();
     const clock = await EngineClock.open(system, store);
     const { clock: read } = store;
-    const slow = createGate();
+    const slow = createLatch();
     store.clock = async () => {
       const instant = await read();
       await slow.pass();

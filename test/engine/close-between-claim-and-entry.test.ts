@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { createGate, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { createLatch, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
 import { jobWith, openOver, openUnsure, type Stage } from "./stage.ts";
 
 describe("5.2 what is between a claim and its handler when the worker closes", () => {
   it("claims that were being confirmed are given back", async () => {
-    const [running, confirming] = [createGate(), createGate()];
+    const [running, confirming] = [createLatch(), createLatch()];
     const isSlow = { beat: false, handler: false };
     const plan: FaultPlan = (call) =>
       isSlow.beat && call === "jobs.beat" ? { delay: () => confirming.pass() } : undefined;

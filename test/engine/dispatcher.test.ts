@@ -4,7 +4,7 @@ import { defineJob, processor, unchecked } from "../../src/index.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import {
-  createGate,
+  createLatch,
   type Fault,
   type FaultPlan,
   failFirst,
@@ -156,8 +156,8 @@ describe("SEMANTICS 6, dispatcher: failures", () => {
 
   it("a destination that fails or hangs keeps nothing from the others", async () => {
     const stage = await openStage();
-    const gate = createGate();
-    stage.engine.timeouts.serve("slow", () => gate.pass(), { concurrency: 5 });
+    const latch = createLatch();
+    stage.engine.timeouts.serve("slow", () => latch.pass(), { concurrency: 5 });
     stage.engine.timeouts.serve("broken", () => Promise.reject(new Error("no")));
     const delivered = note(stage, "good");
     const many = (destination: string, count: number) =>
@@ -172,7 +172,7 @@ describe("SEMANTICS 6, dispatcher: failures", () => {
     expect(Math.max(...delivered.map(({ at }) => at))).toBeLessThan(1_100);
     // No more are claimed than can be handled: the rest is there for other processes.
     expect(await stage.engine.timeouts.count()).toMatchObject({ leased: 5, due: 295 });
-    gate.open();
+    latch.open();
     await stage.advance("2s");
     expect(await stage.engine.timeouts.list({ destination: "slow" })).toEqual([]);
   });
@@ -232,18 +232,18 @@ describe("SEMANTICS 6, dispatcher: leases", () => {
     const { stage } = await openFaulty((call) =>
       call === "timeouts.extend" && stage.now() - START < 2 * LEASE ? "drop" : undefined,
     );
-    const gate = createGate();
+    const latch = createLatch();
     const signals: AbortSignal[] = [];
     stage.engine.timeouts.serve("mail", async (_timeout, { signal }) => {
       signals.push(signal);
-      if (signals.length === 1) await gate.pass();
+      if (signals.length === 1) await latch.pass();
     });
     await stage.engine.timeouts.insert({ id: "t", destination: "mail", dueAt: "0s" });
     await stage.advance("6m");
     expect(signals).toHaveLength(2);
     expect(signals[0]?.reason).toMatchObject({ kind: "lost" });
     expect(signals[1]?.aborted).toBe(false);
-    gate.open();
+    latch.open();
     await stage.advance("1s");
     expect(await stage.engine.timeouts.metrics()).toMatchObject({ sent: 1, lapsed: 1 });
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Store } from "../../src/ports/store.ts";
-import { createGate, type Fault, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { createLatch, type Fault, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
 import { errorOf, jobOf, jobWith, openOver, openStage, START } from "./stage.ts";
 
 /** A store whose calls of one kind are counted and may be made to wait. */
@@ -31,15 +31,15 @@ function openFailing(plan: FaultPlan) {
 
 describe("enqueue shares store calls", () => {
   it("calls made while one is in flight share the next", async () => {
-    const gate = createGate();
-    const { open, sizes } = counting("enqueue", () => gate.pass());
+    const latch = createLatch();
+    const { open, sizes } = counting("enqueue", () => latch.pass());
     const stage = await open();
     const first = stage.engine.enqueue(jobOf(), 0);
-    await gate.reached();
+    await latch.reached();
     const rest = Array.from({ length: 50 }, (_, nth) => stage.engine.enqueue(jobOf(), nth));
     await stage.settle();
     expect(sizes).toEqual([1]);
-    gate.open();
+    latch.open();
     const handles = await Promise.all([first, ...rest]);
     expect(sizes).toEqual([1, 50]);
     expect(new Set(handles.map(({ id }) => id)).size).toBe(51);
@@ -142,7 +142,7 @@ describe("claims and a store that fails (3.1, 3.10)", () => {
     await stage.settle();
     lost.now = false;
     await stage.advance("12s");
-    expect(await stage.load(job)).toMatchObject({ state: "completed", strikes: 1, attempt: 1 });
+    expect(await stage.load(job)).toMatchObject({ state: "completed", expiredClaims: 1, attempt: 1 });
   });
 
   it.each(["jobs.sweep", "jobs.beat", "jobs.prune", "records.list", "jobs.load", "clock"] as const)(
@@ -251,7 +251,7 @@ describe("the order of work", () => {
     expect(claims).toBeLessThanOrEqual(17);
     expect(sizes.length).toBeLessThan(150);
     expect(stage.names(job.id).filter((name) => name === "job.unknown_type")).toHaveLength(claims);
-    expect(await stage.load(job)).toMatchObject({ attempt: 0, returns: 0, strikes: 0, errors: null });
+    expect(await stage.load(job)).toMatchObject({ attempt: 0, returns: 0, expiredClaims: 0, errors: null });
     await old.close();
     stage.work(jobWith(() => "done", {}, "new.type").processors);
     await stage.advance("10s");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { RungOptions } from "../../src/index.ts";
+import type { PolicyOptions } from "../../src/index.ts";
 import {
   deaf,
   errorOf,
@@ -16,7 +16,7 @@ import {
 } from "./stage.ts";
 
 describe("5.3 extend", () => {
-  const rung: RungOptions = {
+  const settings: PolicyOptions = {
     timeouts: { attempt: "10s", total: "1m", grace: "1s" },
     retry: { attempts: 1 },
   };
@@ -26,7 +26,7 @@ describe("5.3 extend", () => {
     ["once it is", "5s"],
   ] as const)("a running job, %s", async (_name, after) => {
     const stage = await openStage();
-    const { definition, processors } = jobWith(() => stage.sleep(30_000), rung);
+    const { definition, processors } = jobWith(() => stage.sleep(30_000), settings);
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.advance(after);
@@ -45,7 +45,7 @@ describe("5.3 extend", () => {
         await sleepOn(pair.second.system, 1_000);
         deadlines.push((context.deadline ?? 0) - START);
       }
-    }, rung);
+    }, settings);
     pair.second.work(processors);
     const job = await pair.second.engine.enqueue(definition);
     await pair.advance(4_500);
@@ -60,7 +60,7 @@ describe("5.3 extend", () => {
     const { definition, processors } = jobWith((context) => {
       deadline = () => (context.deadline ?? 0) - START;
       return deaf();
-    }, rung);
+    }, settings);
     pair.second.work(processors);
     const job = await pair.second.engine.enqueue(definition);
     await pair.advance(3_000);
@@ -78,7 +78,7 @@ describe("5.3 extend", () => {
       void stage.engine.extend(id, { total: "1h" });
       signal.addEventListener("abort", () => heard.push({ deadline, at: stage.engine.now() }));
       return deaf();
-    }, rung);
+    }, settings);
     stage.work(processors);
     const limit = { key: "k", rate: { limit: 5, per: "1s" as const } };
     const job = await stage.engine.enqueue(definition, null, { limit });
@@ -91,7 +91,7 @@ describe("5.3 extend", () => {
 
   it("it is audited: the job's log says what was changed and when", async () => {
     const stage = await openStage();
-    const job = await stage.engine.enqueue(jobOf(rung));
+    const job = await stage.engine.enqueue(jobOf(settings));
     await stage.advance("2s");
     await stage.engine.extend(job.id, { attempt: "40s", total: "2h", heartbeat: "none" });
     expect(await stage.engine.logs(job.id)).toEqual([
@@ -117,7 +117,7 @@ describe("5.3 extend", () => {
 
   it("none takes a limit away", async () => {
     const stage = await openStage();
-    const { definition, processors } = jobWith(() => stage.sleep(120_000), rung);
+    const { definition, processors } = jobWith(() => stage.sleep(120_000), settings);
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.advance("5s");
@@ -126,9 +126,9 @@ describe("5.3 extend", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("a waiting job: its total at once, the rest at its start; explain() names the rung", async () => {
+  it("a waiting job: its total at once, the rest at its start; explain() names the settings", async () => {
     const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, rung);
+    const { definition, processors } = jobWith(deaf, settings);
     const job = await stage.engine.enqueue(definition);
     await stage.engine.extend(job.id, { total: "2h", attempt: "30s" });
     expect((await stage.load(job)).totalAt).toBe(START + 7_200_000);
@@ -140,13 +140,16 @@ describe("5.3 extend", () => {
     const explained = await stage.engine.explain(job.id, definition);
     expect(explained.fields.find(({ field }) => field === "attempt")).toMatchObject({
       value: "30s",
-      rung: "enqueue",
+      source: "enqueue",
     });
   });
 
   it("what was already signalled cannot be taken back, nor a job that has ended", async () => {
     const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, { ...rung, timeouts: { attempt: "10s", grace: "10s" } });
+    const { definition, processors } = jobWith(deaf, {
+      ...settings,
+      timeouts: { attempt: "10s", grace: "10s" },
+    });
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.advance("11s");

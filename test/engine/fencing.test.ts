@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Discard, LATENESS_BOUNDS, processor, type RungOptions } from "../../src/index.ts";
+import { Discard, LATENESS_BOUNDS, type PolicyOptions, processor } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createSimSystem, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
 import {
@@ -18,7 +18,7 @@ import {
   storeOn,
 } from "./stage.ts";
 
-const once: RungOptions = { retry: { attempts: 1 } };
+const once: PolicyOptions = { retry: { attempts: 1 } };
 
 describe("3.8 a write with an old fence changes nothing", () => {
   /** The second machine runs a job and stands still; the first takes it over and ends it. */

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
-import { constant, type RungOptions, TimeoutError } from "../../src/index.ts";
+import { constant, type PolicyOptions, TimeoutError } from "../../src/index.ts";
 import { deaf, jobOf, jobWith, obedient, openStage, START } from "./stage.ts";
 
-const once: RungOptions = { retry: { attempts: 1 } };
+const once: PolicyOptions = { retry: { attempts: 1 } };
 
 describe("1 the five timeouts at work", () => {
   it("wait: a job that is not started in time is discarded, with its own events and no attempt", async () => {
@@ -186,12 +186,12 @@ describe("1 the mode", () => {
 
   it("the mode touches neither total nor stalls", async () => {
     const stage = await openStage();
-    const rung: RungOptions = {
+    const settings: PolicyOptions = {
       timeouts: { heartbeat: "10s", mode: "discard" },
       retry: { backoff: constant({ first: "1h" }), onExhausted: "dead-letter" },
     };
-    const stalling = jobWith(deaf, rung, "a.stalling");
-    const total = jobWith(obedient, { ...rung, timeouts: { total: "10s", mode: "discard" } }, "b.total");
+    const stalling = jobWith(deaf, settings, "a.stalling");
+    const total = jobWith(obedient, { ...settings, timeouts: { total: "10s", mode: "discard" } }, "b.total");
     stage.work([...stalling.processors, ...total.processors]);
     const stalled = await stage.engine.enqueue(stalling.definition);
     const over = await stage.engine.enqueue(total.definition);
@@ -223,7 +223,7 @@ describe("1.1 none", () => {
 });
 
 describe("1.4 and 1.5 grace", () => {
-  const unbounded: RungOptions = { ...once, timeouts: { attempt: "10s", grace: "unbounded" } };
+  const unbounded: PolicyOptions = { ...once, timeouts: { attempt: "10s", grace: "unbounded" } };
 
   it("unbounded: a late success counts at any time", async () => {
     const stage = await openStage();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { AttemptContext, RungOptions } from "../../src/index.ts";
-import { createGate } from "../../src/testing/index.ts";
+import type { AttemptContext, PolicyOptions } from "../../src/index.ts";
+import { createLatch } from "../../src/testing/index.ts";
 import { deaf, errorOf, jobOf, jobWith, openOver, openStage, START, type Stage } from "./stage.ts";
 
-const once: RungOptions = { retry: { attempts: 1 } };
+const once: PolicyOptions = { retry: { attempts: 1 } };
 
 describe("3.4 late success", () => {
   it("late success is completed, marked late and counted, and emits only job.completed", async () => {
@@ -51,7 +51,7 @@ describe("3.4 late success", () => {
 });
 
 describe("3.6 beats", () => {
-  it("where no rung names heartbeat, a quiet await of 10 minutes survives", async () => {
+  it("where no settings names heartbeat, a quiet await of 10 minutes survives", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(600_000));
     stage.work(processors);
@@ -61,7 +61,7 @@ describe("3.6 beats", () => {
     expect(stage.counters().timeouts).toEqual([]);
   });
 
-  it("where a rung names heartbeat, a quiet await of 10 minutes stalls", async () => {
+  it("where a settings names heartbeat, a quiet await of 10 minutes stalls", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(600_000), {
       ...once,
@@ -158,7 +158,7 @@ describe("3.6 beats", () => {
 });
 
 describe("3.7 stuck", () => {
-  const rung: RungOptions = { ...once, timeouts: { attempt: "5s", grace: "1s" } };
+  const settings: PolicyOptions = { ...once, timeouts: { attempt: "5s", grace: "1s" } };
 
   async function stuckTwice(): Promise<{
     stage: Stage;
@@ -166,8 +166,8 @@ describe("3.7 stuck", () => {
     worker: ReturnType<Stage["work"]>;
   }> {
     const stage = await openStage();
-    const gate = createGate();
-    const { definition, processors } = jobWith(() => gate.pass(), rung);
+    const latch = createLatch();
+    const { definition, processors } = jobWith(() => latch.pass(), settings);
     const quick = jobWith(() => "done", {}, "quick.job");
     const worker = stage.work([...processors, ...quick.processors], {
       queues: { default: { concurrency: 3 } },
@@ -175,12 +175,15 @@ describe("3.7 stuck", () => {
     });
     await stage.engine.enqueueMany(definition, [1, 2]);
     await stage.advance("6s");
-    return { stage, worker, open: gate.open };
+    return { stage, worker, open: latch.open };
   }
 
   it("a deaf handler is fenced off at hardAt, told as stuck, counted, and its slot is freed", async () => {
     const stage = await openStage();
-    const { definition, processors } = jobWith(({ payload }) => (payload === "deaf" ? deaf() : "ok"), rung);
+    const { definition, processors } = jobWith(
+      ({ payload }) => (payload === "deaf" ? deaf() : "ok"),
+      settings,
+    );
     const worker = stage.work(processors, { queues: { default: { concurrency: 1 } }, maxStuck: 2 });
     const job = await stage.engine.enqueue(definition, "deaf");
     const next = await stage.engine.enqueue(definition, "next");
@@ -217,7 +220,7 @@ describe("3.7 stuck", () => {
 
   it("maxStuck is the worker's concurrency by default", async () => {
     const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, rung);
+    const { definition, processors } = jobWith(deaf, settings);
     const worker = stage.work(processors, { queues: { default: { concurrency: 1 } } });
     const [, next] = await stage.engine.enqueueMany(definition, [1, 2]);
     await stage.advance("7s");
@@ -249,7 +252,7 @@ describe("3.7 stuck", () => {
         return store.commit(units, options);
       },
     }));
-    const { definition, processors } = jobWith(deaf, rung);
+    const { definition, processors } = jobWith(deaf, settings);
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.advance("2s");

@@ -41,7 +41,7 @@ async function openLimited(more: object = {}) {
 }
 
 describe("a limited step of a workflow", () => {
-  it("waits for its turn and then for its gate, and gets its results", async () => {
+  it("waits for its turn and then for its limitKey, and gets its results", async () => {
     const { stage, limited, plain, starts, parents, counts, work } = await openLimited();
     work();
     const { workflows } = stage.engine;
@@ -100,7 +100,7 @@ describe("a limited step of a workflow", () => {
 });
 
 describe("a limited job that is unique", () => {
-  it("is left out while another lives, at its gate too", async () => {
+  it("is left out while another lives, at its limitKey too", async () => {
     const { stage, limited, starts, counts, work } = await openLimited({ unique: {} });
     const handles = await stage.engine.enqueueMany(limited, [..."aabbc"]);
     expect(handles.map(({ duplicate }) => duplicate)).toEqual([false, true, false, true, false]);
@@ -121,7 +121,7 @@ describe("a limited job that is unique", () => {
         await stage.engine.enqueue(limited, "x");
         const [first, second] = [await enqueue("a"), await enqueue("b")];
         expect((await stage.load(first)).state).toBe("cancelled");
-        expect(await stage.load(second)).toMatchObject({ state: "pending", gate: "k" });
+        expect(await stage.load(second)).toMatchObject({ state: "pending", limitKey: "k" });
         work();
         await stage.advance("5s");
         expect(counts).toEqual({ running: 0, most: 1 });
@@ -168,7 +168,7 @@ describe("what operators do with limits and queues", () => {
 });
 
 describe("a pending job with a limit that is to start later", () => {
-  it("goes to its gate when it is activated and due", async () => {
+  it("goes to its limitKey when it is activated and due", async () => {
     const { stage, limited, starts, work } = await openLimited();
     work();
     const options = { delay: "5s" } as const;

@@ -88,7 +88,7 @@ describe("concurrency by key", () => {
     expect(await stage.engine.limits.get("k")).toMatchObject({ inUse: 0, waiting: 0, room: 0 });
   });
 
-  it("a job at its gate still keeps its wait and total", async () => {
+  it("a job at its limitKey still keeps its wait and total", async () => {
     const limit = { key: "k", concurrency: 1 };
     const { stage, definition } = await openLimited(limit, 1_000, { timeouts: { wait: "5s" } });
     const [, waiting] = await stage.engine.enqueueMany(definition, [..."ab"]);
@@ -118,7 +118,7 @@ describe("concurrency by key", () => {
     expect(names(starts)).toBe("b");
   });
 
-  it("a retry goes back to the gate, where others may be let through before it", async () => {
+  it("a retry goes back to the limitKey, where others may be let through before it", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1 });
     const order: string[] = [];
     stage.work([
@@ -338,7 +338,7 @@ describe("operators", () => {
     await stage.engine.enqueueMany(job, [..."xy"]);
     const fetching = stage.engine.service.fetch({ queues: ["default"], count: 2, worker: "w", hears: true });
     await stage.settle();
-    expect((await fetching).map(({ gate }) => gate)).toEqual(["queue default", "queue default"]);
+    expect((await fetching).map(({ limitKey }) => limitKey)).toEqual(["queue default", "queue default"]);
     for (const key of ["a", "z", "q"])
       await stage.engine.enqueue(job, key, { limit: { key, concurrency: 1 } });
     await stage.engine.limits.put("m", { concurrency: 1 });
@@ -363,8 +363,8 @@ describe("operators", () => {
     const free = await stage.engine.enqueue(definition, "b", { limit: "none" });
     const other = await stage.engine.enqueue(definition, "c", { limit: { key: "other", concurrency: 1 } });
     for (const job of [free, other]) expect((await stage.load(job)).state).toBe("available");
-    expect((await stage.load(other)).gate).toBe("other");
-    expect((await stage.load(free)).gate).toBeNull();
+    expect((await stage.load(other)).limitKey).toBe("other");
+    expect((await stage.load(free)).limitKey).toBeNull();
   });
 
   it("a remote producer's key may come from the payload as well", async () => {
@@ -376,10 +376,10 @@ describe("operators", () => {
     });
     const job = { definition: definition as never, payload: '{"account":"seven"}', options: {} };
     const [made] = await stage.engine.service.enqueue([job], stage.now());
-    expect(made?.row.gate).toBe("seven");
+    expect(made?.row.limitKey).toBe("seven");
   });
 
-  it("activate a pending job with a limit: it goes to its gate", async () => {
+  it("activate a pending job with a limit: it waits for its limit", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1 });
     const limit = { key: "k", concurrency: 1 };
     const base = { definition: definition as never, payload: '"x"', options: { limit } };

@@ -60,20 +60,20 @@ describe("a loop", () => {
   });
 
   it("rests until woken where a round says so; wakes during a round make one more", async () => {
-    const gates = [createDeferred<null>(), createDeferred<null>(), createDeferred<null>()];
+    const limits = [createDeferred<null>(), createDeferred<null>(), createDeferred<null>()];
     let runs = 0;
-    const { loop, system } = loopOf(() => (gates[runs++] as (typeof gates)[0]).promise);
+    const { loop, system } = loopOf(() => (limits[runs++] as (typeof limits)[0]).promise);
     loop.start();
     for (let nth = 0; nth < 5; nth++) loop.wake();
-    gates[0]?.resolve(null);
+    limits[0]?.resolve(null);
     await system.settle();
     expect(runs).toBe(2);
-    gates[1]?.resolve(null);
+    limits[1]?.resolve(null);
     await system.advance(100_000);
     expect(runs).toBe(2);
     loop.wake();
     expect(runs).toBe(3);
-    gates[2]?.resolve(null);
+    limits[2]?.resolve(null);
     await loop.stop();
   });
 

@@ -171,7 +171,7 @@ describe("bounded queues", () => {
     await stage.engine.enqueue(job, "elsewhere", { queue: "other" });
   });
 
-  it("count jobs at their gates and delayed ones, and no running ones", async () => {
+  it("count jobs at their limits and delayed ones, and no running ones", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { depth: { most: 3 } });
     await stage.engine.enqueue(job, "later", { delay: "1h" });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { KeptEvent } from "../../src/core/event/kept-event.ts";
+import type { StoredEvent } from "../../src/core/event/stored-event.ts";
 import { EVENT_NAMES, EventBus } from "../../src/engine/events/event-bus.ts";
 import { EventRecorder } from "../../src/engine/events/event-recorder.ts";
 import { RECORDED, recordBusEvents } from "../../src/engine/events/recording-rules.ts";
@@ -28,10 +28,12 @@ it("every event of an engine is recorded, or left out for a reason", () => {
 function openRecorder() {
   const system = createSimSystem({ seed: 1, startAt: START });
   const bus = new EventBus(silentLogger);
-  const commits: KeptEvent[][] = [];
+  const commits: StoredEvent[][] = [];
   const commit = async (units: readonly Unit[], _options: CommitOptions) => {
     const effects = units.flatMap((unit) => unit.effects ?? []);
-    commits.push(effects.map((effect) => ("event" in effect ? effect.event : null) as unknown as KeptEvent));
+    commits.push(
+      effects.map((effect) => ("event" in effect ? effect.event : null) as unknown as StoredEvent),
+    );
     return units.map(() => ({ ok: true as const }));
   };
   const recorder = new EventRecorder({
@@ -57,7 +59,7 @@ describe("what no commit tells", () => {
   it("is noted while recording is on, and nobody even listens while it is off", async () => {
     const { bus, recorder, commits, system } = openRecorder();
     expect(NAMES.filter((name) => bus.wants(name))).toEqual([]);
-    recorder.turn(true);
+    recorder.setRecording(true);
     expect(NAMES.filter((name) => bus.wants(name))).toEqual(NOTED);
     for (const name of NOTED) bus.emit(eventOf(name));
     await system.advance(5_000);
@@ -67,13 +69,13 @@ describe("what no commit tells", () => {
       "queue.relieved",
     ]);
     expect(commits.flat().at(-1)).toMatchObject({ queue: "q", data: { count: 1 } });
-    recorder.turn(false);
+    recorder.setRecording(false);
     expect(NAMES.filter((name) => bus.wants(name))).toEqual([]);
   });
 
   it("is told once a second with a count, however many jobs a full queue refuses", async () => {
     const { bus, recorder, commits, system } = openRecorder();
-    recorder.turn(true);
+    recorder.setRecording(true);
     for (let second = 0; second < 3; second++) {
       for (let nth = 0; nth < 1_000; nth++) bus.emit(eventOf("queue.full", { waiting: 5, most: 5 }));
       bus.emit(eventOf("queue.full", { queue: "other" }));
@@ -91,7 +93,7 @@ describe("what no commit tells", () => {
 
   it("is written before a recorder is closed, what was held back included", async () => {
     const { bus, recorder, commits } = openRecorder();
-    recorder.turn(true);
+    recorder.setRecording(true);
     for (let nth = 0; nth < 3; nth++) bus.emit(eventOf("queue.full"));
     await recorder.close();
     expect(commits.flat().map(({ data }) => data?.count)).toEqual([undefined, 2]);
@@ -102,7 +104,7 @@ describe("what no commit tells", () => {
 
   it("names a hundred of the jobs that ran while a loop was blocked", async () => {
     const { bus, recorder, commits } = openRecorder();
-    recorder.turn(true);
+    recorder.setRecording(true);
     const jobs = Array.from({ length: 5_000 }, (_, nth) => ({ id: `${nth}`, type: "t" }));
     bus.emit(eventOf("worker.blocked", { jobs }));
     await recorder.close();

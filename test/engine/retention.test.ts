@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defineJob, type RungOptions } from "../../src/index.ts";
+import { defineJob, type PolicyOptions } from "../../src/index.ts";
 import { deaf, errorOf, jobOf, jobWith, openPair, openStage, START, type Stage, silent } from "./stage.ts";
 
 const DAY = 86_400_000;
@@ -11,14 +11,14 @@ async function passDays(stage: Stage, days: number): Promise<void> {
 }
 
 describe("9 retention", () => {
-  async function oneOfEach(rung: RungOptions = {}) {
+  async function oneOfEach(settings: PolicyOptions = {}) {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       ({ payload }) => {
         if (payload === "completed") return "ok";
         throw new Error("no");
       },
-      { retry: { attempts: 1 }, ...rung },
+      { retry: { attempts: 1 }, ...settings },
     );
     const worker = stage.work(processors);
     const completed = await stage.engine.enqueue(definition, "completed");
@@ -47,7 +47,7 @@ describe("9 retention", () => {
     expect(await isKept()).toEqual([false, false, false]);
   });
 
-  it("it is resolved by the rungs, per state", async () => {
+  it("it is resolved by the sources, per state", async () => {
     const { stage, isKept } = await oneOfEach({ retention: { completed: "30d", cancelled: "1d" } });
     await passDays(stage, 2);
     expect(await isKept()).toEqual([true, true, false]);
@@ -84,7 +84,7 @@ describe("9 retention", () => {
 });
 
 describe("9 retention of 0s", () => {
-  const gone: RungOptions = { retention: "0s", retry: { attempts: 1 } };
+  const gone: PolicyOptions = { retention: "0s", retry: { attempts: 1 } };
 
   it("a retention of 0s deletes the job in its settle, and still announces its end", async () => {
     const stage = await openStage();

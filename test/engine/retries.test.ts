@@ -5,10 +5,10 @@ import {
   delays,
   exponential,
   linear,
+  type PolicyOptions,
   polynomial,
   processor,
   type RetryOptions,
-  type RungOptions,
   snooze,
 } from "../../src/index.ts";
 import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, type Stage, sleepOn } from "./stage.ts";
@@ -150,7 +150,7 @@ describe("4.2 does a retry fit", () => {
   });
 });
 
-describe("4.3 crashes and strikes", () => {
+describe("4.3 crashes and expiredClaims", () => {
   it("a stall of a started attempt spends it; onStall discard forbids a second run", async () => {
     const stage = await openStage();
     const stalling = (onStall: "retry" | "discard", type: string) =>
@@ -181,7 +181,7 @@ describe("4.3 crashes and strikes", () => {
     const seen: unknown[] = [];
     const { definition, processors } = jobWith(async ({ id }) => {
       const row = await pair.first.engine.load(id);
-      seen.push([row?.strikes, row?.attempt, row?.startedAt !== null]);
+      seen.push([row?.expiredClaims, row?.attempt, row?.startedAt !== null]);
     });
     // The second machine dies within the first moments, before anything is marked.
     const dying = jobWith(deaf);
@@ -193,10 +193,10 @@ describe("4.3 crashes and strikes", () => {
     expect(await pair.first.load(job)).toMatchObject({
       state: "available",
       attempt: 0,
-      strikes: 1,
+      expiredClaims: 1,
       errors: null,
     });
-    expect(pair.first.names(job.id)).toContain("job.struck");
+    expect(pair.first.names(job.id)).toContain("job.claim_expired");
     pair.first.work(processors);
     await pair.first.settle();
     expect(seen).toEqual([[1, 1, true]]);
@@ -311,17 +311,17 @@ describe("4.4 giving back", () => {
 });
 
 describe("4.5 exhausted", () => {
-  const dead: RungOptions = { retry: { attempts: 1, onExhausted: "dead-letter" } };
+  const dead: PolicyOptions = { retry: { attempts: 1, onExhausted: "dead-letter" } };
 
-  it.each<[string, () => unknown, RungOptions, boolean]>([
+  it.each<[string, () => unknown, PolicyOptions, boolean]>([
     ["a failure", fail, {}, true],
     ["a total timeout", deaf, { timeouts: { total: "5s", grace: "0s" } }, true],
     ["a stall", deaf, { timeouts: { heartbeat: "5s" } }, true],
     ["mode discard", deaf, { timeouts: { attempt: "5s", grace: "0s", mode: "discard" } }, false],
     ["Discard", () => Promise.reject(new Discard("enough")), {}, false],
-  ])("onExhausted decides after %s", async (_name, run, rung, deadLetter) => {
+  ])("onExhausted decides after %s", async (_name, run, settings, deadLetter) => {
     const stage = await openStage();
-    const { definition, processors } = jobWith(run, { ...dead, ...rung });
+    const { definition, processors } = jobWith(run, { ...dead, ...settings });
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.advance("6s");
@@ -357,8 +357,8 @@ describe("4.5 exhausted", () => {
 describe("4.6 manual retry", () => {
   it("only a discarded job can be retried: attempts, total and wait start anew, and policies are resolved again", async () => {
     const stage = await openStage();
-    const rung: RungOptions = { timeouts: { total: "1h", wait: "30m" }, retry: { attempts: 1 } };
-    const { definition, processors } = jobWith(fail, rung);
+    const settings: PolicyOptions = { timeouts: { total: "1h", wait: "30m" }, retry: { attempts: 1 } };
+    const { definition, processors } = jobWith(fail, settings);
     const worker = stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.settle();

@@ -2,28 +2,28 @@ import { describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import type { SagaContext } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
-import { createGate, createSimSystem, failFirst, faultyStore } from "../../src/testing/index.ts";
+import { createLatch, createSimSystem, failFirst, faultyStore } from "../../src/testing/index.ts";
 import { diary, noteJob } from "./saga-stage.ts";
 import { openOver, openPair, openStage, START, shared, storeOn } from "./stage.ts";
 
 describe("SEMANTICS 7.3: revoke against fire", () => {
   it("a timeout that another process is handling when it is revoked does not count", async () => {
     const pair = await openPair();
-    const gate = createGate();
+    const latch = createLatch();
     const { saga, texts } = diary(async (context, text) => {
       if (text === "") context.request("rung", "1m", { text: "ring" }, { key: "k" });
-      if (text === "ring") await gate.pass();
+      if (text === "ring") await latch.pass();
       if (text === "stop") expect(context.revoke("k")).toBe("revoked");
     });
     const host = pair.first.engine.host([saga]);
     await pair.first.engine.send(saga, "begun", { id: "a" });
     await pair.advance(61_000, 1_000);
-    await gate.reached();
+    await latch.reached();
     expect(texts()).toEqual(["", "ring"]);
     // The other process revokes it while the handler of the first still runs.
     pair.second.engine.host([saga]);
     expect(await pair.second.engine.saga(saga, "a").revoke("k")).toBe("revoked");
-    gate.open();
+    latch.open();
     await pair.advance(10_000, 1_000);
     const view = await pair.second.engine.saga(saga, "a").load();
     expect(view?.state.texts).toEqual([""]);
@@ -71,22 +71,22 @@ describe("SEMANTICS 7.4: two processes", () => {
 
   it("a process that dies in the middle of a step: another takes the step, and its effects happen once", async () => {
     const pair = await openPair();
-    const gate = createGate();
+    const latch = createLatch();
     let isFirst = true;
     const { saga } = diary(async (_context, text) => {
       if (text !== "slow" || !isFirst) return;
       isFirst = false;
-      await gate.pass();
+      await latch.pass();
     });
     pair.second.engine.host([saga]);
     await pair.second.engine.send(saga, "begun", { id: "a" });
     await pair.second.engine.send(saga, "told", { id: "a", text: "slow" });
     await pair.advance(1_000);
-    await gate.reached();
+    await latch.reached();
     pair.crashSecond();
     pair.first.engine.host([saga]);
     await pair.advance(10 * 60_000, 10_000);
-    gate.open();
+    latch.open();
     await pair.first.settle();
     const view = await pair.first.engine.saga(saga, "a").load();
     expect(view?.state.texts).toEqual(["", "slow"]);
@@ -97,12 +97,12 @@ describe("SEMANTICS 7.4: two processes", () => {
 describe("SEMANTICS 7.4: a process that stood still for longer than its lease", () => {
   it("comes too late with what its not-found hook asked for, though there is no record to tell it so", async () => {
     const pair = await openPair();
-    const gate = createGate();
+    const latch = createLatch();
     let hooks = 0;
     const { saga } = diary(() => {}, {
       notFound: async (_message: unknown, context: SagaContext) => {
         hooks += 1;
-        if (hooks === 1) await gate.pass();
+        if (hooks === 1) await latch.pass();
         context.enqueue(noteJob, { text: "nobody" });
       },
       attempt: "none",
@@ -110,11 +110,11 @@ describe("SEMANTICS 7.4: a process that stood still for longer than its lease", 
     pair.second.engine.host([saga]);
     await pair.second.engine.send(saga, "told", { id: "a", text: "hello?" });
     await pair.second.settle();
-    await gate.reached();
+    await latch.reached();
     pair.first.engine.host([saga]);
     await pair.pauseSecond(6 * 60_000);
     expect(hooks).toBe(2);
-    gate.open();
+    latch.open();
     await pair.advance(1_000);
     expect(await pair.first.engine.jobs()).toHaveLength(1);
     expect(pair.second.counters().sagas).toMatchObject({ lapsed: 1, notFound: 0 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { processor } from "../../src/index.ts";
-import { createGate } from "../../src/testing/index.ts";
+import { createLatch } from "../../src/testing/index.ts";
 import { diary, noteJob } from "./saga-stage.ts";
 import { errorOf, openStage, START } from "./stage.ts";
 
@@ -334,13 +334,13 @@ describe("SEMANTICS 7.7: nobody runs at the due time", () => {
 describe("SEMANTICS 7.9: how long a handler may run", () => {
   it("a handler that hangs has failed at its limit; its signal tells it, and what it does later is void", async () => {
     const stage = await openStage();
-    const gate = createGate();
+    const latch = createLatch();
     const reasons: unknown[] = [];
     let tries = 0;
     const { saga } = diary(async (context, text, state) => {
       if (text !== "slow" || ++tries > 1) return undefined;
       context.signal.addEventListener("abort", () => reasons.push(context.signal.reason));
-      await gate.pass();
+      await latch.pass();
       return { ...state, texts: ["void"] };
     });
     stage.engine.host([saga]);
@@ -350,7 +350,7 @@ describe("SEMANTICS 7.9: how long a handler may run", () => {
     expect(reasons).toEqual([]);
     await stage.advance("2s");
     expect(reasons).toMatchObject([{ name: "TimeoutError", kind: "execution", limit: 30_000 }]);
-    gate.open();
+    latch.open();
     await stage.advance("10m");
     expect((await stage.engine.saga(saga, "a").load())?.state.texts).toEqual(["", "slow"]);
   });

@@ -97,7 +97,12 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too (4
     expect(sandbox.waiting.size).toBeLessThanOrEqual(1);
     sandbox.ready();
     await stage.advance("1s");
-    expect(await stage.load(job)).toMatchObject({ state: "completed", attempt: 1, returns: 0, strikes: 0 });
+    expect(await stage.load(job)).toMatchObject({
+      state: "completed",
+      attempt: 1,
+      returns: 0,
+      expiredClaims: 0,
+    });
   });
 
   it("a job that is cancelled or expires while it waits is never entered", async () => {
@@ -134,7 +139,7 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too (4
     await stage.advance("100ms");
     expect(isClosed).toBe(true);
     expect(sandbox.waiting.size).toBe(0);
-    expect(await stage.load(job)).toMatchObject({ state: "available", attempt: 0, strikes: 0 });
+    expect(await stage.load(job)).toMatchObject({ state: "available", attempt: 0, expiredClaims: 0 });
   });
 });
 

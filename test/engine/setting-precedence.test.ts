@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import {
   constant,
   type Middleware,
+  type PolicyOptions,
   processor,
-  type RungOptions,
   type StopError,
   TimeoutError,
   type TimeoutOptions,
@@ -24,14 +24,14 @@ import {
 } from "./stage.ts";
 
 const WRITTEN = ["enqueue", "definition", "queue", "engine"] as const;
-type Rung = (typeof WRITTEN)[number];
+type Source = (typeof WRITTEN)[number];
 
-/** Each rung says a limit of its own, so that the limit tells who won. */
-const SAYS: Record<Rung, number> = { enqueue: 11, definition: 12, queue: 13, engine: 14 };
+/** Each source says a limit of its own, so that the limit tells who won. */
+const SAYS: Record<Source, number> = { enqueue: 11, definition: 12, queue: 13, engine: 14 };
 
-function said(rung: Rung, rungs: readonly Rung[]): RungOptions {
-  if (!rungs.includes(rung)) return {};
-  const seconds = SAYS[rung];
+function said(source: Source, sources: readonly Source[]): PolicyOptions {
+  if (!sources.includes(source)) return {};
+  const seconds = SAYS[source];
   return {
     timeouts: {
       attempt: `${seconds}s`,
@@ -47,12 +47,12 @@ function said(rung: Rung, rungs: readonly Rung[]): RungOptions {
 describe("2 which setting wins, per field", () => {
   it.each(WRITTEN.map((name, index) => [name, WRITTEN.slice(index)] as const))(
     "%s goes before all that are less specific",
-    async (winner, rungs) => {
-      const stage = await openStage(said("engine", rungs));
-      await stage.engine.configureQueue("default", said("queue", rungs));
-      const { definition, processors } = jobWith(deaf, said("definition", rungs));
+    async (winner, sources) => {
+      const stage = await openStage(said("engine", sources));
+      await stage.engine.configureQueue("default", said("queue", sources));
+      const { definition, processors } = jobWith(deaf, said("definition", sources));
       stage.work(processors);
-      const job = await stage.engine.enqueue(definition, null, said("enqueue", rungs));
+      const job = await stage.engine.enqueue(definition, null, said("enqueue", sources));
       await stage.advance("1s");
       const row = await stage.load(job);
       const seconds = SAYS[winner];
@@ -64,9 +64,9 @@ describe("2 which setting wins, per field", () => {
         retention: { completed: seconds * 86_400_000 },
       });
       expect(row.totalAt).toBe(START + seconds * 3_600_000);
-      expect(new Set(Object.values(row.policy?.rungs ?? {}))).toContain(winner);
+      expect(new Set(Object.values(row.policy?.sources ?? {}))).toContain(winner);
       const explained = await stage.engine.explain(job.id, definition);
-      expect(explained.fields.find(({ field }) => field === "attempt")).toMatchObject({ rung: winner });
+      expect(explained.fields.find(({ field }) => field === "attempt")).toMatchObject({ source: winner });
     },
   );
 
@@ -82,7 +82,7 @@ describe("2 which setting wins, per field", () => {
       mode: "discard",
       heartbeat: 480_000,
       grace: 7_000,
-      rungs: {
+      sources: {
         attempt: "enqueue",
         mode: "definition",
         heartbeat: "queue",
@@ -101,7 +101,7 @@ describe("2 which setting wins, per field", () => {
     const job = await pair.second.engine.enqueue(definition);
     await pair.advance(1_000);
     const row = await pair.second.load(job);
-    expect(row.policy).toMatchObject({ attempt: 42_000, rungs: { attempt: "queue" } });
+    expect(row.policy).toMatchObject({ attempt: 42_000, sources: { attempt: "queue" } });
     expect(row.options).toMatchObject({ wait: 120_000, waitFrom: "queue" });
   });
 
@@ -122,11 +122,11 @@ describe("2 which setting wins, per field", () => {
 describe("2 what is fixed when", () => {
   it("a redeploy does not reshape a job that has begun", async () => {
     const pair = await openPair();
-    const rung: RungOptions = {
+    const settings: PolicyOptions = {
       timeouts: { attempt: "10s", grace: "1s" },
       retry: { attempts: 3, backoff: constant({ first: "20s", jitter: false }) },
     };
-    const old = jobWith(obedient, rung);
+    const old = jobWith(obedient, settings);
     const worker = pair.first.work(old.processors);
     const job = await pair.first.engine.enqueue(old.definition);
     await pair.advance(11_000);
@@ -180,11 +180,11 @@ describe("2 explain", () => {
     expect(explained.fields.find(({ field }) => field === "attempt")).toEqual({
       field: "attempt",
       value: "30s",
-      rung: "enqueue",
+      source: "enqueue",
       lost: [
-        { rung: "definition", value: "2m" },
-        { rung: "engine", value: "1h" },
-        { rung: "built-in", value: "30m" },
+        { source: "definition", value: "2m" },
+        { source: "engine", value: "1h" },
+        { source: "built-in", value: "30m" },
       ],
     });
     expect(explained.instants).toMatchObject({ soft: START + 10_000, total: START + 10_000, due: START });
@@ -205,7 +205,7 @@ describe("2 explain", () => {
     expect(explained.instants).toMatchObject({ soft: START + 120_000, hard: START + 150_000 });
     expect(explained.fields.find(({ field }) => field === "attempt")).toMatchObject({
       value: "2m",
-      rung: "definition",
+      source: "definition",
     });
   });
 });

@@ -9,9 +9,9 @@ import {
   type EngineEvent,
   type JobHandle,
   type JobRow,
+  type PolicyOptions,
   type Processor,
   processor,
-  type RungOptions,
   type WorkOptions,
 } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
@@ -84,15 +84,15 @@ export function sleepOn(system: SimSystem, delay: number): Promise<void> {
 }
 
 /** A processor of a type of its own with these settings. */
-export function jobOf(rung: RungOptions = {}, type = "test.job") {
-  return defineJob({ type, ...rung });
+export function jobOf(settings: PolicyOptions = {}, type = "test.job") {
+  return defineJob({ type, ...settings });
 }
 
 type Run = (context: AttemptContext) => unknown;
 
 /** A definition and the processor that runs it. */
-export function jobWith(run: Run, rung: RungOptions = {}, type = "test.job") {
-  const definition = jobOf(rung, type);
+export function jobWith(run: Run, settings: PolicyOptions = {}, type = "test.job") {
+  const definition = jobOf(settings, type);
   return { definition, processors: [processor(definition, run as never)] };
 }
 

@@ -29,7 +29,7 @@ const childrenOf = async (engine: Engine) =>
   (await engine.jobs({ type: "child" })).map(({ payload, totalAt, options }) => ({
     payload: JSON.parse(payload),
     // Of a step that waits for its turn: the end of its workflow.
-    endsAt: (totalAt ?? options?.step?.turn?.endsAt ?? START) - START,
+    endsAt: (totalAt ?? options?.step?.waitsFor?.endsAt ?? START) - START,
   }));
 
 const start = (nodes: readonly [StepNode, ...StepNode[]], options: object = {}) =>

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { batch, chain, group, processor, step } from "../../src/index.ts";
 import type { Store } from "../../src/ports/store.ts";
-import { createGate, type Gate } from "../../src/testing/gates.ts";
+import { createLatch, type Latch } from "../../src/testing/latch.ts";
 import { openPair, type Stage } from "./stage.ts";
 import { echo, fails, waits } from "./workflow-stage.ts";
 
@@ -23,13 +23,13 @@ function workOn({ work }: Stage, ran: string[]) {
   ]);
 }
 
-/** A store whose first read that `isHeld` names waits at the gate, as in a process that stands still before it. */
-function holdRead(store: Store, gate: Gate, isHeld: (read: readonly string[]) => boolean): Store {
+/** A store whose first read that `isHeld` names waits for the limit, as in a process that stands still before it. */
+function holdRead(store: Store, limitKey: Latch, isHeld: (read: readonly string[]) => boolean): Store {
   let isFirst = true;
   const hold = async (read: readonly string[]) => {
     if (!isFirst || !isHeld(read)) return;
     isFirst = false;
-    await gate.pass();
+    await limitKey.pass();
   };
   return {
     ...store,
@@ -51,29 +51,29 @@ function holdRead(store: Store, gate: Gate, isHeld: (read: readonly string[]) =>
 }
 
 it("a decision that comes after the end of its workflow does not cancel a callback that is on its way", async () => {
-  const gate = createGate();
+  const limitKey = createLatch();
   const isPlan = (read: readonly string[]) => read.includes("workflow.plan");
-  const { first, second, advance } = await openPair((store) => holdRead(store, gate, isPlan));
+  const { first, second, advance } = await openPair((store) => holdRead(store, limitKey, isPlan));
   const ran: string[] = [];
   workOn(first, ran);
   workOn(second, ran);
   const members = batch([step(echo, "b")], { onComplete: step(echo, "called", { delay: "1m" }) });
   const workflow = await first.engine.workflows.start(chain([step(echo, "a", { retention: "0s" }), members]));
   await advance(10_000);
-  await gate.reached();
+  await limitKey.reached();
   // The other engine decided in its place, and the step that the decision is about is gone.
   expect(await workflow.view()).toMatchObject({ state: "completed" });
   expect(ran).toEqual(["a", "b"]);
-  gate.open();
+  limitKey.open();
   await advance(60_000);
   expect(ran).toEqual(["a", "b", "called"]);
 });
 
 it("a cancellation that another engine has finished does not cancel a step that was retried since", async () => {
-  const gate = createGate();
+  const limitKey = createLatch();
   const held = { id: "" };
   const { first, second, advance } = await openPair((store) =>
-    holdRead(store, gate, (read) => read.includes(held.id)),
+    holdRead(store, limitKey, (read) => read.includes(held.id)),
   );
   const ran: string[] = [];
   workOn(first, ran);
@@ -83,11 +83,11 @@ it("a cancellation that another engine has finished does not cancel a step that 
   expect(failed).toMatchObject({ state: "discarded" });
   held.id = failed?.id as string;
   const cancelled = workflow.cancel();
-  await gate.reached();
+  await limitKey.reached();
   await advance(10_000);
   await second.engine.pause("default");
   await second.engine.retry(held.id);
-  gate.open();
+  limitKey.open();
   await cancelled;
   expect(await first.load({ id: held.id })).toMatchObject({ state: "available" });
 });

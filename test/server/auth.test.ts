@@ -11,7 +11,7 @@ import {
   type Right,
   ROLES,
 } from "../../src/server/auth.ts";
-import { HttpError } from "../../src/server/errors.ts";
+import { HttpError } from "../../src/server/http-error.ts";
 import { readKeyFile } from "../../src/server/key-file.ts";
 
 const system = (now = 0) => ({ now: () => now });

@@ -46,9 +46,9 @@ describe("enqueue over HTTP (1.2, 5.4)", () => {
     expect(rest).toEqual(expected);
     // What the definition says travels as part of the enqueue, since the server has no definition.
     expect(farOptions).toMatchObject({ meta: options.meta, total: 7_200_000, wait: 3_600_000 });
-    expect(farOptions?.rung).toEqual({
-      timeouts: { ...nearOptions?.rung?.timeouts, mode: "discard", wait: 3_600_000 },
-      retry: { ...nearOptions?.rung?.retry, ...definition.rung.retry },
+    expect(farOptions?.settings).toEqual({
+      timeouts: { ...nearOptions?.settings?.timeouts, mode: "discard", wait: 3_600_000 },
+      retry: { ...nearOptions?.settings?.retry, ...definition.settings.retry },
       retention: { completed: 3_600_000 },
     });
   });
@@ -58,7 +58,7 @@ describe("enqueue over HTTP (1.2, 5.4)", () => {
     async (backoff) => {
       const { client, load } = await openClientStage();
       const row = await load(await client.enqueue(plain, null, { retry: { backoff } }));
-      expect(row.options?.rung?.retry?.backoff).toEqual(backoff);
+      expect(row.options?.settings?.retry?.backoff).toEqual(backoff);
     },
   );
 

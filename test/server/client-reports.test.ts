@@ -12,15 +12,15 @@ const absent = () => new Response('{"error":{"code":"not_found"}}', { status: 40
 /** Ten jobs that end at once, with whatever a test does to the wire. */
 async function tenAtOnce(run: (payload: number) => unknown = (payload) => payload) {
   const stage = await openClientStage();
-  const gate = createDeferred<void>();
+  const latch = createDeferred<void>();
   const { definition, processors } = jobWith(async ({ payload }) => {
-    await gate.promise;
+    await latch.promise;
     return run(payload as number);
   });
   const jobs = await stage.client.enqueueMany(definition, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   const worker = stage.work(processors, { queues: { default: { concurrency: 20 } } });
   await stage.advance("1s");
-  return { ...stage, definition, jobs, worker, open: () => gate.resolve() };
+  return { ...stage, definition, jobs, worker, open: () => latch.resolve() };
 }
 
 it("sends a lone report at once and by itself", async () => {

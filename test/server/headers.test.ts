@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { createKey } from "../../src/server/auth.ts";
-import { HttpError } from "../../src/server/errors.ts";
-import { createGate, type GateOptions } from "../../src/server/gate.ts";
-import { checkContentType } from "../../src/server/headers.ts";
+import { HttpError } from "../../src/server/http-error.ts";
+import { checkContentType } from "../../src/server/http-headers.ts";
+import { createGuard, type GuardOptions } from "../../src/server/request-guard.ts";
 
-/** A gate on a clock that stands until it is moved. */
-function gate(options: GateOptions = {}) {
+/** A limit on a clock that stands until it is moved. */
+function guard(options: GuardOptions = {}) {
   const clock = { now: 0 };
   const system = { monotonic: () => clock.now, fill: (bytes: Uint8Array) => void bytes.fill(9) };
-  return Object.assign(createGate(options, { system, now: () => clock.now }), { clock });
+  return Object.assign(createGuard(options, { system, now: () => clock.now }), { clock });
 }
 
 const get = (headers: Record<string, string> = {}) =>
@@ -32,7 +32,7 @@ function refused(act: () => unknown): HttpError {
 
 describe("the request's id", () => {
   it.each(["a", "0191-abc", "x".repeat(128), "req:1/2+3=@._-"])("is echoed when it is sound: %.20s", (id) => {
-    expect(gate().open(get({ "x-request-id": id }))).toMatchObject({
+    expect(guard().open(get({ "x-request-id": id }))).toMatchObject({
       requestId: id,
       headers: { "X-Request-ID": id },
     });
@@ -41,20 +41,20 @@ describe("the request's id", () => {
   it.each(["", "x".repeat(129), "a b", "<script>", "a\tb", "ü", '"', "a,b"])(
     "is made anew when it is not: %.20s",
     (id) => {
-      const { requestId } = gate().open(get({ "x-request-id": id }));
+      const { requestId } = guard().open(get({ "x-request-id": id }));
       expect(requestId).toMatch(/^req_[A-Za-z0-9_-]{12}_1$/);
     },
   );
 
   it("is another one each time", () => {
-    const { open } = gate();
+    const { open } = guard();
     expect(open(get()).requestId).not.toBe(open(get()).requestId);
   });
 });
 
 describe("headers of every reply", () => {
   it("keep browsers from sniffing, framing, keeping or leaking it", () => {
-    expect(gate().open(get()).headers).toEqual({
+    expect(guard().open(get()).headers).toEqual({
       "X-Content-Type-Options": "nosniff",
       "X-Frame-Options": "DENY",
       "Referrer-Policy": "no-referrer",
@@ -66,7 +66,7 @@ describe("headers of every reply", () => {
   });
 
   it("are made for one call: what a route adds is not seen by the next", () => {
-    const { open } = gate();
+    const { open } = guard();
     open(get()).headers.Location = "/x";
     expect(open(get()).headers).not.toHaveProperty("Location");
   });
@@ -76,7 +76,7 @@ describe("cross-origin calls", () => {
   const origin = "https://jobs.example.org";
 
   it("are not allowed by default, not even asked for", () => {
-    const { open, preflight } = gate();
+    const { open, preflight } = guard();
     const request = new Request("http://x/", {
       method: "OPTIONS",
       headers: { origin, "access-control-request-method": "POST" },
@@ -87,7 +87,7 @@ describe("cross-origin calls", () => {
   });
 
   it("are allowed from a listed origin and no other", () => {
-    const { open, preflight } = gate({ cors: [origin] });
+    const { open, preflight } = guard({ cors: [origin] });
     const ask = (from: string) =>
       new Request("http://x/", {
         method: "OPTIONS",
@@ -115,12 +115,12 @@ describe("cross-origin calls", () => {
   it.each(["*", "jobs.example.org", "https://jobs.example.org/", "https://a.b/path"])(
     "refuse the origin %s",
     (bad) => {
-      expect(() => gate({ cors: [bad] })).toThrow(/cors: /);
+      expect(() => guard({ cors: [bad] })).toThrow(/cors: /);
     },
   );
 
   it("a cross-origin call of a browser is refused without keys, though the page could not read the reply", () => {
-    const { admit } = gate({ cors: [origin] });
+    const { admit } = guard({ cors: [origin] });
     const from = (given: string) => post("{}", { origin: given, host: "127.0.0.1:8080" });
     expect(refused(() => admit(from("https://evil.example"), "enqueue"))).toMatchObject({ status: 403 });
     expect(refused(() => admit(from("null"), "enqueue"))).toMatchObject({ status: 403 });
@@ -158,7 +158,7 @@ describe("the content type", () => {
   });
 
   it("is asked for only where there is a body", async () => {
-    const { body } = gate();
+    const { body } = guard();
     expect(await body(post("", { "content-type": "text/plain" }))).toBeUndefined();
     await expect(body(post("{}", { "content-type": "text/plain" }))).rejects.toMatchObject({ status: 400 });
     expect(await body(post('{"a":1}', { "content-type": "application/json" }))).toEqual({ a: 1 });
@@ -166,7 +166,7 @@ describe("the content type", () => {
 });
 
 it("a body that is packed is not unpacked", async () => {
-  const { body } = gate();
+  const { body } = guard();
   await expect(body(post("{}", { "content-encoding": "gzip" }))).rejects.toMatchObject({
     status: 400,
     message: 'Content-Encoding: "gzip" is not served; send the body as it is',
@@ -174,7 +174,7 @@ it("a body that is packed is not unpacked", async () => {
   expect(await body(post("{}", { "content-encoding": "identity" }))).toEqual({});
 });
 
-describe("the gate", () => {
+describe("the guard", () => {
   const keyOf = (name: string, role: "producer" | "admin", rate?: number) => {
     const { key, hash } = createKey();
     return { key, entry: { name, role, hash, ...(rate !== undefined && { rate }) } };
@@ -182,9 +182,9 @@ describe("the gate", () => {
 
   it("asks for keys, unless the route is open to all", () => {
     const { key, entry } = keyOf("web", "producer");
-    const { admit, isOpen } = gate({ keys: [entry] });
+    const { admit, isOpen } = guard({ keys: [entry] });
     expect(isOpen).toBe(false);
-    expect(gate().isOpen).toBe(true);
+    expect(guard().isOpen).toBe(true);
     expect(refused(() => admit(get(), "read")).status).toBe(401);
     expect(() => admit(get(), "open")).not.toThrow();
     const withKey = get({ authorization: `Bearer ${key}`, origin: "https://elsewhere.example" });
@@ -194,7 +194,7 @@ describe("the gate", () => {
 
   it("slows down who asks too often, per name, and says when to come back", () => {
     const [web, ops] = [keyOf("web", "producer"), keyOf("ops", "admin", 1)];
-    const { admit, clock } = gate({ keys: [web.entry, ops.entry], limits: { rate: 2 } });
+    const { admit, clock } = guard({ keys: [web.entry, ops.entry], limits: { rate: 2 } });
     const by = ({ key }: { key: string }) => admit(get({ authorization: `Bearer ${key}` }), "read");
     by(web);
     by(web);
@@ -215,13 +215,13 @@ describe("the gate", () => {
 
   it("lets two keys of one name share one limit, so that a rotation doubles nothing", () => {
     const [old, next] = [keyOf("web", "producer"), keyOf("web", "producer")];
-    const { admit } = gate({ keys: [old.entry, next.entry], limits: { rate: 1 } });
+    const { admit } = guard({ keys: [old.entry, next.entry], limits: { rate: 1 } });
     admit(get({ authorization: `Bearer ${old.key}` }), "read");
     expect(refused(() => admit(get({ authorization: `Bearer ${next.key}` }), "read")).status).toBe(429);
   });
 
   it("bounds the body before it is parsed", async () => {
-    const { body } = gate({ limits: { body: 20, depth: 2, keys: 2 } });
+    const { body } = guard({ limits: { body: 20, depth: 2, keys: 2 } });
     await expect(body(post(`"${"x".repeat(30)}"`))).rejects.toMatchObject({ status: 413 });
     await expect(body(post("[[[]]]"))).rejects.toMatchObject({ status: 400, code: "invalid_payload" });
     await expect(body(post("{"))).rejects.toMatchObject({ status: 400, code: "invalid_payload" });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HttpError } from "../../src/server/errors.ts";
-import { checkLimits, checkShape, parseBody, RateLimiter, readBody } from "../../src/server/limits.ts";
+import { checkLimits, checkShape, parseBody, RateLimiter, readBody } from "../../src/server/body-limits.ts";
+import { HttpError } from "../../src/server/http-error.ts";
 
 const post = (
   body: string | Uint8Array<ArrayBuffer> | ReadableStream | null,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { defineJob, unchecked } from "../../src/core/job/definition.ts";
+import { defineJob, unchecked } from "../../src/core/job/job-definition.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import { Exposition } from "../../src/server/exposition.ts";
 import { createMetrics } from "../../src/server/metrics.ts";

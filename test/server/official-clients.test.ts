@@ -242,7 +242,7 @@ describe("the public admin page", () => {
     expect(await stage.fetch()).toBeUndefined();
     expect((await stage.call("PUT", path, { enabled: false })).body.enabled).toBe(false);
     expect(await stage.fetch()).toBeDefined();
-    const { items } = (await stage.get("/admin/audit?action=recess.begin")).body;
+    const { items } = (await stage.get("/admin/audit?action=maintenance.begin")).body;
     expect(items).toMatchObject([{ reason: "migration", details: { reason: "migration" } }]);
     expect((await stage.post(path, { enabled: true, duration: "soon" })).status).toBe(400);
     expect((await stage.post(path, {})).status).toBe(400);

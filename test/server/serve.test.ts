@@ -3,8 +3,7 @@ import { Agent, request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
-import { HttpError } from "../../src/server/errors.ts";
-import { createGate } from "../../src/server/gate.ts";
+import { HttpError } from "../../src/server/http-error.ts";
 import {
   isLoopback,
   type Listener,
@@ -12,18 +11,19 @@ import {
   type ListenOptions,
   listen,
 } from "../../src/server/listen.ts";
+import { createGuard } from "../../src/server/request-guard.ts";
 import { createDeferred } from "../../src/testing/index.ts";
 
 /** A server that echoes the body it could read, and keeps a request waiting where the test says so. */
 function echo(more: Partial<Listener> = {}) {
-  const gate = createGate({ limits: { body: 1_000 } }, { system: realSystem, now: () => 0 });
+  const guard = createGuard({ limits: { body: 1_000 } }, { system: realSystem, now: () => 0 });
   const seen: string[] = [];
   const listener: Listener = {
     isOpen: true,
     async fetch(request, { incoming }) {
       seen.push(request.url);
       try {
-        return Response.json({ body: (await gate.body(request, incoming as never)) ?? null });
+        return Response.json({ body: (await guard.body(request, incoming as never)) ?? null });
       } catch (error) {
         if (!(error instanceof HttpError)) throw error;
         return Response.json({ code: error.code }, { status: error.status });

@@ -142,7 +142,7 @@ const notEarly: Rule = (seen) => {
   const isClaim = before.state === "available" && after.state === "active";
   if (isClaim && now < dueAt(before)) return "was claimed before it was due";
   const leaseAt = Math.min(before.stallAt ?? 0, seen.job.sweptStallAt ?? Number.POSITIVE_INFINITY);
-  if (after.strikes > before.strikes && now < leaseAt)
+  if (after.expiredClaims > before.expiredClaims && now < leaseAt)
     return `a claim was taken back ${(leaseAt - now).toFixed(2)} ms before its lease was over`;
   for (const error of errors) {
     const problem = earlyError(seen, error);

@@ -150,7 +150,7 @@ export class Checker implements StoreObserver, ReplyObserver {
           : `${before.state} -> ${after.state}`;
     const more = [
       `attempt ${after.attempt}`,
-      after.strikes > 0 && `strikes ${after.strikes}`,
+      after.expiredClaims > 0 && `expiredClaims ${after.expiredClaims}`,
       errors.length > 0 && errors.join("+"),
       isGone && "gone",
     ].filter(Boolean);

@@ -1,5 +1,5 @@
+import { LIFECYCLE_EVENTS } from "../../src/core/job/decision.ts";
 import type { JobId } from "../../src/core/job/job.ts";
-import { LIFECYCLE_EVENTS } from "../../src/core/job/verdict.ts";
 import type { JournalEvent } from "../../src/index.ts";
 import { hasEnded } from "./ledger.ts";
 import { short } from "./trace.ts";
@@ -26,7 +26,7 @@ const LEAVES: ReadonlySet<string> = new Set([
   "job.released",
   "job.snoozed",
   "job.visibility_timeout",
-  "job.struck",
+  "job.claim_expired",
 ]);
 
 /** Holds the recorded stream against what the store did: every commit is told once, in order, and nothing else is. */

@@ -13,9 +13,9 @@ interface Problem {
   readonly says: string;
 }
 
-/** A job with a strike and one under a rate are entered after their start is committed. */
-function isMarkedFirst({ strikes, gate, options }: JobRow): boolean {
-  return strikes > 0 || (gate !== null && options?.limit?.rate !== undefined);
+/** A job with an expired claim and one under a rate are entered after their start is committed. */
+function isMarkedFirst({ expiredClaims, limitKey, options }: JobRow): boolean {
+  return expiredClaims > 0 || (limitKey !== null && options?.limit?.rate !== undefined);
 }
 
 /**
@@ -62,8 +62,11 @@ export function entryProblem(run: Run): Problem | undefined {
     );
   const isMarked = job.row.fence === claim.fence && job.row.startedAt !== null;
   const isStillHeld = job.row.fence === claim.fence && job.row.state === "active";
-  if (row.strikes > 0 && isStillHeld && !isMarked)
-    return past("a job with a strike is entered only after its start is committed", `strikes ${row.strikes}`);
+  if (row.expiredClaims > 0 && isStillHeld && !isMarked)
+    return past(
+      "a job with a strike is entered only after its start is committed",
+      `expiredClaims ${row.expiredClaims}`,
+    );
   if (attempt > job.expected.attempts)
     return past(
       "attempts never over the limit",

@@ -24,7 +24,7 @@ export class LimitRules {
 
   /** What is wrong once this change has happened, if anything is. */
   changed({ call, after }: Change): string | undefined {
-    const problem = this.#tooManyBehind(after.gate) ?? this.#tooManyIn(after.queue);
+    const problem = this.#tooManyBehind(after.limitKey) ?? this.#tooManyIn(after.queue);
     return problem ?? (call === "enqueue" ? this.#tooDeep(after.queue) : undefined);
   }
 
@@ -34,14 +34,14 @@ export class LimitRules {
     return live;
   }
 
-  #tooManyBehind(gate: string | null): string | undefined {
-    const limit = this.#plan.limits.find(({ key }) => key === gate);
+  #tooManyBehind(limitKey: string | null): string | undefined {
+    const limit = this.#plan.limits.find(({ key }) => key === limitKey);
     if (limit?.concurrency === undefined) return undefined;
     const held = this.#live().filter(
-      (row) => row.gate === gate && (isAdmitted(row) || (limit.strict && row.state === "retryable")),
+      (row) => row.limitKey === limitKey && (isAdmitted(row) || (limit.strict && row.state === "retryable")),
     );
     if (held.length <= limit.concurrency) return undefined;
-    return `${held.length} jobs hold places of "${gate}", which has ${limit.concurrency}`;
+    return `${held.length} jobs hold places of "${limitKey}", which has ${limit.concurrency}`;
   }
 
   #tooManyIn(queue: string): string | undefined {
@@ -61,12 +61,12 @@ export class LimitRules {
 
   /** The handler of a job was entered, at this true time, by a process that knows the time as well as that. */
   entered(run: Run, doubt: number): string | undefined {
-    const { gate } = run.job.row;
-    const limit = this.#plan.limits.find(({ key }) => key === gate);
-    if (!limit?.rate || gate === null) return undefined;
-    const entries = this.#entries.get(gate) ?? [];
+    const { limitKey } = run.job.row;
+    const limit = this.#plan.limits.find(({ key }) => key === limitKey);
+    if (!limit?.rate || limitKey === null) return undefined;
+    const entries = this.#entries.get(limitKey) ?? [];
     entries.push({ at: run.enteredAt, doubt });
-    this.#entries.set(gate, entries);
+    this.#entries.set(limitKey, entries);
     return tooDense(limit, entries);
   }
 }

@@ -53,7 +53,7 @@ function claimingTwice(store: Store, dice: Dice): Store {
 function losingEnqueues(store: Store, dice: Dice): Store {
   return withJobs(store, {
     enqueue: async (jobs, options) => {
-      const isKept = jobs.map((job: NewJob) => !job.fresh || !dice.chance(0.02));
+      const isKept = jobs.map((job: NewJob) => !job.hasNewId || !dice.chance(0.02));
       const answers = await store.jobs.enqueue(
         jobs.filter((_, index) => isKept[index]),
         options,
@@ -111,7 +111,7 @@ function withoutLimits(store: Store): Store {
 }
 
 /** Lets nobody through. */
-function closingGates(store: Store): Store {
+function closingLimits(store: Store): Store {
   return withEffects(store, (effect) => ("admit" in effect ? { ready: "alpha" } : effect));
 }
 
@@ -155,7 +155,7 @@ function tellingTwice(store: Store): Store {
     enqueue: async (jobs, options) => {
       const answers = await store.jobs.enqueue(jobs, options);
       const known = jobs.filter((_, index) => answers[index] === "exists");
-      const effects = known.flatMap(({ tells }) => (tells ? [tells] : []));
+      const effects = known.flatMap(({ records }) => (records ? [records] : []));
       if (effects.length > 0) await store.commit([{ effects }], options);
       return answers;
     },
@@ -183,8 +183,8 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: /verdict|gap|lost|cancel/,
     mutation: { store: soothingBeats },
   },
-  { name: "a store whose gates know no limits", caughtBy: /limits/, mutation: { store: withoutLimits } },
-  { name: "a store whose gates stay closed", caughtBy: /settles/, mutation: { store: closingGates } },
+  { name: "a store whose limits know no limits", caughtBy: /limits/, mutation: { store: withoutLimits } },
+  { name: "a store whose limits stay closed", caughtBy: /settles/, mutation: { store: closingLimits } },
   { name: "a store that forgets starts", caughtBy: /limits/, mutation: { store: forgettingStarts } },
   {
     name: "a store that claims beyond a queue's limit",

@@ -1,4 +1,4 @@
-import type { RungOptions } from "../../src/core/job/policy.ts";
+import type { PolicyOptions } from "../../src/core/job/policy.ts";
 import type { SimJobType } from "./plan.ts";
 
 /**
@@ -21,17 +21,17 @@ export interface Expected {
 }
 
 export function expectedOf(
-  enqueue: RungOptions,
+  enqueue: PolicyOptions,
   { said: definition }: SimJobType,
   queues: { readonly areConfigured: boolean },
 ): Expected {
-  const rungs = [enqueue, definition];
-  const first = <Value>(read: (rung: RungOptions) => Value | undefined): Value | undefined =>
-    rungs.map(read).find((value) => value !== undefined);
+  const layers = [enqueue, definition];
+  const first = <Value>(read: (layer: PolicyOptions) => Value | undefined): Value | undefined =>
+    layers.map(read).find((value) => value !== undefined);
   const limit = (value: unknown): number | null | undefined =>
     value === undefined ? undefined : value === "none" || value === "unbounded" ? null : millis(value);
-  const attempt = limit(first((rung) => rung.timeouts?.attempt));
-  const grace = limit(first((rung) => rung.timeouts?.grace));
+  const attempt = limit(first((layer) => layer.timeouts?.attempt));
+  const grace = limit(first((layer) => layer.timeouts?.grace));
   // Asked for anew each time: a queue may be configured between the enqueue and the first start.
   const inherited = (value: number | null | undefined, builtIn: number) =>
     value !== undefined ? value : queues.areConfigured ? undefined : builtIn;
@@ -42,19 +42,19 @@ export function expectedOf(
     get grace() {
       return inherited(grace, 30_000);
     },
-    wait: limit(first((rung) => rung.timeouts?.wait)) ?? null,
-    total: limit(first((rung) => rung.timeouts?.total)) ?? null,
-    mode: first((rung) => rung.timeouts?.mode) ?? "fail",
-    attempts: first((rung) => rung.retry?.attempts) ?? 3,
-    except: first((rung) => rung.retry?.except) ?? [],
-    onStall: first((rung) => rung.retry?.onStall) ?? "retry",
-    onExhausted: first((rung) => rung.retry?.onExhausted) ?? "discard",
-    dropped: new Set(["completed", "discarded", "cancelled"].filter((state) => isDropped(rungs, state))),
+    wait: limit(first((layer) => layer.timeouts?.wait)) ?? null,
+    total: limit(first((layer) => layer.timeouts?.total)) ?? null,
+    mode: first((layer) => layer.timeouts?.mode) ?? "fail",
+    attempts: first((layer) => layer.retry?.attempts) ?? 3,
+    except: first((layer) => layer.retry?.except) ?? [],
+    onStall: first((layer) => layer.retry?.onStall) ?? "retry",
+    onExhausted: first((layer) => layer.retry?.onExhausted) ?? "discard",
+    dropped: new Set(["completed", "discarded", "cancelled"].filter((state) => isDropped(layers, state))),
   };
 }
 
-function isDropped(rungs: readonly RungOptions[], state: string): boolean {
-  for (const { retention } of rungs) {
+function isDropped(layers: readonly PolicyOptions[], state: string): boolean {
+  for (const { retention } of layers) {
     const kept = typeof retention === "object" ? (retention as Record<string, unknown>)[state] : retention;
     if (kept !== undefined) return kept === "0s";
   }

@@ -1,6 +1,6 @@
-import { type AnyDefinition, defineJob, type JobDefinition } from "../../src/core/job/definition.ts";
 import type { Backoff } from "../../src/core/job/job.ts";
-import type { RetentionOptions, RungOptions, TimeoutOptions } from "../../src/core/job/policy.ts";
+import { type AnyDefinition, defineJob, type JobDefinition } from "../../src/core/job/job-definition.ts";
+import type { PolicyOptions, RetentionOptions, TimeoutOptions } from "../../src/core/job/policy.ts";
 import { constant, delays, exponential, linear, type RetryOptions } from "../../src/core/job/retry.ts";
 import type { LimitOptions } from "../../src/core/limit/limit.ts";
 import type { QueueOptions } from "../../src/core/limit/queue-settings.ts";
@@ -22,7 +22,7 @@ export type SimDefinition = JobDefinition<Json | undefined, Json | undefined, Js
 /** A definition, and what was written into it: the checker reads only the latter. */
 export interface SimJobType {
   readonly definition: SimDefinition;
-  readonly said: RungOptions;
+  readonly said: PolicyOptions;
   readonly queue: string;
 }
 
@@ -148,7 +148,7 @@ function processPlan(
 
 function jobType(dice: Dice, index: number, queues: readonly string[]): SimJobType {
   const queue = dice.pick(queues);
-  const said: RungOptions = {
+  const said: PolicyOptions = {
     timeouts: timeouts(dice, 0.5),
     ...(dice.chance(0.8) && { retry: retry(dice) }),
     ...(dice.chance(0.5) && { retention: retention(dice) }),

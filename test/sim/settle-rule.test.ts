@@ -13,7 +13,7 @@ const LIMITS = {
   ],
   settings: { alpha: { concurrency: 1 }, beta: { concurrency: 2 } },
 } as const;
-const NO_END = { rung: { timeouts: { attempt: "none", heartbeat: "none" } } } as const;
+const NO_END = { settings: { timeouts: { attempt: "none", heartbeat: "none" } } } as const;
 
 function ledger(row: JobRow, changes: Partial<JobRow>): JobLedger {
   return newJobLedger({ ...row, payload: "{}", ...changes }, {} as JobLedger["expected"]);
@@ -24,12 +24,12 @@ const waiting = (queue: string, changes: Partial<JobRow> = {}) => ledger(enqueue
 const atLimit = (key: "places" | "pace", queue: string, changes: Partial<JobRow> = {}) => {
   const limit = LIMITS.limits.find((one) => one.key === key) as (typeof LIMITS.limits)[number];
   const options = { limit: parseLimit(limit, "limit").limit };
-  return ledger(pending(), { queue, gate: key, options, needs: 0, ...changes });
+  return ledger(pending(), { queue, limitKey: key, options, needs: 0, ...changes });
 };
 
 /** A job that nothing ends, whose process lives or is dead. */
 function endless(queue: string, { isDead = true, ...changes }: Partial<JobRow> & { isDead?: boolean } = {}) {
-  const job = ledger(running(NO_END), { queue, gate: `queue ${queue}`, ...changes });
+  const job = ledger(running(NO_END), { queue, limitKey: `queue ${queue}`, ...changes });
   job.claims.set(job.row.fence, { by: { isDead } as Machine } as Claim);
   return job;
 }
@@ -43,16 +43,16 @@ describe("the rule that everything settles", () => {
   });
 
   it("excuses what waits for a limit whose slots are kept by jobs that wait in such a queue", () => {
-    const admitted = waiting("alpha", { gate: "places" });
+    const admitted = waiting("alpha", { limitKey: "places" });
     expect(unsettled(endless("alpha"), admitted, atLimit("places", "gamma"))).toEqual([]);
-    const next = waiting("alpha", { gate: "pace" });
+    const next = waiting("alpha", { limitKey: "pace" });
     expect(unsettled(endless("alpha"), next, atLimit("pace", "gamma"))).toEqual([]);
   });
 
   it("excuses a job that its full limit reschedules again and again", () => {
     const limit = { concurrency: 1, onLimit: { after: 100 } };
     const again = atLimit("places", "gamma", { state: "scheduled", options: { limit } });
-    expect(unsettled(endless("gamma", { gate: "places" }), again)).toEqual([]);
+    expect(unsettled(endless("gamma", { limitKey: "places" }), again)).toEqual([]);
     expect(unsettled(again)).toEqual([again]);
   });
 
@@ -63,7 +63,7 @@ describe("the rule that everything settles", () => {
     expect(unsettled(endless("beta"), endless("alpha"), one, two)).toEqual([two]);
     const gated = atLimit("places", "alpha");
     expect(unsettled(endless("alpha"), gated)).toEqual([gated]);
-    const started = endless("gamma", { gate: "pace" });
+    const started = endless("gamma", { limitKey: "pace" });
     const next = atLimit("pace", "gamma");
     expect(unsettled(started, next)).toEqual([next]);
   });

@@ -32,7 +32,7 @@ function openOf(jobs: readonly JobLedger[]): JobLedger[] {
 function waitsInVain(row: JobRow, excused: readonly JobRow[], limits: Limits): boolean {
   if (row.waitAt !== null || row.totalAt !== null) return false;
   if (row.state === "available") return isQueueFull(row.queue, excused, limits);
-  return waitsForLimit(row) && isLimitFull(row.gate, excused, limits);
+  return waitsForLimit(row) && isLimitFull(row.limitKey, excused, limits);
 }
 
 /** A rescheduled job asks its limit again and again, and between two requests it is `scheduled`. */
@@ -48,11 +48,11 @@ function isQueueFull(queue: string, excused: readonly JobRow[], { settings }: Li
 }
 
 /** A start that counts against a rate is taken from the admission on, so an admitted job that never starts keeps it. */
-function isLimitFull(gate: string | null, excused: readonly JobRow[], { limits }: Limits): boolean {
-  const limit = limits.find(({ key }) => key === gate);
+function isLimitFull(limitKey: string | null, excused: readonly JobRow[], { limits }: Limits): boolean {
+  const limit = limits.find(({ key }) => key === limitKey);
   if (!limit) return false;
   const count = (...states: string[]) =>
-    excused.filter((row) => row.gate === gate && states.includes(row.state)).length;
+    excused.filter((row) => row.limitKey === limitKey && states.includes(row.state)).length;
   return (
     count("available", "active") >= (limit.concurrency ?? Number.POSITIVE_INFINITY) ||
     count("available") >= (limit.rate?.limit ?? Number.POSITIVE_INFINITY)

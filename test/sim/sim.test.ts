@@ -73,7 +73,7 @@ describe("the whole engine under virtual time and faults", () => {
       "enqueue_ttl_expired",
       "stalled",
       "cancelled",
-      "strikes",
+      "expiredClaims",
       "gone",
       "hears shutdown",
       "kills its process",

@@ -1,6 +1,6 @@
 import { CurfewError } from "../../src/core/errors.ts";
 import type { EnqueueOptions } from "../../src/core/job/envelope.ts";
-import type { RungOptions } from "../../src/core/job/policy.ts";
+import type { PolicyOptions } from "../../src/core/job/policy.ts";
 import type { Duration } from "../../src/core/time.ts";
 import type { AttemptContext } from "../../src/engine/attempt/processor.ts";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -77,8 +77,8 @@ export class Workload {
     if (draw < 80) return (engine, machine) => this.#extend(engine, machine);
     if (draw < 86) return (engine, machine) => this.#retry(engine, machine);
     if (draw < 88) return (engine, machine) => this.#retryMany(engine, machine);
-    if (draw < 93) return (engine, machine) => this.#gate(engine, machine, "pause");
-    if (draw < 97) return (engine, machine) => this.#gate(engine, machine, "resume");
+    if (draw < 93) return (engine, machine) => this.#limitKey(engine, machine, "pause");
+    if (draw < 97) return (engine, machine) => this.#limitKey(engine, machine, "resume");
     return (engine, machine) => this.#configure(engine, machine);
   }
 
@@ -87,7 +87,7 @@ export class Workload {
     for (const queue of this.#plan.queues) await this.#guarded(machine, () => engine.resume(queue));
   }
 
-  async #gate(engine: Engine, machine: Machine, what: "pause" | "resume"): Promise<void> {
+  async #limitKey(engine: Engine, machine: Machine, what: "pause" | "resume"): Promise<void> {
     const queue = this.#dice.pick(this.#plan.queues);
     this.#trace.add(machine.name, `queue ${queue}: ${what}`);
     await engine[what](queue);
@@ -123,7 +123,7 @@ export class Workload {
     this.#known.push(id);
   }
 
-  #payload(type: SimJobType, options: RungOptions): SimPayload {
+  #payload(type: SimJobType, options: PolicyOptions): SimPayload {
     const n = this.#numbers++;
     this.#checker.expected.set(n, expectedOf(options, type, this.#queues));
     // Few, because each of them takes everything in its process down with it.

@@ -39,7 +39,7 @@ export const BROKEN_EVENT_STORES = {
           const known = jobs.filter((_, index) => answers[index] !== "created");
           await tell(
             store,
-            known.flatMap(({ tells }) => (tells ? [tells] : [])),
+            known.flatMap(({ records }) => (records ? [records] : [])),
             options,
           );
           return answers;
@@ -53,7 +53,7 @@ export const BROKEN_EVENT_STORES = {
       jobs: {
         enqueue: (jobs, options) =>
           store.jobs.enqueue(
-            jobs.map(({ tells: _, ...job }) => job),
+            jobs.map(({ records: _, ...job }) => job),
             options,
           ),
       },
@@ -64,18 +64,18 @@ export const BROKEN_EVENT_STORES = {
     change: (store) => ({
       jobs: {
         async beat(request) {
-          const jobs = request.jobs.map(({ tells: _, ...job }) => job);
+          const jobs = request.jobs.map(({ records: _, ...job }) => job);
           const answers = await store.jobs.beat({ ...request, jobs });
           await tell(
             store,
-            request.jobs.flatMap(({ tells }) => (tells ? [tells] : [])),
+            request.jobs.flatMap(({ records }) => (records ? [records] : [])),
             request,
           );
           return answers;
         },
       },
     }),
-    foundBy: [["strikes, leases and beats", "whose stallAt it moved"]],
+    foundBy: [["expiredClaims, leases and beats", "whose stallAt it moved"]],
   },
   "records the events of the last unit first": {
     change: (store) => ({

@@ -101,7 +101,7 @@ export const BROKEN_STORES = {
     foundBy: [
       ["limits", "as many as it has room for"],
       ["limits", "in the very unit"],
-      ["limits", "200 jobs of one gate"],
+      ["limits", "200 jobs of one key"],
       ["limits", "strict limit only"],
       ["limits", "an override goes before"],
       ["limits", "4 handles run 600 jobs"],
@@ -154,7 +154,7 @@ export const BROKEN_STORES = {
     }),
     foundBy: [
       ["fencing", "stale"],
-      ["countdowns, stops and gates", "stale"],
+      ["countdowns, stops and limits", "stale"],
     ],
   },
   "counts down although the settle is refused": {
@@ -167,7 +167,7 @@ export const BROKEN_STORES = {
         return outcomes;
       },
     }),
-    foundBy: [["countdowns, stops and gates", "refused counts nothing"]],
+    foundBy: [["countdowns, stops and limits", "refused counts nothing"]],
   },
   "counts down before it adds": {
     change: (store) => ({
@@ -182,7 +182,7 @@ export const BROKEN_STORES = {
           options,
         ),
     }),
-    foundBy: [["countdowns, stops and gates", "in their order"]],
+    foundBy: [["countdowns, stops and limits", "in their order"]],
   },
   "adds jobs although a record forbids it": {
     change: (store) => ({
@@ -194,7 +194,7 @@ export const BROKEN_STORES = {
         return outcomes;
       },
     }),
-    foundBy: [["countdowns, stops and gates", "all of them, or none"]],
+    foundBy: [["countdowns, stops and limits", "all of them, or none"]],
   },
   "ignores the fence of a beat": {
     change: (store) => ({
@@ -208,7 +208,7 @@ export const BROKEN_STORES = {
     }),
     foundBy: [
       ["fencing", "a beat of a holder"],
-      ["strikes, leases and beats", "wrong fence"],
+      ["expiredClaims, leases and beats", "wrong fence"],
     ],
   },
   "claims without order": {
@@ -281,7 +281,7 @@ export const BROKEN_STORES = {
     }),
     foundBy: [
       ["sweeping", "not before"],
-      ["strikes, leases and beats", "runs out before its start"],
+      ["expiredClaims, leases and beats", "runs out before its start"],
     ],
   },
   "writes the effects of a refused unit": {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { rankOf } from "../../src/core/job/job.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { bindSchema, poolOf } from "../../src/stores/postgres/connection.ts";
-import { createLanes } from "../../src/stores/postgres/lanes.ts";
+import { createConnections } from "../../src/stores/postgres/connections.ts";
 import { migrate as migratePostgres } from "../../src/stores/postgres/migrate.ts";
 import { MIGRATIONS as POSTGRES } from "../../src/stores/postgres/migrations.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
@@ -26,7 +26,7 @@ const ENDED = "01890000-0000-7000-8000-000000000003";
 /** What a database of the first version held, as that version wrote it. `t` names a table there. */
 function data(t: (name: string) => string): string {
   const live = "id, queue, type, priority, created_at, payload, options, state, wake, wake_at, rank";
-  const done = `${live}, fence, rev, needs, attempt, returns, strikes, finished_at, prune_at, dead_letter, result`;
+  const done = `${live}, fence, rev, needs, attempt, returns, expiredClaims, finished_at, prune_at, dead_letter, result`;
   const rank = rankOf(0, NOW);
   return `
     insert into ${t("jobs")} (${live}, unique_key)
@@ -112,10 +112,10 @@ describe("a PostgreSQL schema", () => {
 
   it.each(versionsOf(POSTGRES))("version %i is migrated with all that is in it", async (version) => {
     const schema = `from_${version}`;
-    const lanes = createLanes({ pool: poolOf(database.url), bind: bindSchema(schema) });
-    await migratePostgres(lanes.desk, schema, POSTGRES.slice(0, 1));
-    await lanes.desk.run({ text: `do $$ begin ${data((name) => `curfew.${name}`)} end $$` });
-    await migratePostgres(lanes.desk, schema, POSTGRES.slice(0, version));
+    const lanes = createConnections({ pool: poolOf(database.url), bind: bindSchema(schema) });
+    await migratePostgres(lanes.inspect, schema, POSTGRES.slice(0, 1));
+    await lanes.inspect.run({ text: `do $$ begin ${data((name) => `curfew.${name}`)} end $$` });
+    await migratePostgres(lanes.inspect, schema, POSTGRES.slice(0, version));
     await lanes.close();
     const store = await openPostgresStore({ connection: database.url, schema, system });
     await checkOldData(store);

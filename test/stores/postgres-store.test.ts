@@ -1,8 +1,8 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
-import { defineJob } from "../../src/core/job/definition.ts";
-import { prepareStencil, stamp } from "../../src/core/job/envelope.ts";
+import { prepareJob, stamp } from "../../src/core/job/envelope.ts";
+import { defineJob } from "../../src/core/job/job-definition.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
@@ -18,7 +18,7 @@ const nextId = createIdSource(() => now, realSystem.fill);
 const definition = defineJob({ type: "test.job" });
 
 function newJob() {
-  return stamp(prepareStencil(definition, undefined, { now, nextId }), "{}", nextId);
+  return stamp(prepareJob(definition, undefined, { now, nextId }), "{}", nextId);
 }
 
 let database: TestPostgres;
@@ -202,8 +202,8 @@ describe("a caller's pool", () => {
     };
     const store = await open({ connection: measuring as never });
     const jobs = Array.from({ length: 12 }, () => ({ ...newJob(), payload: `"${"x".repeat(1_000_000)}"` }));
-    // Jobs off one stencil and others go by different statements.
-    const others = jobs.map((job) => ({ ...job, id: nextId(), fresh: false }));
+    // Jobs off one template and others go by different statements.
+    const others = jobs.map((job) => ({ ...job, id: nextId(), hasNewId: false }));
     expect(await store.jobs.enqueue([...jobs, ...others], { now })).toEqual(
       [...jobs, ...others].map(() => "created"),
     );
@@ -360,7 +360,7 @@ describe("connections", () => {
 });
 
 describe("events", () => {
-  const telling = () => ({ ...newJob(), tells: { event: "enqueued" } });
+  const telling = () => ({ ...newJob(), records: { event: "enqueued" } });
 
   /** A transaction that has written something, so that it has a place before all that is committed later. */
   async function beginWriting(url: string): Promise<pg.Client> {

@@ -229,7 +229,7 @@ describe("a caller's own transaction", () => {
     const handle = rawHandle();
     handle.exec("create table orders (id integer); begin immediate; insert into orders values (1)");
     const [good, bad] = jobs(2) as [NewJob, NewJob];
-    const broken = { ...bad, fresh: false, priority: "high" as unknown as number };
+    const broken = { ...bad, hasNewId: false, priority: "high" as unknown as number };
     await expect(store.jobs.enqueue([good, broken], { now: NOW, tx: handle })).rejects.toThrow();
     handle.exec("commit");
     expect(handle.prepare("select count(*) from orders").pluck().get()).toBe(1);

@@ -5,24 +5,24 @@
 
 import { CLAIM_LEASE } from "../../src/core/job/deadlines.ts";
 import { applied, decide } from "../../src/core/job/decide.ts";
-import { defineJob } from "../../src/core/job/definition.ts";
+import type { Decision, LifecycleEventName } from "../../src/core/job/decision.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
   type NewJob,
-  prepareStencil,
+  prepareJob,
   stamp,
 } from "../../src/core/job/envelope.ts";
-import type { EventOf, JobEvent } from "../../src/core/job/events.ts";
 import type { ErrorRecord, JobRow, Policy } from "../../src/core/job/job.ts";
+import { defineJob } from "../../src/core/job/job-definition.ts";
+import type { EventOf, JobEvent } from "../../src/core/job/job-events.ts";
 import {
   LOCAL_WORKER,
-  parseRung,
-  type RungOptions,
+  type PolicyOptions,
+  parseSettings,
   resolvePolicy,
   type WorkerKind,
 } from "../../src/core/job/policy.ts";
-import type { Decision, LifecycleEventName } from "../../src/core/job/verdict.ts";
 import type { Random } from "../../src/core/random.ts";
 import { type Duration, type Instant, parseDuration } from "../../src/core/time.ts";
 
@@ -39,7 +39,7 @@ export const half: Random = () => 0.5;
 
 export interface Said {
   /** What the definition says. */
-  readonly rung?: RungOptions;
+  readonly settings?: PolicyOptions;
   readonly enqueue?: EnqueueOptions;
   readonly worker?: Partial<WorkerKind>;
   readonly context?: Partial<EnqueueContext>;
@@ -50,19 +50,19 @@ export function at(duration: Duration): Instant {
   return T0 + parseDuration(duration, "test", { zero: true });
 }
 
-export function policyOf(rung: RungOptions = {}, worker: Partial<WorkerKind> = {}): Policy {
-  return resolvePolicy({ definition: parseRung(rung, "") }, { ...LOCAL_WORKER, ...worker });
+export function policyOf(settings: PolicyOptions = {}, worker: Partial<WorkerKind> = {}): Policy {
+  return resolvePolicy({ definition: parseSettings(settings, "") }, { ...LOCAL_WORKER, ...worker });
 }
 
-export function newJob({ rung = {}, enqueue = {}, context = {} }: Said = {}): NewJob {
-  const definition = defineJob({ type: "test.job", ...rung });
-  const stencil = prepareStencil(definition, enqueue, { now: T0, nextId: () => ID, ...context });
-  return stamp(stencil, "null", () => ID);
+export function newJob({ settings = {}, enqueue = {}, context = {} }: Said = {}): NewJob {
+  const definition = defineJob({ type: "test.job", ...settings });
+  const template = prepareJob(definition, enqueue, { now: T0, nextId: () => ID, ...context });
+  return stamp(template, "null", () => ID);
 }
 
 /** A job as it stands in a store right after its enqueue at `T0`. */
 export function enqueued(said: Said = {}): JobRow {
-  const { fresh: _fresh, image, needs, workflow, gate, uniqueKey: _key, ...job } = newJob(said);
+  const { hasNewId: _fresh, image, needs, workflow, limitKey, uniqueKey: _key, ...job } = newJob(said);
   return {
     ...job,
     ...image,
@@ -72,7 +72,7 @@ export function enqueued(said: Said = {}): JobRow {
     worker: null,
     needs: needs ?? 0,
     workflow: workflow ?? null,
-    gate: gate ?? null,
+    limitKey: limitKey ?? null,
     policy: null,
     errors: null,
     progress: null,
@@ -97,15 +97,15 @@ export function running(said: Said = {}, now: Instant = T0): JobRow {
 }
 
 export function startEvent(said: Said = {}, now: Instant = T0): EventOf<"start"> {
-  const rungs = {
-    enqueue: parseRung(withoutUndefined(said.enqueue), "options"),
-    definition: parseRung(said.rung ?? {}, ""),
-    engine: said.context?.engineRung,
+  const layers = {
+    enqueue: parseSettings(withoutUndefined(said.enqueue), "options"),
+    definition: parseSettings(said.settings ?? {}, ""),
+    engine: said.context?.engineSettings,
   };
-  return { type: "start", policy: resolvePolicy(rungs, { ...LOCAL_WORKER, ...said.worker }), upper: now };
+  return { type: "start", policy: resolvePolicy(layers, { ...LOCAL_WORKER, ...said.worker }), upper: now };
 }
 
-function withoutUndefined(said: EnqueueOptions = {}): RungOptions {
+function withoutUndefined(said: EnqueueOptions = {}): PolicyOptions {
   const { timeouts, retry, retention } = said;
   return { ...(timeouts && { timeouts }), ...(retry && { retry }), ...(retention && { retention }) };
 }

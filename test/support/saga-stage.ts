@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { createIdSource } from "../../src/core/ids.ts";
-import { defineJob } from "../../src/core/job/definition.ts";
-import { defineSaga } from "../../src/core/saga/definition.ts";
-import type { SagaEffect } from "../../src/core/saga/draft.ts";
-import type { SagaRecord } from "../../src/core/saga/record.ts";
+import { defineJob } from "../../src/core/job/job-definition.ts";
 import { planOf, type SagaContext } from "../../src/core/saga/saga.ts";
+import type { SagaEffect } from "../../src/core/saga/saga-actions.ts";
+import { defineSaga } from "../../src/core/saga/saga-definition.ts";
+import type { SagaRecord } from "../../src/core/saga/saga-record.ts";
 import { runStep, type SagaEvent, type StepOutcome } from "../../src/core/saga/step.ts";
 
 export const NOW = Date.parse("2030-01-01T00:00:00Z");

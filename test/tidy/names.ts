@@ -19,7 +19,6 @@ const BANNED: Record<string, string> = {
   eta: "dueAt",
   rescue: "sweep or reap",
   maintain: "sweep, reap or prune",
-  maintenance: "sweep, reap or prune",
   driver: "store",
   isolate: "sandbox",
   manager: "a name for what it does",

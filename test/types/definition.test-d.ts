@@ -1,7 +1,12 @@
 import { describe, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { defineJob, type InputOfJob, type JobDefinition, unchecked } from "../../src/core/job/definition.ts";
 import { preparePayload } from "../../src/core/job/envelope.ts";
+import {
+  defineJob,
+  type InputOfJob,
+  type JobDefinition,
+  unchecked,
+} from "../../src/core/job/job-definition.ts";
 import { constant, delays, exponential } from "../../src/core/job/retry.ts";
 
 const chargeCard = defineJob({

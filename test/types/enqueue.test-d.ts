@@ -1,11 +1,11 @@
 import { describe, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { defineJob } from "../../src/core/job/definition.ts";
-import { type EnqueueContext, type EnqueueOptions, prepareStencil } from "../../src/core/job/envelope.ts";
+import { type EnqueueContext, type EnqueueOptions, prepareJob } from "../../src/core/job/envelope.ts";
+import { defineJob } from "../../src/core/job/job-definition.ts";
 
 const job = defineJob({ type: "a", payload: z.string() });
 declare const context: EnqueueContext;
-const enqueue = (options: EnqueueOptions) => prepareStencil(job, options, context);
+const enqueue = (options: EnqueueOptions) => prepareJob(job, options, context);
 
 describe("the options of an enqueue", () => {
   it("name timeouts, retry and retention like a definition, and when to start", () => {
@@ -35,6 +35,6 @@ describe("the options of an enqueue", () => {
     // @ts-expect-error a date is not JSON
     enqueue({ meta: { at: new Date(0) } });
     // @ts-expect-error a definition is made by defineJob
-    prepareStencil({ type: "a" }, {}, context);
+    prepareJob({ type: "a" }, {}, context);
   });
 });

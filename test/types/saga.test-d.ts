@@ -1,8 +1,8 @@
 import { Temporal } from "temporal-polyfill";
 import { describe, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { defineJob, unchecked } from "../../src/core/job/definition.ts";
-import { defineSaga } from "../../src/core/saga/definition.ts";
+import { defineJob, unchecked } from "../../src/core/job/job-definition.ts";
+import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 
 const Order = z.object({ orderId: z.uuid(), cents: z.int() });

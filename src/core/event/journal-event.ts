@@ -1,9 +1,9 @@
 import type { Json } from "../schema.ts";
 import { eventId } from "./event-id.ts";
-import { isKeptEvent, type KeptEvent } from "./kept-event.ts";
+import { isKeptEvent, type StoredEvent } from "./stored-event.ts";
 
 /** An event as it is read from the stream. */
-export interface JournalEvent extends KeptEvent {
+export interface JournalEvent extends StoredEvent {
   /** `evt_` and a UUIDv7. It is the same whenever the event is read. */
   readonly id: string;
   /** Reading goes on behind this event with `after: cursor`. */
@@ -25,7 +25,7 @@ export function journalEvent(body: Json, cursor: string): JournalEvent | null {
   return { ...event, id: eventId(event.at, cursor), cursor };
 }
 
-export function fitsFilter(event: KeptEvent, { types, queues, job }: EventFilter): boolean {
+export function fitsFilter(event: StoredEvent, { types, queues, job }: EventFilter): boolean {
   if (job !== undefined && event.job !== job) return false;
   if (queues && !(event.queue !== undefined && queues.includes(event.queue))) return false;
   return !types || types.some((type) => isOfType(event.name, type));

@@ -23,8 +23,8 @@ import {
   stallMargin,
   waitingWake,
 } from "./deadlines.ts";
+import { imageOf, rereadImage } from "./decision.ts";
 import { dueAtOf, HIGHEST_PRIORITY, nextFence, type Policy, rankOf } from "./job.ts";
-import { imageOf, rereadImage } from "./verdict.ts";
 
 const limit = fc.option(fc.integer({ min: 1, max: 1e11 }), { nil: null });
 const instant = fc.integer({ min: T0, max: T0 + 1e11 });
@@ -145,7 +145,7 @@ describe("the deadline behind a verdict", () => {
     ["job.stalled", {}, at("20s")],
     ["job.stalled", { stallAt: null }, at("25s")],
     ["job.visibility_timeout", {}, at("20s")],
-    ["job.struck", {}, null],
+    ["job.claim_expired", {}, null],
     [undefined, {}, null],
   ])("the verdict %s has the deadline that caused it", (event, change, deadline) => {
     expect(deadlineBehind(event, { ...job, ...change }, at("5s"))).toBe(deadline);

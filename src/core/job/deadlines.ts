@@ -35,7 +35,7 @@ export function attemptLimits(startedAt: Instant, policy: Policy, totalAt: Insta
  */
 export function longestSilence(policy: Policy): number | null {
   if (policy.visibility === undefined) return policy.heartbeat;
-  return policy.rungs.heartbeat === "built-in"
+  return policy.sources.heartbeat === "built-in"
     ? policy.visibility
     : earlier(policy.heartbeat, policy.visibility);
 }
@@ -117,7 +117,7 @@ export function restarted(job: JobRow, startedAt: Instant): JobRow | null {
 type WaitingWake = Pick<JobImage, "wake" | "wakeAt">;
 
 /**
- * When the sweep must look at a waiting job, and whether it can simply promote it. One with a limit goes to its gate
+ * When the sweep must look at a waiting job, and whether it can simply promote it. One with a limit goes to its limit
  * first, unless it has kept its place.
  */
 export function waitingWake(

@@ -17,7 +17,7 @@ import type { JobRow } from "./job.ts";
 
 describe("3.9 the error kept on the job", () => {
   it("an attempt timeout: Timed out after 30s", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", grace: "5s" } } });
     expect(errorOf(judge(row, { type: "expire" }, at("35s")))).toEqual({
       type: "timeout",
       code: "timeout",
@@ -32,7 +32,7 @@ describe("3.9 the error kept on the job", () => {
   });
 
   it("a used-up total: Timed out (deadline exceeded, 30s total budget)", () => {
-    const row = enqueued({ rung: { timeouts: { total: "30s" } } });
+    const row = enqueued({ settings: { timeouts: { total: "30s" } } });
     expect(errorOf(judge(row, { type: "wake" }, at("31s")))).toEqual({
       type: "total_timeout",
       code: "total_timeout",
@@ -60,7 +60,7 @@ describe("3.9 the error kept on the job", () => {
   });
 
   it("a job that did not start in time says: Expired: not started within 5m", () => {
-    const row = enqueued({ rung: { timeouts: { wait: "5m" } } });
+    const row = enqueued({ settings: { timeouts: { wait: "5m" } } });
     expect(errorOf(judge(row, { type: "wake" }, at("6m")))).toEqual({
       type: "enqueue_ttl_expired",
       code: "enqueue_ttl_expired",
@@ -75,7 +75,7 @@ describe("3.9 the error kept on the job", () => {
 
   it("an expiresAt that came before the wait is the limit that is named", () => {
     const row = enqueued({
-      rung: { timeouts: { wait: "10m" } },
+      settings: { timeouts: { wait: "10m" } },
       enqueue: { expiresAt: new Date(at("2m")) },
     });
     expect(errorOf(judge(row, { type: "wake" }, at("3m")))).toMatchObject({
@@ -105,7 +105,7 @@ describe("3.9 the error kept on the job", () => {
 
   it("durations are written in the largest exact unit", () => {
     const message = (attempt: "90s" | "90m" | "2h" | "1500ms" | "1d") => {
-      const row = running({ rung: { timeouts: { attempt, grace: "0s" } } });
+      const row = running({ settings: { timeouts: { attempt, grace: "0s" } } });
       return errorOf(judge(row, { type: "expire" }, at("2d"))).message;
     };
     expect(message("90s")).toBe("Timed out after 90s");
@@ -116,7 +116,7 @@ describe("3.9 the error kept on the job", () => {
   });
 
   it("the newest 20 errors are kept, in order", () => {
-    let row: JobRow = running({ rung: { retry: { attempts: 30 } } });
+    let row: JobRow = running({ settings: { retry: { attempts: 30 } } });
     for (let nth = 1; nth <= 25; nth++) {
       row = step(
         { ...row, ...running(), attempt: nth, errors: row.errors, policy: row.policy },
@@ -132,11 +132,11 @@ describe("3.9 the error kept on the job", () => {
 
 describe("3.11 never early", () => {
   const timeouts = { wait: "1m", attempt: "30s", total: "2m", grace: "5s", heartbeat: "20s" } as const;
-  const said = { rung: { timeouts } } as const;
+  const said = { settings: { timeouts } } as const;
 
   it.each([
     ["wait", enqueued(said), at("1m")],
-    ["total", enqueued({ rung: { timeouts: { total: "2m" } } }), at("2m")],
+    ["total", enqueued({ settings: { timeouts: { total: "2m" } } }), at("2m")],
     ["scheduled start", enqueued({ enqueue: { delay: "7s" } }), at("7s")],
   ] as const)("%s: nothing happens a millisecond before", (_name, row, instant) => {
     expect(judge(row, { type: "wake" }, instant - 1).image).toMatchObject({
@@ -154,12 +154,12 @@ describe("3.11 never early", () => {
   });
 
   it("an attempt without a heartbeat timeout cannot stall", () => {
-    const row = running({ rung: { timeouts: { heartbeat: "none" } } });
+    const row = running({ settings: { timeouts: { heartbeat: "none" } } });
     expect(decide(row, { type: "stall" }, at("10d"), half)).toEqual({ ok: false, because: "not_due" });
   });
 
   it("an attempt without a hard deadline cannot expire", () => {
-    const row = running({ rung: { timeouts: { grace: "unbounded" } } });
+    const row = running({ settings: { timeouts: { grace: "unbounded" } } });
     expect(decide(row, { type: "expire" }, at("10d"), half)).toEqual({ ok: false, because: "invalid_state" });
   });
 
@@ -178,22 +178,22 @@ describe("3.12 the order of events", () => {
     ["job.timeout", { type: "expire" }, at("30s")],
     ["job.stalled", { type: "stall" }, at("20s")],
   ] as const)("%s, then job.failed, then job.retrying or job.discarded", (first, event, now) => {
-    const again = judge(running({ rung: { timeouts: retrying } }), event, now);
+    const again = judge(running({ settings: { timeouts: retrying } }), event, now);
     expect(namesOf(again)).toEqual([first, "job.failed", "job.retrying"]);
-    const over = judge(running({ rung: { timeouts: retrying, retry: once } }), event, now);
+    const over = judge(running({ settings: { timeouts: retrying, retry: once } }), event, now);
     expect(namesOf(over)).toEqual([first, "job.failed", "job.discarded"]);
   });
 
   it("an ordinary failure begins with job.failed", () => {
     expect(namesOf(judge(running(), failEvent(), at("1s")))).toEqual(["job.failed", "job.retrying"]);
-    const over = judge(running({ rung: { retry: once } }), failEvent(), at("1s"));
+    const over = judge(running({ settings: { retry: once } }), failEvent(), at("1s"));
     expect(namesOf(over)).toEqual(["job.failed", "job.discarded"]);
   });
 
   it("job.retrying says when, and job.discarded why", () => {
     const again = judge(running(), failEvent(), at("1s"));
     expect(again.events.at(-1)).toMatchObject({ name: "job.retrying", dueAt: at("2s") });
-    const over = judge(running({ rung: { retry: once } }), failEvent(), at("1s"));
+    const over = judge(running({ settings: { retry: once } }), failEvent(), at("1s"));
     expect(over.events.at(-1)).toMatchObject({ name: "job.discarded", error: { message: "no" } });
   });
 

@@ -25,7 +25,10 @@ import { dueAtOf } from "./job.ts";
 
 describe("4.6 manual retry", () => {
   const said: Said = {
-    rung: { timeouts: { wait: "5m", total: "1h", attempt: "30s" }, retry: { onExhausted: "dead-letter" } },
+    settings: {
+      timeouts: { wait: "5m", total: "1h", attempt: "30s" },
+      retry: { onExhausted: "dead-letter" },
+    },
   };
   const again = { type: "retry" } as const;
 
@@ -35,9 +38,9 @@ describe("4.6 manual retry", () => {
     expect(decide(completed, again, at("2h"), half)).toEqual({ ok: false, because: "invalid_state" });
   });
 
-  it("attempts, returns and strikes start anew", () => {
-    const worn = { ...discarded(said), attempt: 3, returns: 7, strikes: 2 };
-    expect(judge(worn, again, at("2h")).image).toMatchObject({ attempt: 0, returns: 0, strikes: 0 });
+  it("attempts, returns and expiredClaims start anew", () => {
+    const worn = { ...discarded(said), attempt: 3, returns: 7, expiredClaims: 2 };
+    expect(judge(worn, again, at("2h")).image).toMatchObject({ attempt: 0, returns: 0, expiredClaims: 0 });
   });
 
   it("total and wait are re-anchored at now", () => {
@@ -100,32 +103,36 @@ describe("4.7 an inherited deadline", () => {
 
   it("what is left of the parent's total is an upper bound", () => {
     expect(inherit({}).totalAt).toBe(at("10m"));
-    expect(inherit({ rung: { timeouts: { total: "1h" } } }).totalAt).toBe(at("10m"));
-    expect(inherit({ rung: { timeouts: { total: "5m" } } }).totalAt).toBe(at("5m"));
+    expect(inherit({ settings: { timeouts: { total: "1h" } } }).totalAt).toBe(at("10m"));
+    expect(inherit({ settings: { timeouts: { total: "5m" } } }).totalAt).toBe(at("5m"));
   });
 
   it("it cuts and never refuses", () => {
-    const row = inherit({ enqueue: { delay: "599s" }, rung: { timeouts: { attempt: "1h" } } });
+    const row = inherit({ enqueue: { delay: "599s" }, settings: { timeouts: { attempt: "1h" } } });
     expect([row.state, row.totalAt]).toEqual(["scheduled", at("10m")]);
   });
 
   it("a detached job inherits no deadline, nor does one that starts at or after it", () => {
     expect(inherit({ enqueue: { detach: true } }).totalAt).toBeNull();
     expect(inherit({ enqueue: { delay: "10m" } }).totalAt).toBeNull();
-    expect(inherit({ enqueue: { delay: "1h" }, rung: { timeouts: { total: "2h" } } }).totalAt).toBe(at("2h"));
+    expect(inherit({ enqueue: { delay: "1h" }, settings: { timeouts: { total: "2h" } } }).totalAt).toBe(
+      at("2h"),
+    );
     expect(enqueued({ context: { parent: { ...parent, totalAt: null } } }).totalAt).toBeNull();
   });
 
   it("the timeout that results names the inherited deadline, and its own length", () => {
-    for (const rung of [{}, { timeouts: { total: "1h" } }] as const) {
-      expect(errorOf(judge(inherit({ rung }), { type: "wake" }, at("11m")))).toMatchObject({
+    for (const settings of [{}, { timeouts: { total: "1h" } }] as const) {
+      expect(errorOf(judge(inherit({ settings }), { type: "wake" }, at("11m")))).toMatchObject({
         type: "total_timeout",
         message: `Timed out (deadline exceeded, inherited from job ${parent.id})`,
         limit: 10 * MINUTE,
         elapsed: 11 * MINUTE,
       });
     }
-    const own = errorOf(judge(inherit({ rung: { timeouts: { total: "5m" } } }), { type: "wake" }, at("5m")));
+    const own = errorOf(
+      judge(inherit({ settings: { timeouts: { total: "5m" } } }), { type: "wake" }, at("5m")),
+    );
     expect(own.message).toBe("Timed out (deadline exceeded, 5m total budget)");
   });
 });
@@ -153,12 +160,14 @@ describe("5.1 cancel", () => {
 });
 
 describe("5.3 extend", () => {
-  const said: Said = { rung: { timeouts: { attempt: "30s", total: "1h", grace: "5s", heartbeat: "20s" } } };
+  const said: Said = {
+    settings: { timeouts: { attempt: "30s", total: "1h", grace: "5s", heartbeat: "20s" } },
+  };
 
   it("a running attempt's limits are counted anew from its start", () => {
     const decision = judge(running(said), { type: "extend", attempt: 120_000 }, at("10s"));
     expect(decision.image).toMatchObject({ softAt: at("2m"), hardAt: at("125s"), totalAt: at("1h") });
-    expect(decision.documents?.policy).toMatchObject({ attempt: 120_000, rungs: { attempt: "enqueue" } });
+    expect(decision.documents?.policy).toMatchObject({ attempt: 120_000, sources: { attempt: "enqueue" } });
     expect(namesOf(decision)).toEqual(["job.extended"]);
   });
 
@@ -188,7 +197,7 @@ describe("5.3 extend", () => {
     expect(decision.documents?.options).toMatchObject({
       total: 300_000,
       totalFrom: "enqueue",
-      rung: { timeouts: { total: 300_000, attempt: 1_000 } },
+      settings: { timeouts: { total: 300_000, attempt: 1_000 } },
     });
   });
 
@@ -223,9 +232,9 @@ describe("5.3 extend", () => {
 
 describe("5.4 known ids", () => {
   it("a job says whether its id was made here; a duplicate is the store's to find", () => {
-    expect(newJob()).toMatchObject({ id: ID, fresh: true });
+    expect(newJob()).toMatchObject({ id: ID, hasNewId: true });
     const own = "01890000-0000-4000-8000-000000000002";
-    expect(newJob({ enqueue: { id: own } })).toMatchObject({ id: own, fresh: false });
+    expect(newJob({ enqueue: { id: own } })).toMatchObject({ id: own, hasNewId: false });
   });
 });
 
@@ -241,8 +250,8 @@ describe("9 retention", () => {
   });
 
   it("dead letters are kept until removed, whatever retention says", () => {
-    const rung = { retry: { onExhausted: "dead-letter" }, retention: "0s" } as const;
-    const decision = end({ rung }, failed);
+    const settings = { retry: { onExhausted: "dead-letter" }, retention: "0s" } as const;
+    const decision = end({ settings }, failed);
     expect([decision.image.deadLetter, decision.image.pruneAt, decision.drop]).toEqual([
       true,
       null,
@@ -251,20 +260,20 @@ describe("9 retention", () => {
   });
 
   it("it is resolved by the rungs, per state, also for a job that never started", () => {
-    const said: Said = { enqueue: { retention: { completed: "1h" } }, rung: { retention: "2h" } };
+    const said: Said = { enqueue: { retention: { completed: "1h" } }, settings: { retention: "2h" } };
     expect(end(said, done).image.pruneAt).toBe(at("1h") + 1_000);
     expect(end(said, failed).image.pruneAt).toBe(at("2h") + 1_000);
     expect(judge(enqueued(said), { type: "cancel" }, T0).image.pruneAt).toBe(at("2h"));
   });
 
   it("0s deletes in the settle itself", () => {
-    expect(end({ rung: { retention: { completed: "0s" } } }, done).drop).toBe(true);
-    expect(end({ rung: { retention: { completed: "0s" } } }, failed).drop).toBeUndefined();
+    expect(end({ settings: { retention: { completed: "0s" } } }, done).drop).toBe(true);
+    expect(end({ settings: { retention: { completed: "0s" } } }, failed).drop).toBeUndefined();
     expect(end({}, done).drop).toBeUndefined();
   });
 
   it("a job somebody waits for is kept for a minute", () => {
-    const row = running({ rung: { retention: "0s" } });
+    const row = running({ settings: { retention: "0s" } });
     const awaited = { ...row, options: { ...row.options, awaited: true as const } };
     const decision = judge(awaited, done, at("1s"));
     expect([decision.drop, decision.image.pruneAt]).toEqual([undefined, at("61s")]);

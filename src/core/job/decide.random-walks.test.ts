@@ -6,47 +6,51 @@ import { seededRandom } from "../random.ts";
 import { earlier, type Instant } from "../time.ts";
 import { SWEEP_MARGIN, stallAtOf, stallMargin } from "./deadlines.ts";
 import { applied, decide, MOST_RETURNS } from "./decide.ts";
-import type { JobEvent } from "./events.ts";
+import { waitsForLimit } from "./decision.ts";
 import { dueAtOf, type JobRow } from "./job.ts";
+import type { JobEvent } from "./job-events.ts";
 import { isTerminal, JOB_EVENTS, type JobEventName, LIFECYCLE, targetsOf } from "./lifecycle.ts";
-import { isAtGate } from "./verdict.ts";
 
 /** Settings that differ in every field which changes a decision. */
 const SETTINGS: readonly Said[] = [
   {},
-  { rung: { timeouts: { wait: "10m", attempt: "30s", total: "2h", grace: "5s", heartbeat: "20s" } } },
+  { settings: { timeouts: { wait: "10m", attempt: "30s", total: "2h", grace: "5s", heartbeat: "20s" } } },
   {
-    rung: {
+    settings: {
       timeouts: { attempt: "30s", total: "40s", grace: "20s" },
       retry: { retryFit: "any", attempts: 9 },
     },
   },
   {
-    rung: {
+    settings: {
       timeouts: { attempt: "1m", grace: "0s", mode: "discard" },
       retry: { onExhausted: "dead-letter" },
     },
   },
   {
-    rung: {
+    settings: {
       timeouts: { attempt: "none", heartbeat: "none", grace: "unbounded" },
       retry: { attempts: 1_000 },
     },
   },
   {
-    rung: { timeouts: { attempt: "1m", grace: "unbounded" }, retry: { onStall: "discard" }, retention: "0s" },
+    settings: {
+      timeouts: { attempt: "1m", grace: "unbounded" },
+      retry: { onStall: "discard" },
+      retention: "0s",
+    },
   },
-  { enqueue: { delay: "1m", priority: -100 }, rung: { timeouts: { wait: "2m" } } },
+  { enqueue: { delay: "1m", priority: -100 }, settings: { timeouts: { wait: "2m" } } },
   { enqueue: { priority: 100 }, context: { parent: { id: "p", totalAt: T0 + 60_000 } } },
-  { worker: { hears: false, remote: true, visibility: 20_000 }, rung: { retry: { attempts: 5 } } },
-  { worker: { hears: false, remote: true }, rung: { timeouts: { attempt: "30s", heartbeat: "30s" } } },
+  { worker: { hears: false, remote: true, visibility: 20_000 }, settings: { retry: { attempts: 5 } } },
+  { worker: { hears: false, remote: true }, settings: { timeouts: { attempt: "30s", heartbeat: "30s" } } },
   {
     enqueue: { delay: "1m", limit: { key: "a", rate: { limit: 1, per: "1s" }, onLimit: "drop" } },
     worker: { hears: false, remote: true, visibility: 20_000 },
-    rung: { retry: { attempts: 5 } },
+    settings: { retry: { attempts: 5 } },
   },
   { enqueue: { limit: { key: "a", concurrency: 2, onLimit: { reschedule: "30s" } } } },
-  { enqueue: { limit: { key: "a", concurrency: 1, strict: true } }, rung: { timeouts: { total: "2h" } } },
+  { enqueue: { limit: { key: "a", concurrency: 1, strict: true } }, settings: { timeouts: { total: "2h" } } },
 ];
 
 interface Choice {
@@ -137,10 +141,10 @@ function nextInstant(row: JobRow, seenAt: Instant | null): Instant | null {
 }
 
 function checkRow(row: JobRow, seenAt: Instant | null): void {
-  const { attempt, returns, strikes, policy, startedAt, softAt, hardAt, totalAt } = row;
+  const { attempt, returns, expiredClaims, policy, startedAt, softAt, hardAt, totalAt } = row;
   check(attempt >= 0 && attempt <= (policy?.retry.attempts ?? 0), `attempt ${attempt}`);
   check(returns >= 0 && returns <= MOST_RETURNS, `returns ${returns}`);
-  check(strikes >= 0, `strikes ${strikes}`);
+  check(expiredClaims >= 0, `expiredClaims ${expiredClaims}`);
   check((row.errors?.length ?? 0) <= 20, "the history is bounded");
   check(startedAt === null || row.state === "active" || isTerminal(row.state), "only an attempt has started");
   check(startedAt === null || row.waitAt === null, "wait is over with the first start");
@@ -149,9 +153,9 @@ function checkRow(row: JobRow, seenAt: Instant | null): void {
   check(isTerminal(row.state) === (row.finishedAt !== null), "an end has its time");
   check(!row.deadLetter || (row.state === "discarded" && row.pruneAt === null), "a dead letter is discarded");
   const nextAt = nextInstant(row, seenAt);
-  // A job at its gate may be looked at again at any time.
+  // A job at its limit may be looked at again at any time.
   const isWoken =
-    nextAt === null ? row.wakeAt === null || isAtGate(row) : row.wakeAt !== null && row.wakeAt <= nextAt;
+    nextAt === null ? row.wakeAt === null || waitsForLimit(row) : row.wakeAt !== null && row.wakeAt <= nextAt;
   check(isWoken, `wakeAt ${row.wakeAt} is later than ${nextAt}`);
 }
 
@@ -174,11 +178,11 @@ function checkStep(before: JobRow, event: JobEvent, after: JobRow, now: Instant)
   if (event.type !== "wake" || after.state === before.state) return;
   const seenAt = event.seenAt ?? null;
   const nextAt = nextInstant(before, seenAt);
-  const isReleased = before.state === "pending" && (!isTerminal(after.state) || isAtGate(before));
+  const isReleased = before.state === "pending" && (!isTerminal(after.state) || waitsForLimit(before));
   check(isReleased || (nextAt !== null && now >= nextAt), `woken early: ${before.state} to ${after.state}`);
 }
 
-/** What a store makes of a job that its gate lets through. */
+/** What a store makes of a job that its limit lets through. */
 function admitted(row: JobRow): JobRow {
   return { ...row, state: "available", wake: "judge", wakeAt: earlier(row.waitAt, row.totalAt) };
 }
@@ -191,7 +195,7 @@ function walk(said: Said, choices: readonly Choice[], seed: number): string[] {
   const seen: string[] = [];
   for (const each of choices) {
     now += each.pause;
-    if (isAtGate(row) && each.nth % 3 > 0) row = admitted(row);
+    if (waitsForLimit(row) && each.nth % 3 > 0) row = admitted(row);
     const event = eventOf(row, said, now, each);
     const decision = decide(row, event, now, random);
     if (!decision.ok) continue;

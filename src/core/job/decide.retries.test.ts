@@ -21,7 +21,7 @@ const RECLAIM = { type: "claim", lease: 10_000, salt: 3 } as const;
 describe("4.1 the retry policy", () => {
   it("attempts count the first one too", () => {
     const second = (row: JobRow) => ({ ...row, attempt: 2 });
-    const row = running({ rung: { retry: { attempts: 2 } } });
+    const row = running({ settings: { retry: { attempts: 2 } } });
     expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
     expect(judge(second(row), failEvent(), at("1s")).image.state).toBe("discarded");
   });
@@ -39,7 +39,7 @@ describe("4.1 the retry policy", () => {
     const late = { type: "expire" } as const;
     const silent = { type: "stall" } as const;
     const verdict = (except: string[], event: typeof late | typeof silent) =>
-      judge(running({ rung: { timeouts, retry: { except } } }), event, at("30s")).image.state;
+      judge(running({ settings: { timeouts, retry: { except } } }), event, at("30s")).image.state;
     expect([verdict([], late), verdict([], silent)]).toEqual(["retryable", "retryable"]);
     expect([verdict(["timeout"], late), verdict(["timeout"], silent)]).toEqual(["discarded", "retryable"]);
     expect([verdict(["stalled"], late), verdict(["stalled"], silent)]).toEqual(["retryable", "discarded"]);
@@ -48,7 +48,7 @@ describe("4.1 the retry policy", () => {
   it("except matches the type exactly, or by Prefix.*", () => {
     const verdict = (type: string) =>
       judge(
-        running({ rung: { retry: { except: ["Fatal", "Card.*"] } } }),
+        running({ settings: { retry: { except: ["Fatal", "Card.*"] } } }),
         failEvent({ error: { type, code: "handler_error", message: "no" } }),
         at("1s"),
       ).image.state;
@@ -76,39 +76,42 @@ describe("4.2 does a retry fit", () => {
   const failed = (said: Said, now = at("10s")) => judge(running(said), failEvent(), now);
 
   it("full: discarded at once if now + backoff + attempt would pass totalAt", () => {
-    const rung = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
-    const decision = failed({ rung });
+    const settings = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
+    const decision = failed({ settings });
     expect(decision.image.state).toBe("discarded");
     expect(errorOf(decision)).toMatchObject({ type: "total_timeout", predicted: true, elapsed: 10_000 });
     expect(namesOf(decision)).toEqual(["job.failed", "job.total_timeout", "job.discarded"]);
   });
 
   it("full: a retry that ends exactly at totalAt fits", () => {
-    const rung = { timeouts: { attempt: "30s", total: "50s" }, retry: { backoff } } as const;
-    expect(failed({ rung }).image.state).toBe("retryable");
+    const settings = { timeouts: { attempt: "30s", total: "50s" }, retry: { backoff } } as const;
+    expect(failed({ settings }).image.state).toBe("retryable");
   });
 
   it("the attempt's own error is kept in the history, before the predicted one", () => {
-    const rung = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
-    expect(failed({ rung }).documents?.errors?.map(({ type }) => type)).toEqual(["Error", "total_timeout"]);
+    const settings = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
+    expect(failed({ settings }).documents?.errors?.map(({ type }) => type)).toEqual([
+      "Error",
+      "total_timeout",
+    ]);
   });
 
   it("a built-in attempt counts as 0 here", () => {
-    const rung = { timeouts: { total: "21s" }, retry: { backoff } } as const;
-    expect(failed({ rung }).image.state).toBe("retryable");
-    expect(failed({ rung }, at("12s")).image.state).toBe("discarded");
+    const settings = { timeouts: { total: "21s" }, retry: { backoff } } as const;
+    expect(failed({ settings }).image.state).toBe("retryable");
+    expect(failed({ settings }, at("12s")).image.state).toBe("discarded");
   });
 
-  it("an attempt named by any rung counts, the engine's defaults included", () => {
-    const context = { engineRung: { timeouts: { attempt: 30_000 } } };
-    const rung = { timeouts: { total: "49s" }, retry: { backoff } } as const;
-    expect(failed({ rung, context }).image.state).toBe("discarded");
+  it("an attempt named by any settings counts, the engine's defaults included", () => {
+    const context = { engineSettings: { timeouts: { attempt: 30_000 } } };
+    const settings = { timeouts: { total: "49s" }, retry: { backoff } } as const;
+    expect(failed({ settings, context }).image.state).toBe("discarded");
   });
 
   it("any: it starts while any budget is left, with the attempt cut to what remains", () => {
     const said: Said = {
       enqueue: { timeouts: { total: "25s" } },
-      rung: { timeouts: { attempt: "30s" }, retry: { backoff, retryFit: "any" } },
+      settings: { timeouts: { attempt: "30s" }, retry: { backoff, retryFit: "any" } },
     };
     const waiting = step(running(said), failEvent(), at("10s"));
     expect([waiting.state, waiting.wakeAt]).toEqual(["retryable", at("20s")]);
@@ -117,15 +120,15 @@ describe("4.2 does a retry fit", () => {
   });
 
   it("any: a retry that could only begin at totalAt does not fit", () => {
-    const rung = { timeouts: { total: "20s" }, retry: { backoff, retryFit: "any" } } as const;
-    expect(failed({ rung }).image.state).toBe("discarded");
-    expect(failed({ rung }, at("10s") - 1).image.state).toBe("retryable");
+    const settings = { timeouts: { total: "20s" }, retry: { backoff, retryFit: "any" } } as const;
+    expect(failed({ settings }).image.state).toBe("discarded");
+    expect(failed({ settings }, at("10s") - 1).image.state).toBe("retryable");
   });
 });
 
-describe("4.3 crashes, stalls and strikes", () => {
+describe("4.3 crashes, stalls and expiredClaims", () => {
   it("a crash or stall of a started attempt spends it", () => {
-    const row = running({ rung: { retry: { attempts: 1 } } });
+    const row = running({ settings: { retry: { attempts: 1 } } });
     expect(judge(row, { type: "wake", seenAt: null }, at("60s")).image).toMatchObject({
       state: "discarded",
       attempt: 1,
@@ -134,27 +137,27 @@ describe("4.3 crashes, stalls and strikes", () => {
 
   it("a claim that runs out before its handler was entered spends nothing but adds a strike", () => {
     const decision = judge(claimed(), { type: "wake" }, at("10s"));
-    expect(decision.image).toMatchObject({ state: "available", attempt: 0, returns: 0, strikes: 1 });
-    expect(namesOf(decision)).toEqual(["job.struck"]);
+    expect(decision.image).toMatchObject({ state: "available", attempt: 0, returns: 0, expiredClaims: 1 });
+    expect(namesOf(decision)).toEqual(["job.claim_expired"]);
     expect(judge(claimed(), { type: "wake" }, at("10s") - 1).image).toMatchObject({
       state: "active",
-      strikes: 0,
+      expiredClaims: 0,
     });
   });
 
-  it("strikes add up until an attempt has failed by itself", () => {
+  it("expiredClaims add up until an attempt has failed by itself", () => {
     let row = enqueued();
     for (let nth = 0; nth < 3; nth++) {
       row = step(step(row, RECLAIM, at("0s")), { type: "wake" }, at("10s"));
     }
-    expect(row.strikes).toBe(3);
+    expect(row.expiredClaims).toBe(3);
     const started = step(step(row, RECLAIM, at("10s")), startEvent({}, at("11s")), at("11s"));
-    expect(started.strikes).toBe(3);
-    expect(step(started, failEvent(), at("12s")).strikes).toBe(0);
+    expect(started.expiredClaims).toBe(3);
+    expect(step(started, failEvent(), at("12s")).expiredClaims).toBe(0);
   });
 
   it("onStall discard forbids a second run after a crash, also when the sweep comes late", () => {
-    const row = running({ rung: { retry: { onStall: "discard" } } });
+    const row = running({ settings: { retry: { onStall: "discard" } } });
     for (const now of [at("60s"), at("2d")]) {
       const decision = judge(row, { type: "wake", seenAt: null }, now);
       expect(decision.image.state).toBe("discarded");
@@ -174,7 +177,7 @@ describe("4.3 crashes, stalls and strikes", () => {
 
   it("a visibility timeout discards at the limit", () => {
     const said: Said = {
-      rung: { retry: { attempts: 1 } },
+      settings: { retry: { attempts: 1 } },
       worker: { hears: false, remote: true, visibility: 20_000 },
     };
     const decision = judge(running(said), { type: "wake" }, at("20s"));
@@ -184,7 +187,7 @@ describe("4.3 crashes, stalls and strikes", () => {
 
   it("a visibility timeout that except names is not retried", () => {
     const said: Said = {
-      rung: { retry: { except: ["visibility_timeout"] } },
+      settings: { retry: { except: ["visibility_timeout"] } },
       worker: { hears: false, remote: true, visibility: 20_000 },
     };
     const decision = judge(running(said), { type: "wake" }, at("20s"));
@@ -194,7 +197,7 @@ describe("4.3 crashes, stalls and strikes", () => {
 
   it("a shorter heartbeat runs out as a stall, not as a visibility timeout", () => {
     const said: Said = {
-      rung: { timeouts: { heartbeat: "10s" } },
+      settings: { timeouts: { heartbeat: "10s" } },
       worker: { hears: false, remote: true, visibility: 20_000 },
     };
     expect(errorOf(judge(running(said), { type: "wake" }, at("10s"))).type).toBe("stalled");
@@ -222,7 +225,7 @@ describe("4.4 giving back", () => {
   });
 
   it("a snooze at or past totalAt discards at once, predicted", () => {
-    const row = running({ rung: { timeouts: { total: "1h" } } });
+    const row = running({ settings: { timeouts: { total: "1h" } } });
     const decision = judge(row, { type: "snooze", dueAt: at("1h") }, at("5s"));
     expect(decision.image.state).toBe("discarded");
     expect(errorOf(decision)).toMatchObject({ type: "total_timeout", predicted: true });
@@ -266,35 +269,43 @@ describe("4.5 exhausted", () => {
   };
 
   it("discarded, or also a dead letter when onExhausted says so", () => {
-    expect(isDead(running({ rung: { retry: { attempts: 1 } } }), failEvent(), at("1s"))).toBe(false);
-    const decision = judge(running({ rung: dead }), failEvent(), at("1s"));
+    expect(isDead(running({ settings: { retry: { attempts: 1 } } }), failEvent(), at("1s"))).toBe(false);
+    const decision = judge(running({ settings: dead }), failEvent(), at("1s"));
     expect(decision.image).toMatchObject({ state: "discarded", deadLetter: true, pruneAt: null });
     expect(decision.events.at(-1)).toMatchObject({ name: "job.discarded", deadLetter: true });
   });
 
   it("it decides for total_timeout and stalled too", () => {
     const total = { ...dead, timeouts: { total: "1m" } } as const;
-    expect(isDead(enqueued({ rung: total }), { type: "wake" }, at("1m"))).toBe(true);
-    expect(isDead(running({ rung: total }), { type: "expire" }, at("90s"))).toBe(true);
-    expect(isDead(running({ rung: total }), { type: "snooze", dueAt: at("2m") }, at("1s"))).toBe(true);
-    expect(isDead(running({ rung: dead }), { type: "wake", seenAt: null }, at("60s"))).toBe(true);
+    expect(isDead(enqueued({ settings: total }), { type: "wake" }, at("1m"))).toBe(true);
+    expect(isDead(running({ settings: total }), { type: "expire" }, at("90s"))).toBe(true);
+    expect(isDead(running({ settings: total }), { type: "snooze", dueAt: at("2m") }, at("1s"))).toBe(true);
+    expect(isDead(running({ settings: dead }), { type: "wake", seenAt: null }, at("60s"))).toBe(true);
   });
 
   it("wait, mode discard, Discard and cancel never make a dead letter", () => {
     const wait = { ...dead, timeouts: { wait: "1m" } } as const;
-    expect(isDead(enqueued({ rung: wait }), { type: "wake" }, at("1m"))).toBe(false);
+    expect(isDead(enqueued({ settings: wait }), { type: "wake" }, at("1m"))).toBe(false);
     const mode = { ...dead, timeouts: { attempt: "1m", grace: "0s", mode: "discard" } } as const;
-    expect(isDead(running({ rung: mode }), { type: "expire" }, at("1m"))).toBe(false);
-    expect(isDead(running({ rung: dead }), failEvent({ discard: true }), at("1s"))).toBe(false);
-    expect(judge(running({ rung: dead }), { type: "cancel" }, at("1s")).image.deadLetter).toBe(false);
+    expect(isDead(running({ settings: mode }), { type: "expire" }, at("1m"))).toBe(false);
+    expect(isDead(running({ settings: dead }), failEvent({ discard: true }), at("1s"))).toBe(false);
+    expect(judge(running({ settings: dead }), { type: "cancel" }, at("1s")).image.deadLetter).toBe(false);
   });
 
   it("startedAt stays on a job that ended from a running attempt, and on no other", () => {
     const ended = judge(running(), failEvent({ final: true }), at("1s")).image;
     expect([ended.startedAt, ended.finishedAt]).toEqual([at("0s"), at("1s")]);
-    const expired = judge(enqueued({ rung: { timeouts: { wait: "1m" } } }), { type: "wake" }, at("1m")).image;
+    const expired = judge(
+      enqueued({ settings: { timeouts: { wait: "1m" } } }),
+      { type: "wake" },
+      at("1m"),
+    ).image;
     expect([expired.startedAt, expired.finishedAt]).toEqual([null, at("1m")]);
-    const between = step(running({ rung: { retry: { backoff: delays(["1m"]) } } }), failEvent(), at("1s"));
+    const between = step(
+      running({ settings: { retry: { backoff: delays(["1m"]) } } }),
+      failEvent(),
+      at("1s"),
+    );
     expect(judge(between, { type: "cancel" }, at("2s")).image.startedAt).toBeNull();
   });
 });

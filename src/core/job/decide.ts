@@ -12,22 +12,6 @@ import {
   stallAtOf,
   stallMargin,
 } from "./deadlines.ts";
-import type { EventOf, JobEvent } from "./events.ts";
-import {
-  dueAtOf,
-  type ErrorCause,
-  type ErrorRecord,
-  fenceSalt,
-  type JobImage,
-  type JobRow,
-  nextFence,
-  type Policy,
-} from "./job.ts";
-import { ALLOWED, type JobEventName } from "./lifecycle.ts";
-import { extend, prioritise, retryByHand } from "./operator-rules.ts";
-import { LOCAL_WORKER, policyFor } from "./policy.ts";
-import { isExcepted } from "./retry.ts";
-import { reach } from "./turn-rules.ts";
 import {
   type Decision,
   discard,
@@ -41,7 +25,23 @@ import {
   totalError,
   waitingImage,
   withError,
-} from "./verdict.ts";
+} from "./decision.ts";
+import {
+  dueAtOf,
+  type ErrorCause,
+  type ErrorRecord,
+  fenceSalt,
+  type JobImage,
+  type JobRow,
+  nextFence,
+  type Policy,
+} from "./job.ts";
+import type { EventOf, JobEvent } from "./job-events.ts";
+import { ALLOWED, type JobEventName } from "./lifecycle.ts";
+import { extend, prioritise, retryByHand } from "./operator-rules.ts";
+import { LOCAL_WORKER, policyFor } from "./policy.ts";
+import { isExcepted } from "./retry.ts";
+import { reach } from "./step-rules.ts";
 import { writtenRow } from "./written-row.ts";
 
 type Rule<Name extends JobEventName> = (
@@ -53,7 +53,7 @@ type Rule<Name extends JobEventName> = (
 
 /** A job may be given back this often (releases and snoozes together) before it is ended. */
 export const MOST_RETURNS = 1_000;
-const MOST_STRIKES = 1_000;
+const MOST_EXPIRED_CLAIMS = 1_000;
 
 /**
  * The one place where a job's fate is decided. It reads nothing but its arguments: the same row, event, time and
@@ -74,7 +74,7 @@ export function decide(job: JobRow, event: JobEvent, now: Instant, random: Rando
 
 const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   activate: (job, _event, now) =>
-    job.options?.step?.turn
+    job.options?.step?.waitsFor
       ? { ok: false, because: "not_reached" }
       : { ok: true, image: waitingImage(job, activated(job, now)), events: [] },
   wake: (job, event, now, random) =>
@@ -89,16 +89,16 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   release: (job, event, now, random) => release(job, event, now, random),
   cancel: (job, event, now, random) => {
     // What comes after it would be judged while what comes before it still runs.
-    if (!event.halted && job.options?.step?.turn) return { ok: false, because: "not_reached" };
+    if (!event.halted && job.options?.step?.waitsFor) return { ok: false, because: "not_reached" };
     return finish(job, "cancelled", now, {
       events: [{ name: "job.cancelled" }],
       fence: nextFence(job.fence, fenceSalt(random)),
     });
   },
   extend: (job, event, now) =>
-    job.options?.step?.turn ? { ok: false, because: "not_reached" } : extend(job, event, now),
+    job.options?.step?.waitsFor ? { ok: false, because: "not_reached" } : extend(job, event, now),
   drop: (job, event, now) =>
-    job.options?.step?.turn
+    job.options?.step?.waitsFor
       ? { ok: false, because: "not_reached" }
       : drop(job, "queue_full", event.message, now),
   retry: (job, event, now, random) =>
@@ -109,7 +109,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   reach: (job, event, now) => reach(job, event, now),
 };
 
-/** A job with a limit goes to its gate; whoever commits this counts down what kept it from there. */
+/** A job with a limit goes to its limit; whoever commits this counts down what kept it from there. */
 function activated(job: JobRow, now: Instant): "scheduled" | "pending" | "available" {
   if (dueAtOf(job.rank) > now) return "scheduled";
   return job.options?.limit ? "pending" : "available";
@@ -147,25 +147,25 @@ function endOfWaiting(job: JobRow, now: Instant): Decision | null {
 
 function wakeWaiting(job: JobRow, now: Instant): Decision {
   // Whoever judges workflows has to look at it, and finds it by its wakeAt.
-  if (job.options?.step?.turn) return { ok: false, because: "not_due" };
+  if (job.options?.step?.waitsFor) return { ok: false, because: "not_due" };
   const ended = endOfWaiting(job, now);
   if (ended) return ended;
   const state = job.state as "pending" | "scheduled" | "retryable" | "available";
   const limit = job.options?.limit;
-  // A gate that belongs to no limit is opened by whoever made it.
-  const isHeld = state === "pending" && (job.needs > 0 || (job.gate !== null && limit === undefined));
+  // A limit that belongs to no limit is opened by whoever made it.
+  const isHeld = state === "pending" && (job.needs > 0 || (job.limitKey !== null && limit === undefined));
   if (isHeld || state === "available") return { ok: true, image: waitingImage(job, state), events: [] };
   if (dueAtOf(job.rank) <= now) return wakeDue(job, limit, now);
   return { ok: true, image: waitingImage(job, state === "pending" ? "scheduled" : state), events: [] };
 }
 
-/** A waiting job that could run now goes to the gate of its limit, if it has one and does not hold a place in it. */
+/** A waiting job that could run now goes to the limit of its limit, if it has one and does not hold a place in it. */
 function wakeDue(job: JobRow, limit: JobLimit | undefined, now: Instant): Decision {
   if (limit === undefined || (limit.strict && job.state === "retryable"))
     return { ok: true, image: waitingImage(job, "available"), events: [] };
   const { onLimit } = limit;
   if (onLimit === undefined) return { ok: true, image: waitingImage(job, "pending"), events: [] };
-  // Whoever judges a job at its gate has first let through whom it may.
+  // Whoever judges a job at its limit has first let through whom it may.
   if (job.state !== "pending")
     return { ok: true, image: { ...waitingImage(job, "pending"), wakeAt: now }, events: [] };
   if (onLimit !== "drop") {
@@ -175,7 +175,7 @@ function wakeDue(job: JobRow, limit: JobLimit | undefined, now: Instant): Decisi
   }
   // A job that has run before is not new work to be turned away: it waits.
   if (job.attempt > 0) return { ok: true, image: waitingImage(job, "pending"), events: [] };
-  return drop(job, "rate_limited", `Dropped: the limit "${job.gate}" was reached`, now);
+  return drop(job, "rate_limited", `Dropped: the limit "${job.limitKey}" was reached`, now);
 }
 
 /** Ends a waiting job that there is no room for. */
@@ -223,7 +223,7 @@ function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
     rank: job.rank,
     attempt: job.attempt + 1,
     returns: job.returns,
-    strikes: job.strikes,
+    expiredClaims: job.expiredClaims,
     waitAt: null,
     totalAt: job.totalAt,
     startedAt: now,
@@ -377,7 +377,7 @@ function voided(decision: Decision, fence: number): Decision {
   return decision.ok ? { ...decision, fence: decision.fence ?? fence } : decision;
 }
 
-/** A claim whose handler was never entered: it spends nothing but adds a strike (SEMANTICS 4.3). */
+/** A claim whose handler was never entered: it spends nothing but adds an expired claim (SEMANTICS 4.3). */
 function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   const fence = nextFence(job.fence, fenceSalt(random));
   // The holder may have entered it in time, with the word of its start still on the way; it checks both limits itself.
@@ -390,14 +390,14 @@ function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
     const wakeAt = earlier(job.stallAt, judgedAt);
     return { ok: true, image: { ...imageOf(job), wake: "judge", wakeAt }, events: [] };
   }
-  const strikes = Math.min(job.strikes + 1, MOST_STRIKES);
+  const expiredClaims = Math.min(job.expiredClaims + 1, MOST_EXPIRED_CLAIMS);
   return {
     ok: true,
-    image: waitingImage(job, "available", { strikes }),
+    image: waitingImage(job, "available", { expiredClaims: expiredClaims }),
     // A handler may have reported before the word of its start was written; the next attempt begins anew.
     ...(job.progress !== null && { documents: { progress: null } }),
     fence,
-    events: [{ name: "job.struck" }],
+    events: [{ name: "job.claim_expired" }],
   };
 }
 
@@ -419,7 +419,7 @@ function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Deci
       dueAt,
       attempt: job.attempt - 1,
       returns: job.returns + 1,
-      strikes: 0,
+      expiredClaims: 0,
     }),
     documents: job.policy ? { policy: job.policy, progress: null } : { progress: null },
     events: [{ name: "job.snoozed", dueAt }],

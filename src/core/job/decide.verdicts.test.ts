@@ -18,7 +18,7 @@ import { CLAIM_LEASE } from "./deadlines.ts";
 import { decide } from "./decide.ts";
 
 describe("3.1 before a handler is entered", () => {
-  const said = { rung: { timeouts: { wait: "5s", total: "8s" } } } as const;
+  const said = { settings: { timeouts: { wait: "5s", total: "8s" } } } as const;
 
   it("cancelled is looked at first: nothing of it can start", () => {
     const row = step(claimed(said), { type: "cancel" }, at("1s"));
@@ -43,7 +43,7 @@ describe("3.1 before a handler is entered", () => {
     const near = { ...startEvent(said), upper: at("5s") };
     expect(decide(claimed(said), near, now, half)).toEqual({ ok: false, because: "too_close" });
     expect(decide(claimed(said), { ...near, upper: at("5s") - 1 }, now, half).ok).toBe(true);
-    const total = { rung: { timeouts: { total: "5s" } } } as const;
+    const total = { settings: { timeouts: { total: "5s" } } } as const;
     const entry = { ...startEvent(total), upper: at("5s") };
     expect(decide(claimed(total), entry, now, half)).toEqual({ ok: false, because: "too_close" });
   });
@@ -65,8 +65,8 @@ describe("3.1 before a handler is entered", () => {
 
   it("a claim holds for its lease, or for a named heartbeat where that is shorter", () => {
     expect(claimed().stallAt).toBe(T0 + CLAIM_LEASE);
-    expect(claimed({ rung: { timeouts: { heartbeat: "2s" } } }).stallAt).toBe(at("2s"));
-    expect(claimed({ rung: { timeouts: { heartbeat: "2m" } } }).stallAt).toBe(T0 + CLAIM_LEASE);
+    expect(claimed({ settings: { timeouts: { heartbeat: "2s" } } }).stallAt).toBe(at("2s"));
+    expect(claimed({ settings: { timeouts: { heartbeat: "2m" } } }).stallAt).toBe(T0 + CLAIM_LEASE);
   });
 
   it("a claim can be handed back unspent", () => {
@@ -84,14 +84,14 @@ describe("3.1 before a handler is entered", () => {
 describe("3.2 the instants of an attempt", () => {
   it("softAt is the earlier of start + attempt and totalAt; hardAt follows by grace", () => {
     const timeouts = { attempt: "30s", total: "1m", grace: "5s" } as const;
-    const early = running({ rung: { timeouts } });
+    const early = running({ settings: { timeouts } });
     expect([early.softAt, early.hardAt]).toEqual([at("30s"), at("35s")]);
-    const late = running({ rung: { timeouts } }, at("40s"));
+    const late = running({ settings: { timeouts } }, at("40s"));
     expect([late.softAt, late.hardAt]).toEqual([at("60s"), at("65s")]);
   });
 
   it("stallAt is the last beat + heartbeat, the start at first", () => {
-    expect(running({ rung: { timeouts: { heartbeat: "20s" } } }, at("3s")).stallAt).toBe(at("23s"));
+    expect(running({ settings: { timeouts: { heartbeat: "20s" } } }, at("3s")).stallAt).toBe(at("23s"));
     const beaten = running();
     expect(judge(beaten, { type: "wake", seenAt: at("50s") }, at("109s")).image.state).toBe("active");
     expect(judge(beaten, { type: "wake", seenAt: at("50s") }, at("110s")).image.state).toBe("retryable");
@@ -99,49 +99,49 @@ describe("3.2 the instants of an attempt", () => {
   });
 
   it("timing out is derived, not a stored state", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s" } } });
     expect(judge(row, { type: "wake", seenAt: at("40s") }, at("40s")).image.state).toBe("active");
   });
 });
 
 describe("3.3 the first cause is the verdict", () => {
   it("at one instant total goes before execution", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", total: "30s", grace: "0s" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", total: "30s", grace: "0s" } } });
     const decision = judge(row, { type: "expire" }, at("30s"));
     expect(errorOf(decision).kind).toBe("total");
     expect(namesOf(decision)).toEqual(["job.total_timeout", "job.failed", "job.discarded"]);
   });
 
   it("at one instant total goes before stalled", () => {
-    const row = running({ rung: { timeouts: { total: "30s", heartbeat: "30s" } } });
+    const row = running({ settings: { timeouts: { total: "30s", heartbeat: "30s" } } });
     expect(errorOf(judge(row, { type: "stall" }, at("30s"))).kind).toBe("total");
   });
 
   it("at one instant stalled goes before execution", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", heartbeat: "30s" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", heartbeat: "30s" } } });
     expect(errorOf(judge(row, { type: "stall" }, at("30s"))).kind).toBe("stalled");
   });
 
   it("cancelled and shutdown go before every timeout of the same instant", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", total: "30s", grace: "5s" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", total: "30s", grace: "5s" } } });
     expect(judge(row, { type: "cancel" }, at("30s")).image.state).toBe("cancelled");
     expect(judge(row, { type: "release" }, at("30s")).image.state).toBe("available");
   });
 
   it("a release at or after the hard deadline comes too late: the verdict was due", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", grace: "5s" } } });
     expect(judge(row, { type: "release" }, at("34999ms")).image.state).toBe("available");
     for (const late of ["35s", "40s"] as const) {
       const decision = judge(row, { type: "release" }, at(late));
       expect(decision.image).toMatchObject({ state: "retryable", attempt: 1, returns: 0 });
       expect(errorOf(decision)).toMatchObject({ type: "timeout", forced: true });
     }
-    const total = running({ rung: { timeouts: { total: "30s", grace: "0s" } } });
+    const total = running({ settings: { timeouts: { total: "30s", grace: "0s" } } });
     expect(judge(total, { type: "release" }, at("30s")).image.state).toBe("discarded");
   });
 
   it("the cause is fixed at the soft signal: a later failure, stall or death is that timeout", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", grace: "50s", heartbeat: "40s" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", grace: "50s", heartbeat: "40s" } } });
     const failed = judge(row, failEvent({ signalled: true }), at("35s"));
     const stalled = judge(row, { type: "stall" }, at("40s"));
     const died = judge(row, { type: "wake", seenAt: at("0s") }, at("41s"));
@@ -152,16 +152,16 @@ describe("3.3 the first cause is the verdict", () => {
   });
 
   it("a stall before the soft signal stays one, however late the sweep comes", () => {
-    const rung = { timeouts: { attempt: "5m", mode: "discard" } } as const;
-    const decision = judge(running({ rung }), { type: "wake", seenAt: at("1s") }, at("2h"));
+    const settings = { timeouts: { attempt: "5m", mode: "discard" } } as const;
+    const decision = judge(running({ settings }), { type: "wake", seenAt: at("1s") }, at("2h"));
     expect(errorOf(decision).kind).toBe("stalled");
     expect(decision.image.state).toBe("retryable");
-    const alive = judge(running({ rung }), { type: "wake", seenAt: at("5m") }, at("2h"));
+    const alive = judge(running({ settings }), { type: "wake", seenAt: at("5m") }, at("2h"));
     expect(errorOf(alive)).toMatchObject({ kind: "execution", forced: true });
   });
 
   it("if totalAt passes during grace, the retry stage ends the job", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", total: "40s", grace: "20s" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", total: "40s", grace: "20s" } } });
     expect([row.softAt, row.totalAt, row.hardAt]).toEqual([at("30s"), at("40s"), at("50s")]);
     const decision = judge(row, { type: "expire" }, at("50s"));
     expect(decision.image.state).toBe("discarded");
@@ -170,7 +170,7 @@ describe("3.3 the first cause is the verdict", () => {
   });
 
   it("a failure at or after the hard deadline comes after the verdict: it is the timeout", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s", mode: "discard" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", grace: "5s", mode: "discard" } } });
     expect(errorOf(judge(row, failEvent(), at("35s") - 1)).type).toBe("Error");
     const late = judge(row, failEvent(), at("35s"));
     expect(errorOf(late)).toMatchObject({ type: "timeout", cause: { type: "Error", message: "no" } });
@@ -179,7 +179,7 @@ describe("3.3 the first cause is the verdict", () => {
 });
 
 describe("3.4 success after the signal", () => {
-  const said: Said = { rung: { timeouts: { attempt: "30s", grace: "5s" } } };
+  const said: Said = { settings: { timeouts: { attempt: "30s", grace: "5s" } } };
 
   it("late success is completed, marked late, and emits only job.completed", () => {
     const decision = judge(running(said), { type: "succeed", result: '"r"', signalled: true }, at("34s"));
@@ -194,7 +194,7 @@ describe("3.4 success after the signal", () => {
   });
 
   it("with unbounded grace a success counts whenever it comes", () => {
-    const row = running({ rung: { timeouts: { attempt: "30s", grace: "unbounded" } } });
+    const row = running({ settings: { timeouts: { attempt: "30s", grace: "unbounded" } } });
     const decision = judge(row, { type: "succeed", signalled: true }, at("3650d"));
     expect(decision.events).toEqual([{ name: "job.completed", late: true }]);
   });
@@ -214,7 +214,7 @@ describe("3.4 success after the signal", () => {
 });
 
 describe("3.5 classification by our signal", () => {
-  const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
+  const row = running({ settings: { timeouts: { attempt: "30s", grace: "5s" } } });
   const error = { type: "TypeError", code: "E_OWN", message: "boom", stack: "at x" };
 
   it("any error after our abort is a timeout with the thrown error as cause", () => {
@@ -235,7 +235,7 @@ describe("3.5 classification by our signal", () => {
 });
 
 describe("3.7 who judges at the hard deadline", () => {
-  const row = running({ rung: { timeouts: { attempt: "30s", grace: "5s" } } });
+  const row = running({ settings: { timeouts: { attempt: "30s", grace: "5s" } } });
 
   it("the worker judges at hardAt", () => {
     expect(decide(row, { type: "expire" }, at("35s") - 1, half)).toEqual({ ok: false, because: "not_due" });

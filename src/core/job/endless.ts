@@ -20,10 +20,10 @@ export function runsEndlessly({ state, startedAt, wakeAt }: JobRow): boolean {
 }
 
 /** Says what an endless attempt does to the other jobs of its limit; undefined where the limit has no slots. */
-export function limitHoldWarning(row: Pick<JobRow, "gate" | "options">): string | undefined {
+export function limitHoldWarning(row: Pick<JobRow, "limitKey" | "options">): string | undefined {
   const { concurrency, strict } = row.options?.limit ?? {};
   if (concurrency === undefined) return undefined;
-  const key = row.gate === null ? "its limit" : `the limit "${row.gate}"`;
+  const key = row.limitKey === null ? "its limit" : `the limit "${row.limitKey}"`;
   const rest =
     concurrency === 1
       ? `nothing else of that key runs meanwhile${strict ? ", retries and successors included" : ""}`

@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { at, enqueued, ID, newJob, T0 } from "../../../test/support/rows.ts";
-import { defineJob } from "./definition.ts";
-import { type EnqueueOptions, preparePayload, prepareStencil, stamp } from "./envelope.ts";
+import { type EnqueueOptions, prepareJob, preparePayload, stamp } from "./envelope.ts";
 import { rankOf } from "./job.ts";
+import { defineJob } from "./job-definition.ts";
 
 const job = defineJob({ type: "card.charge", queue: "money", priority: 5 });
 const context = { now: T0, nextId: () => ID };
 
 /** Options as plain JavaScript may write them. */
-const enqueue = (options: object) => () => prepareStencil(job, options as EnqueueOptions, context);
+const enqueue = (options: object) => () => prepareJob(job, options as EnqueueOptions, context);
 
 describe("an enqueue", () => {
   it("takes from the definition what it does not say itself", () => {
-    expect(prepareStencil(job, undefined, context)).toMatchObject({
+    expect(prepareJob(job, undefined, context)).toMatchObject({
       id: undefined,
       queue: "money",
       type: "card.charge",
@@ -22,7 +22,7 @@ describe("an enqueue", () => {
       options: null,
       image: { state: "available", rank: rankOf(5, T0), wakeAt: null, attempt: 0 },
     });
-    const own = prepareStencil(job, { queue: "other", priority: -3 }, context);
+    const own = prepareJob(job, { queue: "other", priority: -3 }, context);
     expect([own.queue, own.priority]).toEqual(["other", -3]);
   });
 
@@ -38,13 +38,13 @@ describe("an enqueue", () => {
     expect([past.state, past.rank]).toEqual(["available", rankOf(0, T0)]);
   });
 
-  it("keeps what no worker will know: the enqueue rung, the budgets and who gave them, meta", () => {
+  it("keeps what no worker will know: the enqueue settings, the budgets and who gave them, meta", () => {
     const { options } = newJob({
-      rung: { timeouts: { wait: "5m" } },
+      settings: { timeouts: { wait: "5m" } },
       enqueue: { timeouts: { total: "1h", attempt: "none" }, meta: { "a.b": [1] } },
     });
     expect(options).toEqual({
-      rung: { timeouts: { total: 3_600_000, attempt: null } },
+      settings: { timeouts: { total: 3_600_000, attempt: null } },
       wait: 300_000,
       waitFrom: "definition",
       total: 3_600_000,
@@ -54,7 +54,7 @@ describe("an enqueue", () => {
   });
 
   it("keeps how it ends for a job that ends before its first start", () => {
-    const { options } = newJob({ rung: { retry: { onExhausted: "dead-letter" }, retention: "1h" } });
+    const { options } = newJob({ settings: { retry: { onExhausted: "dead-letter" }, retention: "1h" } });
     expect(options).toEqual({
       onExhausted: "dead-letter",
       retention: { completed: 3_600_000, discarded: 3_600_000, cancelled: 3_600_000 },
@@ -68,11 +68,11 @@ describe("an enqueue", () => {
     expect(options?.meta).toEqual({ tags: ["a"] });
   });
 
-  it("one stencil serves many payloads", () => {
-    const stencil = prepareStencil(job, { delay: "1s" }, context);
+  it("one template serves many payloads", () => {
+    const template = prepareJob(job, { delay: "1s" }, context);
     let nth = 0;
-    const jobs = ["1", "2"].map((payload) => stamp(stencil, payload, () => `id-${++nth}`));
-    expect(jobs.map(({ id, payload, fresh }) => [id, payload, fresh])).toEqual([
+    const jobs = ["1", "2"].map((payload) => stamp(template, payload, () => `id-${++nth}`));
+    expect(jobs.map(({ id, payload, hasNewId: fresh }) => [id, payload, fresh])).toEqual([
       ["id-1", "1", true],
       ["id-2", "2", true],
     ]);
@@ -118,7 +118,7 @@ describe("1.1 what is refused at enqueue, before anything exists", () => {
 
   it("options that are no object, and a definition that is none", () => {
     expect(enqueue([])).toThrow(expect.objectContaining({ code: "invalid_option", field: "options" }));
-    expect(() => prepareStencil({ type: "a" } as never, {}, context)).toThrow(
+    expect(() => prepareJob({ type: "a" } as never, {}, context)).toThrow(
       expect.objectContaining({ code: "invalid_definition", field: "definition" }),
     );
   });
@@ -154,8 +154,8 @@ describe("1.2 a job that could never run", () => {
   });
 
   it("an inherited wait or total that ends before the scheduled time is refused too", () => {
-    const engineRung = { timeouts: { total: 60_000 } };
-    const late = () => prepareStencil(job, { delay: "2m" }, { ...context, engineRung });
+    const engineSettings = { timeouts: { total: 60_000 } };
+    const late = () => prepareJob(job, { delay: "2m" }, { ...context, engineSettings: engineSettings });
     expect(late).toThrow(expect.objectContaining({ code: "never_runs", field: "timeouts.total" }));
   });
 
@@ -166,7 +166,7 @@ describe("1.2 a job that could never run", () => {
 
   it("an inherited attempt longer than the total is cut, not refused", () => {
     const long = { timeouts: { attempt: "2h" } } as const;
-    expect(enqueued({ rung: long, enqueue: { timeouts: { total: "1m" } } }).totalAt).toBe(at("1m"));
+    expect(enqueued({ settings: long, enqueue: { timeouts: { total: "1m" } } }).totalAt).toBe(at("1m"));
   });
 });
 

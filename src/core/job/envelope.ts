@@ -13,23 +13,22 @@ import {
   parseInstant,
 } from "../time.ts";
 import { waitingWake } from "./deadlines.ts";
-import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./definition.ts";
 import {
   type Fence,
   type JobId,
   type JobImage,
   type JobOptions,
-  type JobRow,
-  type Rung,
+  type PolicySettings,
   rankOf,
 } from "./job.ts";
+import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./job-definition.ts";
 import {
-  parseRung,
-  type RungOptions,
-  type Rungs,
+  type PolicyOptions,
+  parseSettings,
   resolveBudgets,
   resolveField,
   resolveFields,
+  type SettingsBySource,
   saysAnything,
 } from "./policy.ts";
 import {
@@ -39,10 +38,10 @@ import {
   type UniqueOptions,
   type UniqueRule,
   uniqueKeyOf,
-} from "./unique.ts";
+} from "./unique-key.ts";
 
 /** What a single enqueue may say on top of the definition. */
-export interface EnqueueOptions extends RungOptions {
+export interface EnqueueOptions extends PolicyOptions {
   /** A UUID of the caller's own; enqueueing it again returns the old job as a duplicate. */
   readonly id?: string;
   readonly queue?: string;
@@ -77,7 +76,7 @@ export interface EnqueuedJob {
 export interface NewJob {
   readonly id: JobId;
   /** The id was made here, so no store has to look whether it is known. */
-  readonly fresh: boolean;
+  readonly hasNewId: boolean;
   /**
    * The fence it begins with, below the first claim's; 0 if left out. An id that may have been used before begins with
    * random bits, so that what was decided on a job that is gone never writes the one that came after it.
@@ -93,19 +92,19 @@ export interface NewJob {
   /** How many countdowns a pending job waits for. */
   readonly needs?: number;
   readonly workflow?: string;
-  readonly gate?: string;
+  readonly limitKey?: string;
   /** Refuses a second live job with the same key. */
   readonly uniqueKey?: string;
   /** Written with the job, if it was created. */
-  readonly tells?: NewEvent;
+  readonly records?: NewEvent;
 }
 
-/** What the engine adds to a call: time, an id, the less specific rungs, and the job that is enqueueing. */
+/** What the engine adds to a call: time, an id, the less specific sources, and the job that is enqueueing. */
 export interface EnqueueContext {
   readonly now: Instant;
   readonly nextId: () => JobId;
-  readonly queueRung?: (queue: string) => Rung | undefined;
-  readonly engineRung?: Rung | undefined;
+  readonly queueSettings?: (queue: string) => PolicySettings | undefined;
+  readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
   readonly documentLimit?: number;
   /** What only a wire protocol says: the job waits to be activated, its visibility timeout, and fields to give back. */
@@ -113,7 +112,7 @@ export interface EnqueueContext {
   readonly visibility?: number | undefined;
   readonly wire?: JobOptions["wire"] | undefined;
   /** What jobs of this kind share in what they tell of themselves; left out while events are off. */
-  readonly headOf?: ((name: string, type: string, queue: string) => Json) | undefined;
+  readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
 
 export const ENQUEUE_KEYS = [
@@ -134,7 +133,7 @@ export const ENQUEUE_KEYS = [
 ] as const;
 
 /** A parsed enqueue that many payloads can share: everything but the id and the payload. */
-export interface Stencil {
+export interface JobTemplate {
   readonly id: JobId | undefined;
   readonly queue: string;
   readonly type: string;
@@ -146,75 +145,80 @@ export interface Stencil {
   readonly key?: KeyedLimit["key"];
   readonly needs?: number;
   /** What its jobs share in what they tell; undefined while events are off. */
-  readonly head: Json | undefined;
+  readonly sharedFields: Json | undefined;
   readonly unique: UniqueRule | undefined;
 }
 
-/** The last stencil of a definition that was asked for without options, and the rungs it was resolved from. */
-const lastStencils = new WeakMap<
+/** The last template of a definition that was asked for without options, and the sources it was resolved from. */
+const lastTemplates = new WeakMap<
   object,
   {
-    readonly queueRung: Rung | undefined;
-    readonly engineRung: Rung | undefined;
-    readonly headOf: EnqueueContext["headOf"];
-    readonly stencil: Stencil;
+    readonly queueSettings: PolicySettings | undefined;
+    readonly engineSettings: PolicySettings | undefined;
+    readonly sharedFieldsOf: EnqueueContext["sharedFieldsOf"];
+    readonly template: JobTemplate;
   }
 >();
 
 /**
  * Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). Many jobs of one definition are
- * enqueued within a millisecond, and those that say nothing more share a stencil: it would come out the same, and
- * stores write jobs off one stencil together.
+ * enqueued within a millisecond, and those that say nothing more share a template: it would come out the same, and
+ * stores write jobs off one template together.
  */
-export function prepareStencil<Input>(
+export function prepareJob<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   options: EnqueueOptions | undefined,
   context: EnqueueContext,
-): Stencil {
+): JobTemplate {
   assertDefinition(definition, "definition");
-  const { parent, isPending, visibility, wire, engineRung, headOf } = context;
+  const { parent, isPending, visibility, wire, engineSettings, sharedFieldsOf } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
-    return newStencil(definition, options ?? {}, context);
-  const queueRung = context.queueRung?.(definition.queue);
-  const last = lastStencils.get(definition);
+    return newTemplate(definition, options ?? {}, context);
+  const queueSettings = context.queueSettings?.(definition.queue);
+  const last = lastTemplates.get(definition);
   const isSame =
-    last?.stencil.createdAt === context.now &&
-    last.queueRung === queueRung &&
-    last.engineRung === engineRung &&
-    last.headOf === headOf;
-  if (isSame) return last.stencil;
-  const stencil = newStencil(definition, {}, context);
-  lastStencils.set(definition, { queueRung, engineRung, headOf, stencil });
-  return stencil;
+    last?.template.createdAt === context.now &&
+    last.queueSettings === queueSettings &&
+    last.engineSettings === engineSettings &&
+    last.sharedFieldsOf === sharedFieldsOf;
+  if (isSame) return last.template;
+  const template = newTemplate(definition, {}, context);
+  lastTemplates.set(definition, {
+    queueSettings: queueSettings,
+    engineSettings: engineSettings,
+    sharedFieldsOf: sharedFieldsOf,
+    template: template,
+  });
+  return template;
 }
 
-function newStencil<Input>(
+function newTemplate<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   said: EnqueueOptions,
   context: EnqueueContext,
-): Stencil {
+): JobTemplate {
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
   }
   const { now } = context;
-  const enqueueRung = parseRung(said, "options");
+  const enqueueSettings = parseSettings(said, "options");
   const queue = said.queue === undefined ? definition.queue : checkQueue(said.queue, "options.queue");
   const priority =
     said.priority === undefined ? definition.priority : checkPriority(said.priority, "options.priority");
-  const rungs: Rungs = {
-    enqueue: enqueueRung,
-    definition: definition.rung,
-    queue: context.queueRung?.(queue),
-    engine: context.engineRung,
+  const settings: SettingsBySource = {
+    enqueue: enqueueSettings,
+    definition: definition.settings,
+    queue: context.queueSettings?.(queue),
+    engine: context.engineSettings,
   };
   const dueAt = startOf(said, now);
-  const budgets = fixBudgets(said, rungs, now, dueAt, context.parent);
+  const budgets = fixBudgets(said, settings, now, dueAt, context.parent);
   const keyed = limitOf(definition.limit, said);
   const state = context.isPending ? "pending" : dueAt > now ? "scheduled" : keyed ? "pending" : "available";
   const rank = rankOf(priority, dueAt);
-  const heartbeat = saysAnything(rungs, "timeouts")
-    ? resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, null).value
+  const heartbeat = saysAnything(settings, "timeouts")
+    ? resolveField<number | null>(settings, (settings) => settings.timeouts?.heartbeat, null).value
     : null;
   const { waitAt, totalAt } = budgets;
   return {
@@ -226,12 +230,12 @@ function newStencil<Input>(
     image: {
       state,
       ...waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit),
-      // A job at its gate is looked at at once, in case that whoever enqueues it does not come to let it through.
+      // A job at its limit is looked at at once, in case that whoever enqueues it does not come to let it through.
       ...(keyed && state === "pending" && !context.isPending && { wakeAt: now }),
       rank,
       attempt: 0,
       returns: 0,
-      strikes: 0,
+      expiredClaims: 0,
       waitAt,
       totalAt,
       startedAt: null,
@@ -243,11 +247,15 @@ function newStencil<Input>(
       pruneAt: null,
       deadLetter: false,
     },
-    options: withLimit(keptOptions(said, enqueueRung, rungs, budgets.kept, context), keyed),
-    head: context.headOf?.(state === "scheduled" ? "job.scheduled" : "job.enqueued", definition.type, queue),
+    options: withLimit(keptOptions(said, enqueueSettings, settings, budgets.kept, context), keyed),
+    sharedFields: context.sharedFieldsOf?.(
+      state === "scheduled" ? "job.scheduled" : "job.enqueued",
+      definition.type,
+      queue,
+    ),
     unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
     ...(keyed && { key: keyed.key }),
-    // What waits to be activated is not let through by its gate meanwhile.
+    // What waits to be activated is not let through by its limit meanwhile.
     ...(keyed && context.isPending && { needs: 1 }),
   };
 }
@@ -297,13 +305,13 @@ type KeptBudgets = Pick<
 /** `wait` and `total` become instants here and stay them (SEMANTICS 2); an inherited deadline cuts and never refuses (4.7). */
 function fixBudgets(
   said: EnqueueOptions,
-  rungs: Rungs,
+  settings: SettingsBySource,
   now: Instant,
   dueAt: Instant,
   parent: EnqueueContext["parent"],
 ): { waitAt: Instant | null; totalAt: Instant | null; kept: KeptBudgets } {
-  if (said.expiresAt === undefined && !parent && !saysAnything(rungs, "timeouts")) return NO_BUDGETS;
-  const { wait, total } = resolveBudgets(rungs);
+  if (said.expiresAt === undefined && !parent && !saysAnything(settings, "timeouts")) return NO_BUDGETS;
+  const { wait, total } = resolveBudgets(settings);
   const expiresAt = said.expiresAt === undefined ? null : parseInstant(said.expiresAt, "options.expiresAt");
   const waitAt = earlier(wait.value === null ? null : now + wait.value, expiresAt);
   const ownTotalAt = total.value === null ? null : now + total.value;
@@ -318,8 +326,8 @@ function fixBudgets(
     waitAt,
     totalAt: isCut ? inherited : ownTotalAt,
     kept: {
-      ...(wait.value !== null && { wait: wait.value, waitFrom: wait.rung }),
-      ...(total.value !== null && { total: total.value, totalFrom: total.rung }),
+      ...(wait.value !== null && { wait: wait.value, waitFrom: wait.source }),
+      ...(total.value !== null && { total: total.value, totalFrom: total.source }),
       ...(expiresAt !== null && { expiresAt }),
       ...(isCut && parent && { inheritedFrom: parent.id }),
     },
@@ -342,22 +350,22 @@ function refuseNeverRuns(endsAt: Instant | null, dueAt: Instant, now: Instant, f
 /** Only what the row cannot tell and no worker's definition will: most jobs keep nothing. */
 function keptOptions(
   said: EnqueueOptions,
-  enqueue: Rung,
-  rungs: Rungs,
+  enqueue: PolicySettings,
+  settings: SettingsBySource,
   budgets: KeptBudgets,
   context: EnqueueContext,
 ): JobOptions | null {
-  if (!saysAnything(rungs, "retry") && !saysAnything(rungs, "retention")) {
+  if (!saysAnything(settings, "retry") && !saysAnything(settings, "retention")) {
     const kept = { ...plainOptions(said, enqueue, context), ...budgets };
     return isEmpty(kept) ? null : kept;
   }
-  const { onExhausted, retention } = resolveFields(rungs);
+  const { onExhausted, retention } = resolveFields(settings);
   const isRetained = [
     retention.completed,
     retention.discarded,
     retention.cancelled,
     retention.deadLetter,
-  ].some((field) => field.rung !== "built-in");
+  ].some((field) => field.source !== "built-in");
   const kept: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
@@ -374,9 +382,13 @@ function keptOptions(
   return isEmpty(kept) ? null : kept;
 }
 
-function plainOptions(said: EnqueueOptions, enqueue: Rung, { visibility, wire }: EnqueueContext): JobOptions {
+function plainOptions(
+  said: EnqueueOptions,
+  enqueue: PolicySettings,
+  { visibility, wire }: EnqueueContext,
+): JobOptions {
   return {
-    ...(!isEmpty(enqueue) && { rung: enqueue }),
+    ...(!isEmpty(enqueue) && { settings: enqueue }),
     ...(said.meta !== undefined && { meta: copyMeta(said.meta) }),
     ...(visibility !== undefined && { visibility }),
     ...(wire !== undefined && { wire }),
@@ -410,91 +422,56 @@ export function preparePayload<Input>(
 }
 
 /**
- * A job as it stands right after it was stored, without reading it back. The long literal keeps all rows in one hidden
- * class, which is what makes them cheap.
- */
-export function newRow(job: NewJob): JobRow {
-  const { image } = job;
-  return {
-    id: job.id,
-    queue: job.queue,
-    type: job.type,
-    priority: job.priority,
-    fence: job.fence ?? 0,
-    rev: 0,
-    createdAt: job.createdAt,
-    claimedAt: null,
-    worker: null,
-    needs: job.needs ?? 0,
-    workflow: job.workflow ?? null,
-    gate: job.gate ?? null,
-    payload: job.payload,
-    options: job.options,
-    policy: null,
-    errors: null,
-    progress: null,
-    checkpoint: null,
-    result: null,
-    state: image.state,
-    wake: image.wake,
-    wakeAt: image.wakeAt,
-    rank: image.rank,
-    attempt: image.attempt,
-    returns: image.returns,
-    strikes: image.strikes,
-    waitAt: image.waitAt,
-    totalAt: image.totalAt,
-    startedAt: image.startedAt,
-    softAt: image.softAt,
-    hardAt: image.hardAt,
-    stallAt: image.stallAt,
-    heartbeat: image.heartbeat,
-    finishedAt: image.finishedAt,
-    pruneAt: image.pruneAt,
-    deadLetter: image.deadLetter,
-  };
-}
-
-/**
- * One job off a stencil. A unique one holds its key while it lives; where more is asked for, it is refused. The key of a
+ * One job off a template. A unique one holds its key while it lives; where more is asked for, it is refused. The key of a
  * limit may be a function of the payload as it was given, or as it is kept.
  */
-export function stamp(stencil: Stencil, payload: string, nextId: () => JobId, given?: unknown): NewJob {
-  if (stencil.unique !== undefined) refuseDemanding(stencil.unique);
-  return stampAny(stencil, payload, nextId, given);
+export function stamp(template: JobTemplate, payload: string, nextId: () => JobId, given?: unknown): NewJob {
+  if (template.unique !== undefined) refuseDemanding(template.unique);
+  return stampAny(template, payload, nextId, given);
 }
 
-/** One job off a stencil, for those who keep its rule about uniqueness themselves. */
-export function stampAny(stencil: Stencil, payload: string, nextId: () => JobId, given?: unknown): NewJob {
-  const job = toldJob(stencil, payload, nextId);
-  const { key, needs } = stencil;
+/** One job off a template, for those who keep its rule about uniqueness themselves. */
+export function stampAny(
+  template: JobTemplate,
+  payload: string,
+  nextId: () => JobId,
+  given?: unknown,
+): NewJob {
+  const job = recordedJob(template, payload, nextId);
+  const { key, needs } = template;
   if (key === undefined) return job;
-  const gate =
+  const limitKey =
     typeof key === "string" ? key : keyFrom(key, given === undefined ? JSON.parse(payload) : given);
-  return needs === undefined ? { ...job, gate } : { ...job, gate, needs };
+  return needs === undefined ? { ...job, limitKey } : { ...job, limitKey, needs };
 }
 
 function keyFrom(key: (payload: never) => string, payload: unknown): string {
   return checkLimitKey(key(payload as never), "limit.key(payload)");
 }
 
-function toldJob(stencil: Stencil, payload: string, nextId: () => JobId): NewJob {
+function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId): NewJob {
   const job: NewJob = {
-    id: stencil.id ?? nextId(),
-    fresh: stencil.id === undefined,
-    queue: stencil.queue,
-    type: stencil.type,
-    priority: stencil.priority,
-    createdAt: stencil.createdAt,
-    image: stencil.image,
+    id: template.id ?? nextId(),
+    hasNewId: template.id === undefined,
+    queue: template.queue,
+    type: template.type,
+    priority: template.priority,
+    createdAt: template.createdAt,
+    image: template.image,
     payload,
-    options: stencil.options,
+    options: template.options,
   };
-  const told =
-    stencil.head === undefined
+  const recorded =
+    template.sharedFields === undefined
       ? job
-      : { ...job, tells: { event: stencil.head, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
-  if (stencil.unique === undefined) return told;
+      : {
+          ...job,
+          records: { event: template.sharedFields, of: { job: job.id, at: job.createdAt, attempt: 0 } },
+        };
+  if (template.unique === undefined) return recorded;
   const { type, queue, options } = job;
-  return { ...told, uniqueKey: uniqueKeyOf(stencil.unique, { type, queue, payload, meta: options?.meta }) };
+  return {
+    ...recorded,
+    uniqueKey: uniqueKeyOf(template.unique, { type, queue, payload, meta: options?.meta }),
+  };
 }

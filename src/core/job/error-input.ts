@@ -1,6 +1,6 @@
 import { show } from "../errors.ts";
+import type { ErrorInput } from "./decision.ts";
 import type { ErrorCause } from "./job.ts";
-import type { ErrorInput } from "./verdict.ts";
 
 /** Enough of a stack to find the line, not so much that one error fills a row. */
 const STACK_LIMIT = 8_000;

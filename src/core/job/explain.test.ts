@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { at, enqueued, retryable, running, type Said } from "../../../test/support/rows.ts";
 import { type ExplainedField, explainJob } from "./explain.ts";
-import { parseRung } from "./policy.ts";
+import { parseSettings } from "./policy.ts";
 import { constant } from "./retry.ts";
 
 const SAID: Said = {
   enqueue: { timeouts: { attempt: "2m" } },
-  rung: { timeouts: { attempt: "1m", total: "1h", grace: "5s", mode: "discard" } },
+  settings: { timeouts: { attempt: "1m", total: "1h", grace: "5s", mode: "discard" } },
 };
 const RUNGS = {
-  definition: parseRung(SAID.rung ?? {}, ""),
-  engine: parseRung({ timeouts: { grace: "9s" }, retry: { attempts: 7 } }, ""),
+  definition: parseSettings(SAID.settings ?? {}, ""),
+  engine: parseSettings({ timeouts: { grace: "9s" }, retry: { attempts: 7 } }, ""),
 };
 
 function fieldOf(fields: readonly ExplainedField[], name: ExplainedField["field"]) {
@@ -18,23 +18,23 @@ function fieldOf(fields: readonly ExplainedField[], name: ExplainedField["field"
 }
 
 describe("2 explain", () => {
-  it("says for every field which rung won and what lost", () => {
+  it("says for every field which settings won and what lost", () => {
     const { fields, fixed } = explainJob(enqueued(SAID), RUNGS, at("0s"));
     expect(fixed).toBe(false);
     expect(fieldOf(fields, "attempt")).toEqual({
       field: "attempt",
       value: "2m",
-      rung: "enqueue",
+      source: "enqueue",
       lost: [
-        { rung: "definition", value: "60s" },
-        { rung: "built-in", value: "30m" },
+        { source: "definition", value: "60s" },
+        { source: "built-in", value: "30m" },
       ],
     });
-    expect(fieldOf(fields, "grace")).toMatchObject({ value: "5s", rung: "definition" });
-    expect(fieldOf(fields, "mode")).toMatchObject({ value: "discard", rung: "definition" });
-    expect(fieldOf(fields, "attempts")).toMatchObject({ value: "7", rung: "engine" });
-    expect(fieldOf(fields, "total")).toMatchObject({ value: "1h", rung: "definition" });
-    expect(fieldOf(fields, "wait")).toMatchObject({ value: "none", rung: "built-in" });
+    expect(fieldOf(fields, "grace")).toMatchObject({ value: "5s", source: "definition" });
+    expect(fieldOf(fields, "mode")).toMatchObject({ value: "discard", source: "definition" });
+    expect(fieldOf(fields, "attempts")).toMatchObject({ value: "7", source: "engine" });
+    expect(fieldOf(fields, "total")).toMatchObject({ value: "1h", source: "definition" });
+    expect(fieldOf(fields, "wait")).toMatchObject({ value: "none", source: "built-in" });
   });
 
   it("names every field once", () => {
@@ -58,30 +58,32 @@ describe("2 explain", () => {
     const { instants, fixed, fields } = explainJob(running(SAID), {}, at("100s"));
     expect(fixed).toBe(true);
     expect(instants).toMatchObject({ soft: at("2m"), hard: at("125s") });
-    expect(fieldOf(fields, "grace")).toMatchObject({ value: "5s", rung: "definition" });
+    expect(fieldOf(fields, "grace")).toMatchObject({ value: "5s", source: "definition" });
     const between = explainJob(retryable(SAID), {}, at("10s"));
     expect([between.fixed, between.instants.soft]).toEqual([true, at("130s")]);
   });
 
   it("warns where limits work against each other", () => {
     const warnings = (said: Said) =>
-      explainJob(enqueued(said), { definition: parseRung(said.rung ?? {}, "") }, at("0s")).warnings.join(
-        "\n",
-      );
-    expect(warnings({ rung: { timeouts: { attempt: "10s" } } })).toBe("");
+      explainJob(
+        enqueued(said),
+        { definition: parseSettings(said.settings ?? {}, "") },
+        at("0s"),
+      ).warnings.join("\n");
+    expect(warnings({ settings: { timeouts: { attempt: "10s" } } })).toBe("");
     const slow = { timeouts: { total: "30s" }, retry: { backoff: constant({ first: "20s" }) } } as const;
-    expect(warnings({ rung: slow })).toContain(
+    expect(warnings({ settings: slow })).toContain(
       "total (30s) is shorter than the backoffs of 3 attempts (40s)",
     );
-    expect(warnings({ rung: { timeouts: { total: "1m" } } })).toContain(
+    expect(warnings({ settings: { timeouts: { total: "1m" } } })).toContain(
       "attempt (30m) is longer than total (60s)",
     );
-    expect(warnings({ rung: { timeouts: { grace: "2m" } } })).toContain(
+    expect(warnings({ settings: { timeouts: { grace: "2m" } } })).toContain(
       "grace (2m) is longer than heartbeat",
     );
     const endless = { timeouts: { attempt: "none", heartbeat: "none" } } as const;
-    expect(warnings({ rung: endless })).toContain("nothing ends an attempt by force");
-    expect(warnings({ rung: { timeouts: { heartbeat: "5s" } } })).toContain("must call beat()");
+    expect(warnings({ settings: endless })).toContain("nothing ends an attempt by force");
+    expect(warnings({ settings: { timeouts: { heartbeat: "5s" } } })).toContain("must call beat()");
   });
 
   it("reads as text", () => {

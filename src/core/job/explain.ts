@@ -1,14 +1,14 @@
 import { formatDuration, type Instant } from "../time.ts";
 import { attemptLimits } from "./deadlines.ts";
 import { isEndless, limitHoldWarning, queueHoldWarning } from "./endless.ts";
-import { type Backoff, dueAtOf, type JobRow, type PolicyField, type RungName } from "./job.ts";
+import { type Backoff, dueAtOf, type JobRow, type PolicyField, type SettingSource } from "./job.ts";
 import {
   type Resolved,
   type ResolvedFields,
-  type Rungs,
   resolveBudgets,
   resolveFields,
   resolvePolicy,
+  type SettingsBySource,
 } from "./policy.ts";
 import { backoffDelay, describeBackoff } from "./retry.ts";
 
@@ -16,8 +16,8 @@ export interface ExplainedField {
   readonly field: PolicyField | "wait" | "total";
   /** As a person would write it: `30s`, `none`, `fail`. */
   readonly value: string;
-  readonly rung: RungName;
-  readonly lost: readonly { readonly rung: RungName; readonly value: string }[];
+  readonly source: SettingSource;
+  readonly lost: readonly { readonly source: SettingSource; readonly value: string }[];
 }
 
 /** Why a job's limits are what they are (SEMANTICS 2). */
@@ -38,9 +38,14 @@ export interface Explanation {
   toString(): string;
 }
 
-/** Explains a job from its row, what the rungs say today, and how many jobs of its queue may be active at once. */
-export function explainJob(row: JobRow, rungs: Rungs, now: Instant, queueConcurrency?: number): Explanation {
-  const said = row.options?.rung ? { ...rungs, enqueue: row.options.rung } : rungs;
+/** Explains a job from its row, what the sources say today, and how many jobs of its queue may be active at once. */
+export function explainJob(
+  row: JobRow,
+  rungs: SettingsBySource,
+  now: Instant,
+  queueConcurrency?: number,
+): Explanation {
+  const said = row.options?.settings ? { ...rungs, enqueue: row.options.settings } : rungs;
   const resolved = resolveFields(said);
   const policy = row.policy ?? resolvePolicy(said);
   const limits =
@@ -59,25 +64,25 @@ export function explainJob(row: JobRow, rungs: Rungs, now: Instant, queueConcurr
   return { fields, instants, fixed, warnings, toString: () => print(fields, instants, fixed, warnings) };
 }
 
-function budgetFields(row: JobRow, rungs: Rungs): ExplainedField[] {
+function budgetFields(row: JobRow, rungs: SettingsBySource): ExplainedField[] {
   const { wait, total } = resolveBudgets(rungs);
   const kept = (field: "wait" | "total", resolved: Resolved<number | null>): ExplainedField => {
-    // Wait and total were fixed at enqueue; what the rungs say today no longer matters to this job.
+    // Wait and total were fixed at enqueue; what the sources say today no longer matters to this job.
     const value = row.options?.[field] ?? null;
-    const rung = (field === "wait" ? row.options?.waitFrom : row.options?.totalFrom) ?? "built-in";
+    const source = (field === "wait" ? row.options?.waitFrom : row.options?.totalFrom) ?? "built-in";
     const lost = resolved.lost
-      .filter((other) => other.rung !== rung)
-      .map((other) => ({ rung: other.rung, value: duration(other.value) }));
+      .filter((other) => other.source !== source)
+      .map((other) => ({ source: other.source, value: duration(other.value) }));
     if (field === "total" && row.options?.inheritedFrom !== undefined && row.totalAt !== null) {
       const left = formatDuration(row.totalAt - row.createdAt);
       return {
         field,
         value: `${left} (inherited from ${row.options.inheritedFrom === row.workflow ? "workflow" : "job"} ${row.options.inheritedFrom})`,
-        rung: "enqueue",
-        lost: value === null ? lost : [{ rung, value: duration(value) }, ...lost],
+        source: "enqueue",
+        lost: value === null ? lost : [{ source: source, value: duration(value) }, ...lost],
       };
     }
-    return { field, value: duration(value), rung, lost };
+    return { field, value: duration(value), source: source, lost };
   };
   return [kept("wait", wait), kept("total", total)];
 }
@@ -86,25 +91,25 @@ function policyFields(resolved: ResolvedFields, row: JobRow): ExplainedField[] {
   const { retention, ...fields } = resolved;
   const flat = { ...fields, retention: retention.completed } as Record<PolicyField, Resolved<unknown>>;
   return (Object.entries(flat) as [PolicyField, Resolved<unknown>][]).map(([field, found]) => {
-    const fixedRung = row.policy?.rungs[field];
+    const fixedSource = row.policy?.sources[field];
     const show = (value: unknown) => showValue(field, value);
-    if (!row.policy || fixedRung === undefined) {
+    if (!row.policy || fixedSource === undefined) {
       return {
         field,
         value: show(found.value),
-        rung: found.rung,
-        lost: found.lost.map(({ rung, value }) => ({ rung, value: show(value) })),
+        source: found.source,
+        lost: found.lost.map(({ source, value }) => ({ source: source, value: show(value) })),
       };
     }
     const value = fixedValue(field, row);
-    const others = [{ rung: found.rung, value: found.value }, ...found.lost].filter(
-      ({ rung }) => rung !== fixedRung,
+    const others = [{ source: found.source, value: found.value }, ...found.lost].filter(
+      ({ source }) => source !== fixedSource,
     );
     return {
       field,
       value: show(value),
-      rung: fixedRung,
-      lost: others.map((other) => ({ rung: other.rung, value: show(other.value) })),
+      source: fixedSource,
+      lost: others.map((other) => ({ source: other.source, value: show(other.value) })),
     };
   });
 }
@@ -173,9 +178,9 @@ function warn(
       `grace (${formatDuration(policy.grace)}) is longer than heartbeat (${formatDuration(policy.heartbeat)}): a handler that goes silent in its grace is ended by the stall`,
     );
   }
-  if (resolved.heartbeat.rung !== "built-in" && policy.beats === "handler" && policy.heartbeat !== null) {
+  if (resolved.heartbeat.source !== "built-in" && policy.beats === "handler" && policy.heartbeat !== null) {
     warnings.push(
-      `heartbeat is named (${resolved.heartbeat.rung}): the handler itself must call beat(), progress() or checkpoint() every ${formatDuration(policy.heartbeat)}`,
+      `heartbeat is named (${resolved.heartbeat.source}): the handler itself must call beat(), progress() or checkpoint() every ${formatDuration(policy.heartbeat)}`,
     );
   }
   if (row.totalAt !== null && row.totalAt <= now && row.finishedAt === null)
@@ -190,9 +195,9 @@ function print(
   warnings: readonly string[],
 ): string {
   const width = Math.max(13, ...fields.map(({ value }) => value.length));
-  const rows = fields.map(({ field, value, rung, lost }) => {
-    const others = lost.map((other) => `${other.rung} said ${other.value}`).join(", ");
-    return `${field.padEnd(12)}${value.padEnd(width)} by ${rung}${others ? ` (${others})` : ""}`;
+  const rows = fields.map(({ field, value, source, lost }) => {
+    const others = lost.map((other) => `${other.source} said ${other.value}`).join(", ");
+    return `${field.padEnd(12)}${value.padEnd(width)} by ${source}${others ? ` (${others})` : ""}`;
   });
   const isBeaten = fields.some(({ field, value }) => field === "heartbeat" && value !== "none");
   const never = (name: string) =>

@@ -101,20 +101,20 @@ describe("3.3 reports around the deadlines (3.4, 3.5, 3.11)", () => {
   const limits = { timeouts: { attempt: "10s", grace: "5s" } } as const;
 
   it("nothing is signalled before softAt, whatever the worker says", () => {
-    const row = fetched({ worker: HEARING, rung: limits });
+    const row = fetched({ worker: HEARING, settings: limits });
     expect(isSignalled(row, at("9s"), true)).toBe(false);
     expect(isSignalled(row, at("10s"))).toBe(true);
   });
 
   it("a worker that hears its signal knows whether its report came before it; another does not", () => {
-    expect(isSignalled(fetched({ worker: HEARING, rung: limits }), at("10s"), false)).toBe(false);
-    expect(isSignalled(fetched({ rung: limits }), at("10s"), false)).toBe(true);
+    expect(isSignalled(fetched({ worker: HEARING, settings: limits }), at("10s"), false)).toBe(false);
+    expect(isSignalled(fetched({ settings: limits }), at("10s"), false)).toBe(true);
   });
 
   it("a report at the hard deadline is too late; without one it never is", () => {
-    const row = fetched({ rung: limits });
+    const row = fetched({ settings: limits });
     expect([isTooLate(row, at("14s")), isTooLate(row, at("15s"))]).toEqual([false, true]);
-    expect(isTooLate(fetched({ rung: { timeouts: { attempt: "none" } } }), at("100d"))).toBe(false);
+    expect(isTooLate(fetched({ settings: { timeouts: { attempt: "none" } } }), at("100d"))).toBe(false);
   });
 });
 
@@ -122,7 +122,7 @@ describe("directives of a beat", () => {
   const limits = { timeouts: { attempt: "10s", grace: "5s" } } as const;
 
   it("goes on, hears its soft signal, and is lost after the hard deadline", () => {
-    const row = fetched({ rung: limits });
+    const row = fetched({ settings: limits });
     const by = (now: number) => directiveFor(row, { worker: "w-1" }, now);
     expect([by(at("9s")), by(at("10s")), by(at("15s"))]).toEqual(["continue", "soft_timeout", "lost"]);
   });
@@ -146,13 +146,13 @@ describe("3.6 how far a beat reaches", () => {
     expect(beatenUntil(fetched({ worker: { ...FOREIGN, visibility: 3_000 } }), at("1s"), 10_000)).toBe(
       at("11s"),
     );
-    const named = fetched({ rung: { timeouts: { heartbeat: "20s" } } });
+    const named = fetched({ settings: { timeouts: { heartbeat: "20s" } } });
     expect(beatenUntil(named, at("5s"), 100_000)).toBe(at("25s"));
   });
 
   it("a beat only extends the silence, and changes nothing where silence has no limit", () => {
     expect(beatenUntil(fetched(), at("0s"), 1)).toBe(at("90s"));
-    expect(beatenUntil(fetched({ rung: { timeouts: { heartbeat: "none" } } }), at("1s"))).toBeNull();
+    expect(beatenUntil(fetched({ settings: { timeouts: { heartbeat: "none" } } }), at("1s"))).toBeNull();
   });
 });
 
@@ -165,7 +165,7 @@ describe("what a reporter may ask of the retry policy", () => {
   });
 
   it("insisting retries an excepted error, but not beyond the attempts", () => {
-    const row = fetched({ rung: { retry: { attempts: 2, except: ["Oops"] } } });
+    const row = fetched({ settings: { retry: { attempts: 2, except: ["Oops"] } } });
     expect(judge(row, fail({}), at("1s")).image.state).toBe("discarded");
     expect(judge(row, fail({ insist: true }), at("1s")).image.state).toBe("retryable");
     expect(judge({ ...row, attempt: 2 }, fail({ insist: true }), at("1s")).image.state).toBe("discarded");

@@ -59,7 +59,7 @@ export function directiveFor(job: JobRow | null, sender: Sender, now: Instant): 
 
 /**
  * Until when a beat lets an attempt be silent, or null where silence has no limit. A visibility timeout named by the
- * beat stands for this once in place of the one that was named before, but never stretches a heartbeat that a rung
+ * beat stands for this once in place of the one that was named before, but never stretches a heartbeat that a source
  * named. A beat only ever extends: the sweep looks at the job no earlier than it was told.
  */
 export function beatenUntil(job: JobRow, now: Instant, visibility?: number): Instant | null {
@@ -69,6 +69,6 @@ export function beatenUntil(job: JobRow, now: Instant, visibility?: number): Ins
 }
 
 function allowedSilence(policy: Policy | null, visibility: number): number {
-  const isNamed = policy !== null && policy.rungs.heartbeat !== "built-in" && policy.heartbeat !== null;
+  const isNamed = policy !== null && policy.sources.heartbeat !== "built-in" && policy.heartbeat !== null;
   return isNamed ? Math.min(policy.heartbeat as number, visibility) : visibility;
 }

@@ -112,8 +112,8 @@ export interface Retention extends Readonly<Record<Terminal, number>> {
   readonly deadLetter?: number | null;
 }
 
-/** The rung of SEMANTICS 2 that decided a field. */
-export type RungName = "enqueue" | "definition" | "queue" | "engine" | "built-in";
+/** The source of SEMANTICS 2 that decided a field. */
+export type SettingSource = "enqueue" | "definition" | "queue" | "engine" | "built-in";
 
 /** What the first start resolved and later attempts keep (SEMANTICS 2). Durations in milliseconds, null for none. */
 export interface Policy {
@@ -124,7 +124,7 @@ export interface Policy {
   readonly mode: TimeoutMode;
   readonly retry: RetryPolicy;
   readonly retention: Retention;
-  /** Whose beats count (SEMANTICS 3.6): the worker's own, or only the handler's where a rung names `heartbeat`. */
+  /** Whose beats count (SEMANTICS 3.6): the worker's own, or only the handler's where a source names `heartbeat`. */
   readonly beats: "worker" | "handler";
   /** Whether the worker hears the soft signal (SEMANTICS 1.4): a foreign worker does not, so the sweep does not wait for it. */
   readonly hears: boolean;
@@ -132,7 +132,7 @@ export interface Policy {
   readonly visibility?: number;
   /** The remote worker that holds the attempt: a server claims for many of them in one call, so the claim cannot say. */
   readonly worker?: string;
-  readonly rungs: Readonly<Record<PolicyField, RungName>>;
+  readonly sources: Readonly<Record<PolicyField, SettingSource>>;
 }
 
 export type PolicyField =
@@ -148,8 +148,8 @@ export type PolicyField =
   | "onExhausted"
   | "retention";
 
-/** What a rung may say about timeouts, parsed; null is "none" (for grace: "unbounded"), undefined falls through. */
-export interface TimeoutRung {
+/** What a source may say about timeouts, parsed; null is "none" (for grace: "unbounded"), undefined falls through. */
+export interface TimeoutSettings {
   readonly wait?: number | null;
   readonly attempt?: number | null;
   readonly total?: number | null;
@@ -158,22 +158,22 @@ export interface TimeoutRung {
   readonly mode?: TimeoutMode;
 }
 
-/** Everything one rung may say. */
-export interface Rung {
-  readonly timeouts?: TimeoutRung;
+/** Everything one source may say. */
+export interface PolicySettings {
+  readonly timeouts?: TimeoutSettings;
   readonly retry?: Partial<RetryPolicy>;
   readonly retention?: Partial<Retention>;
 }
 
-/** What the enqueuer wrote: the enqueue rung, and what a manual retry or a judge without the definition needs. */
+/** What the enqueuer wrote: the enqueue source, and what a manual retry or a judge without the definition needs. */
 export interface JobOptions {
-  readonly rung?: Rung;
+  readonly settings?: PolicySettings;
   /** The resolved `wait` and `total`, kept so that a manual retry can anchor them anew. */
   readonly wait?: number;
   readonly total?: number;
-  /** The rungs that gave `wait` and `total`, for `explain()`. */
-  readonly waitFrom?: RungName;
-  readonly totalFrom?: RungName;
+  /** The sources that gave `wait` and `total`, for `explain()`. */
+  readonly waitFrom?: SettingSource;
+  readonly totalFrom?: SettingSource;
   /** From when `total` counts after a manual retry; creation otherwise. */
   readonly anchoredAt?: Instant;
   /** An instant named by the user (`expires_at`), as opposed to a `wait` counted from creation. */
@@ -185,7 +185,7 @@ export interface JobOptions {
   readonly retention?: Retention;
   /** The visibility timeout that the enqueuer named (SEMANTICS 4.3). */
   readonly visibility?: number;
-  /** The limit under which the job runs; its key is the gate of the row. */
+  /** The limit under which the job runs; its key is the limit of the row. */
   readonly limit?: JobLimit;
   /** Somebody waits for the result, so it is kept for a minute even where retention is 0. */
   readonly awaited?: true;
@@ -193,21 +193,21 @@ export interface JobOptions {
   /** Fields of a wire protocol that the core does not know and must give back as they came. */
   readonly wire?: { readonly [key: string]: Json };
   /** What it is to its workflow, for as long as that needs it. */
-  readonly step?: StepPlace;
+  readonly step?: StepPosition;
   /** A list with the results of the steps before it, as it was when its turn came. */
   readonly parentResults?: JsonText;
 }
 
 /** The place of a job in its workflow. */
-export interface StepPlace {
+export interface StepPosition {
   /** The jobs that count down when this one has ended. */
   readonly wakes: readonly JobId[];
   /** Left out once its turn has come. */
-  readonly turn?: Turn;
+  readonly waitsFor?: StepDependencies;
 }
 
 /** What a job of a workflow waits with until its turn comes. */
-export interface Turn {
+export interface StepDependencies {
   readonly role: "step" | "callback" | "turnstile" | "end";
   /** The steps whose results it gets, in their order; the plan of the workflow says where this does not. */
   readonly after?: readonly JobId[];
@@ -228,7 +228,7 @@ export interface JobImage {
   readonly rank: Rank;
   readonly attempt: number;
   readonly returns: number;
-  readonly strikes: number;
+  readonly expiredClaims: number;
   readonly waitAt: Instant | null;
   readonly totalAt: Instant | null;
   /** Set from the entry of the handler until the attempt is over; kept on a job that ended from active. */
@@ -271,7 +271,7 @@ export interface JobRow extends JobImage {
   readonly needs: number;
   readonly workflow: string | null;
   /** The key of its limit; of a job without one, the mark that a claim under the limit of a whole queue left. */
-  readonly gate: string | null;
+  readonly limitKey: string | null;
   readonly payload: JsonText;
   readonly options: JobOptions | null;
   readonly policy: Policy | null;

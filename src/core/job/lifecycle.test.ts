@@ -17,8 +17,8 @@ import {
 } from "../../../test/support/rows.ts";
 import type { Instant } from "../time.ts";
 import { decide, MOST_RETURNS } from "./decide.ts";
-import type { EventOf, JobEvent } from "./events.ts";
 import { JOB_STATES, type JobRow, type JobState } from "./job.ts";
+import type { EventOf, JobEvent } from "./job-events.ts";
 import { ALLOWED, isTerminal, JOB_EVENTS, type JobEventName, LIFECYCLE, targetsOf } from "./lifecycle.ts";
 
 const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
@@ -41,12 +41,12 @@ const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
 };
 
 const FULL: Said = {
-  rung: {
+  settings: {
     timeouts: { wait: "10m", total: "1h", attempt: "5m", grace: "10s", heartbeat: "30s" },
     retry: { attempts: 2 },
   },
 };
-const LAST: Said = { rung: { ...FULL.rung, retry: { attempts: 1 } } };
+const LAST: Said = { settings: { ...FULL.settings, retry: { attempts: 1 } } };
 const VISIBLE: Said = { worker: { hears: false, remote: true, visibility: 20_000 } };
 
 const ROWS: { readonly [State in JobState]: () => JobRow } = {
@@ -62,7 +62,7 @@ const ROWS: { readonly [State in JobState]: () => JobRow } = {
 
 /** The same job under a limit with a rate. */
 function limited(row: JobRow): JobRow {
-  return { ...row, gate: "key", options: { ...row.options, limit: { rate: { limit: 1, per: 1_000 } } } };
+  return { ...row, limitKey: "key", options: { ...row.options, limit: { rate: { limit: 1, per: 1_000 } } } };
 }
 
 /** One case per target of the table: the row, what happens to it, and when. */
@@ -145,7 +145,7 @@ function outsiders(): Case[] {
 /** A step whose predecessors have ended. */
 function awaitingTurn(said: Said, changes: Partial<JobRow> = {}): JobRow {
   const row = pending(said, { needs: 0, workflow: "w", ...changes });
-  return { ...row, options: { ...row.options, step: { wakes: [], turn: { role: "step" } } } };
+  return { ...row, options: { ...row.options, step: { wakes: [], waitsFor: { role: "step" } } } };
 }
 
 function turns(): Case[] {
@@ -154,7 +154,7 @@ function turns(): Case[] {
   return [
     ["pending", reach, "available", awaitingTurn(FULL), at("1s")],
     ["pending", reach, "scheduled", awaitingTurn(later), at("1s")],
-    ["pending", reach, "pending", awaitingTurn(FULL, { gate: "slow" }), at("1s")],
+    ["pending", reach, "pending", awaitingTurn(FULL, { limitKey: "slow" }), at("1s")],
     ["pending", { ...reach, limit: 1 }, "discarded", awaitingTurn(FULL), at("1s")],
   ];
 }
@@ -189,12 +189,12 @@ describe("every state and event", () => {
     expect(leaving).toEqual(["retry"]);
   });
 
-  it("a pending job stays held by what it needs and by its gate", () => {
+  it("a pending job stays held by what it needs and by its limit", () => {
     const wake = (changes: Partial<JobRow>) =>
       accepted(decide(pending(FULL, changes), EVENTS.wake, at("1s"), half)).image.state;
-    expect(wake({ needs: 1, gate: null })).toBe("pending");
-    expect(wake({ needs: 0, gate: "slow" })).toBe("pending");
-    expect(wake({ needs: 0, gate: null })).toBe("available");
+    expect(wake({ needs: 1, limitKey: null })).toBe("pending");
+    expect(wake({ needs: 0, limitKey: "slow" })).toBe("pending");
+    expect(wake({ needs: 0, limitKey: null })).toBe("available");
   });
 
   it("a claim that was not entered knows no verdict of a handler", () => {

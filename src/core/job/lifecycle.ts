@@ -40,7 +40,7 @@ export const LIFECYCLE: readonly Transition[] = [
     from: "pending",
     event: "activate",
     to: ["available", "scheduled", "pending"],
-    why: "released by its owner; not due yet; to the gate of its limit",
+    why: "released by its owner; not due yet; to the limitKey of its limit",
   },
   {
     from: "pending",
@@ -52,13 +52,13 @@ export const LIFECYCLE: readonly Transition[] = [
     from: "scheduled",
     event: "wake",
     to: ["available", "scheduled", "pending", "discarded"],
-    why: "due; to the gate of its limit; wait or total over",
+    why: "due; to the limitKey of its limit; wait or total over",
   },
   {
     from: "retryable",
     event: "wake",
     to: ["available", "retryable", "pending", "discarded"],
-    why: "backoff over; to the gate of its limit; total over",
+    why: "backoff over; to the limitKey of its limit; total over",
   },
   { from: "available", event: "wake", to: ["available", "discarded"], why: "wait or total over" },
   {
@@ -112,13 +112,13 @@ export const LIFECYCLE: readonly Transition[] = [
     from: "discarded",
     event: "retry",
     to: ["available", "pending"],
-    why: "manual retry; to the gate of its limit",
+    why: "manual retry; to the limitKey of its limit",
   },
   {
     from: "pending",
     event: "reach",
     to: ["available", "scheduled", "pending", "discarded"],
-    why: "its turn in a workflow has come; not due yet; behind a gate; the results for it are too large",
+    why: "its turn in a workflow has come; not due yet; behind a limitKey; the results for it are too large",
   },
 ];
 

@@ -1,7 +1,7 @@
 import type { Random } from "../random.ts";
 import { earlier, type Instant } from "../time.ts";
 import { activeWakeAt, attemptLimits, longestSilence } from "./deadlines.ts";
-import type { EventOf, Extension } from "./events.ts";
+import { type Decision, imageOf, type LifecycleEvent, rereadImage, waitingImage } from "./decision.ts";
 import {
   dueAtOf,
   fenceSalt,
@@ -12,7 +12,7 @@ import {
   type Policy,
   rankOf,
 } from "./job.ts";
-import { type Decision, imageOf, type LifecycleEvent, rereadImage, waitingImage } from "./verdict.ts";
+import type { EventOf, Extension } from "./job-events.ts";
 
 /** New limits for a waiting or running job (SEMANTICS 5.3); what was already signalled cannot be taken back. */
 export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Decision {
@@ -55,8 +55,8 @@ export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant):
     // The attempt counts from its entry, which is later than the start that the store knows (`restarted`).
     return { ...row, ...runningLimits(row, policy as Policy, changed.totalAt, {}, now) };
   }
-  const said = changed.options?.rung?.timeouts;
-  const known = running.options?.rung?.timeouts;
+  const said = changed.options?.settings?.timeouts;
+  const known = running.options?.settings?.timeouts;
   const extension: Extension = {
     ...(said?.attempt !== undefined && said.attempt !== known?.attempt && { attempt: said.attempt }),
     ...(said?.heartbeat !== undefined &&
@@ -101,21 +101,21 @@ function extendedPolicy(policy: Policy, event: Extension): Policy {
     ...(event.attempt !== undefined && { attempt: event.attempt }),
     // A heartbeat that somebody names is the handler's to keep (SEMANTICS 3.6), here as in a definition.
     ...(event.heartbeat !== undefined && { heartbeat: event.heartbeat, beats: "handler" as const }),
-    rungs: {
-      ...policy.rungs,
+    sources: {
+      ...policy.sources,
       ...(event.attempt !== undefined && { attempt: "enqueue" as const }),
       ...(event.heartbeat !== undefined && { heartbeat: "enqueue" as const }),
     },
   };
 }
 
-/** An extension is written into the enqueue rung, so that a manual retry and `explain()` see it too. */
+/** An extension is written into the enqueue source, so that a manual retry and `explain()` see it too. */
 function extendedOptions(job: JobRow, event: Extension): JobOptions {
   const { total: _total, totalFrom: _totalFrom, inheritedFrom, ...rest } = job.options ?? {};
   const { type: _type, ...limits } = event as EventOf<"extend">;
   return {
     ...rest,
-    rung: { ...rest.rung, timeouts: { ...rest.rung?.timeouts, ...limits } },
+    settings: { ...rest.settings, timeouts: { ...rest.settings?.timeouts, ...limits } },
     ...(event.total === undefined
       ? {
           ...(_total !== undefined && { total: _total }),
@@ -149,7 +149,7 @@ export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, ra
     dueAt: now,
     attempt: 0,
     returns: 0,
-    strikes: 0,
+    expiredClaims: 0,
     waitAt,
     totalAt,
   });

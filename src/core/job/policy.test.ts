@@ -1,17 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { at, DAY, enqueued, policyOf, running, startEvent, step, T0 } from "../../../test/support/rows.ts";
-import type { Rung, RungName } from "./job.ts";
+import type { PolicySettings, SettingSource } from "./job.ts";
 import {
   BUILT_IN_RETENTION,
   LOCAL_WORKER,
-  parseRung,
+  parseSettings,
   parseTimeouts,
   policyFor,
-  type Rungs,
   resolveBudgets,
   resolveFields,
   resolvePolicy,
+  type SettingsBySource,
   type WorkerKind,
 } from "./policy.ts";
 import { BUILT_IN_RETRY, constant } from "./retry.ts";
@@ -20,19 +20,19 @@ const LADDER = ["enqueue", "definition", "queue", "engine"] as const;
 
 describe("2 which setting wins", () => {
   it.each(LADDER.map((name, index) => [name, LADDER.slice(index)] as const))(
-    "%s wins over every less specific rung",
+    "%s wins over every less specific source",
     (name, saying) => {
-      const rungs: Rungs = Object.fromEntries(
-        saying.map((rung, index) => [rung, { timeouts: { attempt: 1_000 + index } }]),
+      const settings: SettingsBySource = Object.fromEntries(
+        saying.map((source, index) => [source, { timeouts: { attempt: 1_000 + index } }]),
       );
-      const { attempt } = resolveFields(rungs);
-      expect([attempt.value, attempt.rung]).toEqual([1_000, name]);
+      const { attempt } = resolveFields(settings);
+      expect([attempt.value, attempt.source]).toEqual([1_000, name]);
     },
   );
 
-  it("the built-in stands where no rung says anything", () => {
+  it("the built-in stands where no source says anything", () => {
     const policy = resolvePolicy({});
-    expect(new Set(Object.values(policy.rungs))).toEqual(new Set<RungName>(["built-in"]));
+    expect(new Set(Object.values(policy.sources))).toEqual(new Set<SettingSource>(["built-in"]));
     expect(policy.retry).toEqual(BUILT_IN_RETRY);
     expect(policy.retention).toEqual(BUILT_IN_RETENTION);
   });
@@ -47,7 +47,7 @@ describe("2 which setting wins", () => {
     expect(policy).toMatchObject({ attempt: 1, grace: 3, heartbeat: 4, mode: "discard" });
     expect(policy.retry).toMatchObject({ attempts: 7, retryFit: "any", onStall: "retry" });
     expect(policy.retention).toEqual({ ...BUILT_IN_RETENTION, completed: 9 });
-    expect(policy.rungs).toMatchObject({
+    expect(policy.sources).toMatchObject({
       attempt: "enqueue",
       grace: "definition",
       heartbeat: "queue",
@@ -60,67 +60,69 @@ describe("2 which setting wins", () => {
   });
 
   it("naming only a duration at enqueue never resets the mode", () => {
-    const definition = parseRung({ timeouts: { attempt: "1m", mode: "discard" } }, "");
-    const enqueue = parseRung({ timeouts: { attempt: "2m" } }, "options");
+    const definition = parseSettings({ timeouts: { attempt: "1m", mode: "discard" } }, "");
+    const enqueue = parseSettings({ timeouts: { attempt: "2m" } }, "options");
     expect(resolvePolicy({ enqueue, definition })).toMatchObject({ attempt: 120_000, mode: "discard" });
   });
 
   it("explain's data names the winner and, in order, all that lost", () => {
-    const rungs: Rungs = {
+    const settings: SettingsBySource = {
       enqueue: { timeouts: { grace: null } },
       queue: { timeouts: { grace: 5_000 } },
       engine: { timeouts: { grace: 9_000 } },
     };
-    expect(resolveFields(rungs).grace).toEqual({
+    expect(resolveFields(settings).grace).toEqual({
       value: null,
-      rung: "enqueue",
+      source: "enqueue",
       lost: [
-        { rung: "queue", value: 5_000 },
-        { rung: "engine", value: 9_000 },
-        { rung: "built-in", value: 30_000 },
+        { source: "queue", value: 5_000 },
+        { source: "engine", value: 9_000 },
+        { source: "built-in", value: 30_000 },
       ],
     });
-    expect(resolveFields({}).mode).toEqual({ value: "fail", rung: "built-in", lost: [] });
+    expect(resolveFields({}).mode).toEqual({ value: "fail", source: "built-in", lost: [] });
     expect(resolveFields({ engine: { retention: { completed: 1 } } }).retention.completed).toEqual({
       value: 1,
-      rung: "engine",
-      lost: [{ rung: "built-in", value: DAY }],
+      source: "engine",
+      lost: [{ source: "built-in", value: DAY }],
     });
   });
 
-  it("a producer without the definition skips that rung for wait and total", () => {
-    const queue: Rung = { timeouts: { wait: 1_000, total: 2_000 } };
-    const definition: Rung = { timeouts: { wait: 10, total: 20 } };
+  it("a producer without the definition skips that source for wait and total", () => {
+    const queue: PolicySettings = { timeouts: { wait: 1_000, total: 2_000 } };
+    const definition: PolicySettings = { timeouts: { wait: 10, total: 20 } };
     const known = resolveBudgets({ definition, queue });
     expect([known.wait.value, known.total.value]).toEqual([10, 20]);
     const { wait, total } = resolveBudgets({ queue });
-    expect([wait.value, wait.rung, total.value, total.rung]).toEqual([1_000, "queue", 2_000, "queue"]);
-    expect(wait.lost).toEqual([{ rung: "built-in", value: null }]);
+    expect([wait.value, wait.source, total.value, total.source]).toEqual([1_000, "queue", 2_000, "queue"]);
+    expect(wait.lost).toEqual([{ source: "built-in", value: null }]);
   });
 });
 
 describe("2 what is fixed when", () => {
   it("total and wait are fixed as instants at enqueue, to the millisecond", () => {
     const row = enqueued({
-      rung: { timeouts: { wait: "1234ms", total: "5678ms" } },
+      settings: { timeouts: { wait: "1234ms", total: "5678ms" } },
       context: { now: T0 + 1 },
     });
     expect([row.waitAt, row.totalAt]).toEqual([T0 + 1 + 1_234, T0 + 1 + 5_678]);
   });
 
   it("the settings of the queue the job goes to are the ones that count", () => {
-    const queueRung = (queue: string): Rung | undefined =>
+    const queueSettings = (queue: string): PolicySettings | undefined =>
       queue === "slow" ? { timeouts: { total: 9_000 } } : undefined;
-    expect(enqueued({ context: { queueRung } }).totalAt).toBeNull();
-    expect(enqueued({ enqueue: { queue: "slow" }, context: { queueRung } }).totalAt).toBe(at("9s"));
+    expect(enqueued({ context: { queueSettings: queueSettings } }).totalAt).toBeNull();
+    expect(enqueued({ enqueue: { queue: "slow" }, context: { queueSettings: queueSettings } }).totalAt).toBe(
+      at("9s"),
+    );
   });
 
   it("the other policies are resolved at the first start and kept for later attempts", () => {
-    const first = running({ rung: { timeouts: { attempt: "30s" }, retry: { backoff: constant() } } });
+    const first = running({ settings: { timeouts: { attempt: "30s" }, retry: { backoff: constant() } } });
     expect(first.policy?.attempt).toBe(30_000);
     const again = step(first, { type: "release" }, at("1s"));
     const reclaimed = step(again, { type: "claim", lease: 10_000, salt: 1 }, at("2s"));
-    const redeployed = startEvent({ rung: { timeouts: { attempt: "5m", grace: "0s" } } }, at("2s"));
+    const redeployed = startEvent({ settings: { timeouts: { attempt: "5m", grace: "0s" } } }, at("2s"));
     const second = step(reclaimed, redeployed, at("2s"));
     expect(second.policy).toEqual(first.policy);
     expect([second.softAt, second.hardAt]).toEqual([at("32s"), at("62s")]);
@@ -128,16 +130,16 @@ describe("2 what is fixed when", () => {
 });
 
 describe("3.6 whose beats count", () => {
-  it("where no rung names heartbeat, the worker beats for the attempt", () => {
+  it("where no source names heartbeat, the worker beats for the attempt", () => {
     expect(policyOf().beats).toBe("worker");
     expect(running().stallAt).toBeNull();
     expect(running().heartbeat).toBe(60_000);
   });
 
-  it("where a rung names it, only the handler's own beats count", () => {
+  it("where a source names it, only the handler's own beats count", () => {
     expect(policyOf({ timeouts: { heartbeat: "60s" } }).beats).toBe("handler");
     expect(resolvePolicy({ engine: { timeouts: { heartbeat: 60_000 } } }).beats).toBe("handler");
-    expect(running({ rung: { timeouts: { heartbeat: "20s" } } }).stallAt).toBe(at("20s"));
+    expect(running({ settings: { timeouts: { heartbeat: "20s" } } }).stallAt).toBe(at("20s"));
   });
 
   it("over HTTP a job is beaten for by name, so the server's own beats never count", () => {
@@ -155,7 +157,7 @@ describe("1.4 and 3.6 a policy under another kind of worker (2, 4.3)", () => {
     expect(policyFor(policyOf({ timeouts: { grace: "unbounded" } }), foreign).grace).toBeNull();
   });
 
-  it("the kind of worker decides who beats, unless a rung names heartbeat", () => {
+  it("the kind of worker decides who beats, unless a source names heartbeat", () => {
     expect(policyFor(policyOf(), foreign).beats).toBe("handler");
     expect(policyFor(policyOf({}, foreign), LOCAL_WORKER).beats).toBe("worker");
     expect(policyFor(policyOf({ timeouts: { heartbeat: "9s" } }, foreign), LOCAL_WORKER).beats).toBe(
@@ -185,37 +187,37 @@ const rungOf = fc.record(
     retry: fc.record({ attempts: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }) }),
   },
   { requiredKeys: [] },
-) as fc.Arbitrary<Rung>;
-const rungsOf: fc.Arbitrary<Rungs> = fc.record(
+) as fc.Arbitrary<PolicySettings>;
+const rungsOf: fc.Arbitrary<SettingsBySource> = fc.record(
   { enqueue: rungOf, definition: rungOf, queue: rungOf, engine: rungOf },
   { requiredKeys: [] },
 );
 
 describe("properties of the ladder", () => {
   const reads = {
-    attempt: (rung: Rung) => rung.timeouts?.attempt,
-    grace: (rung: Rung) => rung.timeouts?.grace,
-    heartbeat: (rung: Rung) => rung.timeouts?.heartbeat,
-    mode: (rung: Rung) => rung.timeouts?.mode,
-    attempts: (rung: Rung) => rung.retry?.attempts,
+    attempt: (source: PolicySettings) => source.timeouts?.attempt,
+    grace: (source: PolicySettings) => source.timeouts?.grace,
+    heartbeat: (source: PolicySettings) => source.timeouts?.heartbeat,
+    mode: (source: PolicySettings) => source.timeouts?.mode,
+    attempts: (source: PolicySettings) => source.retry?.attempts,
   };
 
-  it("the most specific rung that wrote a field wins it, and the rest have lost in order", () => {
+  it("the most specific source that wrote a field wins it, and the rest have lost in order", () => {
     fc.assert(
-      fc.property(rungsOf, (rungs) => {
-        const fields = resolveFields(rungs, LOCAL_WORKER);
+      fc.property(rungsOf, (settings) => {
+        const fields = resolveFields(settings, LOCAL_WORKER);
         for (const [name, read] of Object.entries(reads)) {
           const field = fields[name as keyof typeof reads];
-          const wrote = LADDER.filter((rung) => read(rungs[rung] ?? {}) !== undefined);
-          expect([field.rung, ...field.lost.map(({ rung }) => rung)]).toEqual([...wrote, "built-in"]);
+          const wrote = LADDER.filter((source) => read(settings[source] ?? {}) !== undefined);
+          expect([field.source, ...field.lost.map(({ source }) => source)]).toEqual([...wrote, "built-in"]);
           const [first] = wrote;
-          if (first) expect(field.value).toBe(read(rungs[first] as Rung));
+          if (first) expect(field.value).toBe(read(settings[first] as PolicySettings));
         }
       }),
     );
   });
 
-  it("the order in which rungs and fields are written does not matter", () => {
+  it("the order in which settings and fields are written does not matter", () => {
     const reversed = <Value extends object>(value: Value): Value =>
       Object.fromEntries(
         Object.entries(value)
@@ -223,8 +225,8 @@ describe("properties of the ladder", () => {
           .map(([key, item]) => [key, item && typeof item === "object" ? reversed(item) : item]),
       ) as Value;
     fc.assert(
-      fc.property(rungsOf, (rungs) => {
-        expect(resolvePolicy(reversed(rungs))).toEqual(resolvePolicy(rungs));
+      fc.property(rungsOf, (settings) => {
+        expect(resolvePolicy(reversed(settings))).toEqual(resolvePolicy(settings));
       }),
     );
   });

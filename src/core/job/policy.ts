@@ -3,13 +3,13 @@ import { type Duration, formatDuration, parseDuration } from "../time.ts";
 import type {
   Policy,
   PolicyField,
+  PolicySettings,
   Retention,
   RetryPolicy,
-  Rung,
-  RungName,
+  SettingSource,
   Terminal,
   TimeoutMode,
-  TimeoutRung,
+  TimeoutSettings,
 } from "./job.ts";
 import { BUILT_IN_RETRY, parseRetry, type RetryOptions } from "./retry.ts";
 
@@ -37,8 +37,8 @@ type RetentionPerState = { readonly [state in Terminal]?: Duration } & {
   readonly deadLetter?: Duration | "until-removed";
 };
 
-/** What any rung may say: the same shape at an enqueue, in a definition, on a queue and on the engine. */
-export interface RungOptions {
+/** What any source may say: the same shape at an enqueue, in a definition, on a queue and on the engine. */
+export interface PolicyOptions {
   readonly timeouts?: TimeoutOptions;
   readonly retry?: RetryOptions;
   readonly retention?: RetentionOptions;
@@ -56,8 +56,8 @@ const TERMINALS = ["completed", "discarded", "cancelled"] as const;
 const RETENTION_KEYS: readonly string[] = [...TERMINALS, "deadLetter"];
 const LIMITS = ["wait", "attempt", "total", "heartbeat"] as const;
 
-/** Parses what one rung says. `field` is the prefix for messages: empty for a definition, `options` for an enqueue. */
-export function parseRung(options: RungOptions, field: string): Rung {
+/** Parses what one source says. `field` is the prefix for messages: empty for a definition, `options` for an enqueue. */
+export function parseSettings(options: PolicyOptions, field: string): PolicySettings {
   const at = (name: string) => (field === "" ? name : `${field}.${name}`);
   return {
     ...(options.timeouts !== undefined && { timeouts: parseTimeouts(options.timeouts, at("timeouts")) }),
@@ -66,32 +66,37 @@ export function parseRung(options: RungOptions, field: string): Rung {
   };
 }
 
-export function parseTimeouts(options: TimeoutOptions, field: string): TimeoutRung {
+export function parseTimeouts(options: TimeoutOptions, field: string): TimeoutSettings {
   refuseUnknownKeys(options, field, [...LIMITS, "grace", "mode"]);
-  const rung: { -readonly [name in keyof TimeoutRung]: TimeoutRung[name] } = {};
+  const source: { -readonly [name in keyof TimeoutSettings]: TimeoutSettings[name] } = {};
   for (const name of LIMITS) {
     const value = options[name];
-    if (value !== undefined) rung[name] = value === "none" ? null : parseDuration(value, `${field}.${name}`);
+    if (value !== undefined)
+      source[name] = value === "none" ? null : parseDuration(value, `${field}.${name}`);
   }
   if (options.grace !== undefined) {
-    rung.grace =
+    source.grace =
       options.grace === "unbounded" ? null : parseDuration(options.grace, `${field}.grace`, { zero: true });
   }
   if (options.mode !== undefined) {
     if (options.mode !== "fail" && options.mode !== "discard") {
       throw refuse("invalid_timeout", `${field}.mode`, options.mode, 'write "fail" or "discard"');
     }
-    rung.mode = options.mode;
+    source.mode = options.mode;
   }
-  if (typeof rung.total === "number" && typeof rung.attempt === "number" && rung.total < rung.attempt) {
+  if (
+    typeof source.total === "number" &&
+    typeof source.attempt === "number" &&
+    source.total < source.attempt
+  ) {
     throw refuse(
       "timeouts_contradict",
       `${field}.total`,
       options.total,
-      `it is shorter than ${field}.attempt (${formatDuration(rung.attempt)}): make total at least as long`,
+      `it is shorter than ${field}.attempt (${formatDuration(source.attempt)}): make total at least as long`,
     );
   }
-  return rung;
+  return source;
 }
 
 function parseRetention(options: RetentionOptions, field: string): Partial<Retention> {
@@ -120,57 +125,57 @@ function parseRetention(options: RetentionOptions, field: string): Partial<Reten
   };
 }
 
-/** The rungs of one job, most specific first; a rung that is left out says nothing. */
-export interface Rungs {
-  readonly enqueue?: Rung | undefined;
-  readonly definition?: Rung | undefined;
-  readonly queue?: Rung | undefined;
-  readonly engine?: Rung | undefined;
+/** The sources of one job, most specific first; a source that is left out says nothing. */
+export interface SettingsBySource {
+  readonly enqueue?: PolicySettings | undefined;
+  readonly definition?: PolicySettings | undefined;
+  readonly queue?: PolicySettings | undefined;
+  readonly engine?: PolicySettings | undefined;
 }
 
 const LADDER = ["enqueue", "definition", "queue", "engine"] as const;
 
-/** Whether any rung says something of this kind; most jobs need not be resolved, because none does. */
-export function saysAnything(rungs: Rungs, kind: keyof Rung): boolean {
+/** Whether any source says something of this kind; most jobs need not be resolved, because none does. */
+export function saysAnything(settings: SettingsBySource, kind: keyof PolicySettings): boolean {
   return (
-    rungs.enqueue?.[kind] !== undefined ||
-    rungs.definition?.[kind] !== undefined ||
-    rungs.queue?.[kind] !== undefined ||
-    rungs.engine?.[kind] !== undefined
+    settings.enqueue?.[kind] !== undefined ||
+    settings.definition?.[kind] !== undefined ||
+    settings.queue?.[kind] !== undefined ||
+    settings.engine?.[kind] !== undefined
   );
 }
 
-/** What a field resolved to, who said so, and what the less specific rungs had said. */
+/** What a field resolved to, who said so, and what the less specific sources had said. */
 export interface Resolved<Value> {
   readonly value: Value;
-  readonly rung: RungName;
-  readonly lost: readonly { readonly rung: RungName; readonly value: Value }[];
+  readonly source: SettingSource;
+  readonly lost: readonly { readonly source: SettingSource; readonly value: Value }[];
 }
 
 export function resolveField<Value>(
-  rungs: Rungs,
-  read: (rung: Rung) => Value | undefined,
+  settings: SettingsBySource,
+  read: (source: PolicySettings) => Value | undefined,
   builtIn: Value,
 ): Resolved<Value> {
-  const said: { rung: RungName; value: Value }[] = [];
+  const said: { source: SettingSource; value: Value }[] = [];
   for (const name of LADDER) {
-    const rung = rungs[name];
-    const value = rung && read(rung);
-    if (value !== undefined) said.push({ rung: name, value });
+    const source = settings[name];
+    const value = source && read(source);
+    if (value !== undefined) said.push({ source: name, value });
   }
-  said.push({ rung: "built-in", value: builtIn });
-  const [winner, ...lost] = said as [{ rung: RungName; value: Value }, ...typeof said];
+  said.push({ source: "built-in", value: builtIn });
+  const [winner, ...lost] = said as [{ source: SettingSource; value: Value }, ...typeof said];
   return { ...winner, lost };
 }
 
 /** `wait` and `total` of a job: fixed as instants at enqueue (SEMANTICS 2). */
-export function resolveBudgets(rungs: Rungs): {
+export function resolveBudgets(settings: SettingsBySource): {
   wait: Resolved<number | null>;
   total: Resolved<number | null>;
 } {
   return {
-    wait: resolveField<number | null>(rungs, (rung) => rung.timeouts?.wait, null),
-    total: resolveField<number | null>(rungs, (rung) => rung.timeouts?.total, null),
+    wait: resolveField<number | null>(settings, (source) => source.timeouts?.wait, null),
+    total: resolveField<number | null>(settings, (source) => source.timeouts?.total, null),
   };
 }
 
@@ -190,23 +195,27 @@ const KEPT_FOR_REMOTE = 60_000;
 
 export const LOCAL_WORKER: WorkerKind = { hears: true, remote: false };
 
-function resolveEach(rungs: Rungs, kind: WorkerKind) {
+function resolveEach(settings: SettingsBySource, kind: WorkerKind) {
   const retry = <Name extends keyof RetryPolicy>(name: Name) =>
-    resolveField<RetryPolicy[Name]>(rungs, (rung) => rung.retry?.[name], BUILT_IN_RETRY[name]);
+    resolveField<RetryPolicy[Name]>(settings, (source) => source.retry?.[name], BUILT_IN_RETRY[name]);
   const kept = (state: Terminal) => {
-    const field = resolveField(rungs, (rung) => rung.retention?.[state], BUILT_IN_RETENTION[state]);
+    const field = resolveField(settings, (source) => source.retention?.[state], BUILT_IN_RETENTION[state]);
     return kind.remote ? { ...field, value: Math.max(field.value, KEPT_FOR_REMOTE) } : field;
   };
   return {
-    attempt: resolveField<number | null>(rungs, (rung) => rung.timeouts?.attempt, BUILT_IN_ATTEMPT),
+    attempt: resolveField<number | null>(settings, (source) => source.timeouts?.attempt, BUILT_IN_ATTEMPT),
     // A foreign worker hears no signal, so a grace nobody named would only delay the take-back.
     grace: resolveField<number | null>(
-      rungs,
-      (rung) => rung.timeouts?.grace,
+      settings,
+      (source) => source.timeouts?.grace,
       kind.hears ? BUILT_IN_GRACE : 0,
     ),
-    heartbeat: resolveField<number | null>(rungs, (rung) => rung.timeouts?.heartbeat, builtInHeartbeat(kind)),
-    mode: resolveField<TimeoutMode>(rungs, (rung) => rung.timeouts?.mode, "fail"),
+    heartbeat: resolveField<number | null>(
+      settings,
+      (source) => source.timeouts?.heartbeat,
+      builtInHeartbeat(kind),
+    ),
+    mode: resolveField<TimeoutMode>(settings, (source) => source.timeouts?.mode, "fail"),
     attempts: retry("attempts"),
     backoff: retry("backoff"),
     except: retry("except"),
@@ -217,7 +226,7 @@ function resolveEach(rungs: Rungs, kind: WorkerKind) {
       completed: kept("completed"),
       discarded: kept("discarded"),
       cancelled: kept("cancelled"),
-      deadLetter: resolveField<number | null>(rungs, (rung) => rung.retention?.deadLetter, null),
+      deadLetter: resolveField<number | null>(settings, (source) => source.retention?.deadLetter, null),
     },
   };
 }
@@ -225,13 +234,13 @@ function resolveEach(rungs: Rungs, kind: WorkerKind) {
 export type ResolvedFields = ReturnType<typeof resolveEach>;
 
 /** Every field with its winner and losers; `explain()` prints this. */
-export function resolveFields(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): ResolvedFields {
-  return resolveEach(rungs, kind);
+export function resolveFields(settings: SettingsBySource, kind: WorkerKind = LOCAL_WORKER): ResolvedFields {
+  return resolveEach(settings, kind);
 }
 
 /** What the first start fixes for all attempts of a job. */
-export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Policy {
-  const fields = resolveEach(rungs, kind);
+export function resolvePolicy(settings: SettingsBySource, kind: WorkerKind = LOCAL_WORKER): Policy {
+  const fields = resolveEach(settings, kind);
   const { retention, attempts, backoff, except, retryFit, onStall, onExhausted } = fields;
   return {
     attempt: fields.attempt.value,
@@ -256,11 +265,11 @@ export function resolvePolicy(rungs: Rungs, kind: WorkerKind = LOCAL_WORKER): Po
           : retention.deadLetter.value,
       }),
     },
-    beats: fields.heartbeat.rung === "built-in" && !kind.remote ? "worker" : "handler",
+    beats: fields.heartbeat.source === "built-in" && !kind.remote ? "worker" : "handler",
     hears: kind.hears,
     ...(kind.visibility !== undefined && { visibility: kind.visibility }),
     ...(kind.worker !== undefined && { worker: kind.worker }),
-    rungs: rungNames(fields),
+    sources: sourceNames(fields),
   };
 }
 
@@ -269,13 +278,13 @@ function builtInHeartbeat({ remote, hears }: WorkerKind): number {
 }
 
 /**
- * A policy under another kind of worker: what a rung named stays, what was built in follows the worker that runs this
+ * A policy under another kind of worker: what a source named stays, what was built in follows the worker that runs this
  * attempt (SEMANTICS 1.4, 3.6). A job first fetched by a foreign worker gets its grace back when one of ours runs it.
  */
 export function policyFor(policy: Policy, kind: WorkerKind): Policy {
-  const heartbeat = policy.rungs.heartbeat === "built-in" ? builtInHeartbeat(kind) : policy.heartbeat;
-  const grace = policy.rungs.grace === "built-in" ? (kind.hears ? BUILT_IN_GRACE : 0) : policy.grace;
-  const beats = policy.rungs.heartbeat === "built-in" && !kind.remote ? "worker" : "handler";
+  const heartbeat = policy.sources.heartbeat === "built-in" ? builtInHeartbeat(kind) : policy.heartbeat;
+  const grace = policy.sources.grace === "built-in" ? (kind.hears ? BUILT_IN_GRACE : 0) : policy.grace;
+  const beats = policy.sources.heartbeat === "built-in" && !kind.remote ? "worker" : "handler";
   const isSame =
     grace === policy.grace &&
     heartbeat === policy.heartbeat &&
@@ -296,13 +305,13 @@ export function policyFor(policy: Policy, kind: WorkerKind): Policy {
   };
 }
 
-function rungNames(fields: ResolvedFields): Record<PolicyField, RungName> {
+function sourceNames(fields: ResolvedFields): Record<PolicyField, SettingSource> {
   return Object.fromEntries(
     Object.entries({ ...fields, retention: fields.retention.completed }).map(([name, field]) => [
       name,
-      field.rung,
+      field.source,
     ]),
-  ) as Record<PolicyField, RungName>;
+  ) as Record<PolicyField, SettingSource>;
 }
 
 /** Retention for a job that ends before any worker resolved its policy. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { defineJob } from "./definition.ts";
-import { type EnqueueOptions, prepareStencil } from "./envelope.ts";
+import { type EnqueueOptions, prepareJob } from "./envelope.ts";
+import { defineJob } from "./job-definition.ts";
 import { portableDefinition, portableOptions } from "./portable.ts";
 import { delays, exponential } from "./retry.ts";
 
@@ -58,9 +58,7 @@ describe("the options of an enqueue that travel", () => {
   ])("mean the same when they arrive", (options) => {
     const definition = defineJob({ type: "a" });
     const arrived = travelled(portableOptions(options));
-    expect(prepareStencil(definition, arrived, CONTEXT)).toEqual(
-      prepareStencil(definition, options, CONTEXT),
-    );
+    expect(prepareJob(definition, arrived, CONTEXT)).toEqual(prepareJob(definition, options, CONTEXT));
   });
 
   it("are refused where they are written", () => {

@@ -2,11 +2,11 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type Json, toJsonText } from "../schema.ts";
 import { type DurationText, parseDuration, parseInstant } from "../time.ts";
-import type { AnyDefinition, DefinitionOptions } from "./definition.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions } from "./envelope.ts";
-import type { Rung } from "./job.ts";
-import { parseRung, type RungOptions } from "./policy.ts";
-import { parseUnique, portableUnique } from "./unique.ts";
+import type { PolicySettings } from "./job.ts";
+import type { AnyDefinition, DefinitionOptions } from "./job-definition.ts";
+import { type PolicyOptions, parseSettings } from "./policy.ts";
+import { parseUnique, portableUnique } from "./unique-key.ts";
 
 /** What `defineJob` needs to make a definition again, without its schemas: they are code and cannot travel. */
 export type PortableDefinition = DefinitionOptions<undefined, undefined>;
@@ -19,14 +19,14 @@ export type PortableOptions = Omit<EnqueueOptions, "tx">;
  * its limit may be a function, which cannot travel either, so it is asked here.
  */
 export function portableDefinition(definition: AnyDefinition, payload?: unknown): PortableDefinition {
-  const { type, queue, priority, unique, limit, rung } = definition;
+  const { type, queue, priority, unique, limit, settings } = definition;
   return {
     type,
     queue,
     priority,
     ...(unique && { unique: portableUnique(unique) }),
     ...(limit && { limit: portableLimit(limit, payload) }),
-    ...rungOptions(rung),
+    ...policyOptions(settings),
   };
 }
 
@@ -67,17 +67,17 @@ export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
     ...(limit !== undefined && {
       limit: limit === "none" ? limit : portableLimit(parseLimit(limit, "options.limit"), undefined),
     }),
-    ...rungOptions(parseRung(options, "options")),
+    ...policyOptions(parseSettings(options, "options")),
   };
 }
 
-/** A rung as a user would have written it. */
-function rungOptions({ timeouts, retry, retention }: Rung): RungOptions {
+/** A source as a user would have written it. */
+function policyOptions({ timeouts, retry, retention }: PolicySettings): PolicyOptions {
   return {
     ...(timeouts && { timeouts: inTexts(timeouts, (name) => (name === "grace" ? "unbounded" : "none")) }),
     ...(retry && { retry }),
     ...(retention && { retention: inTexts(retention, () => "none") }),
-  } as RungOptions;
+  } as PolicyOptions;
 }
 
 function inTexts(limits: object, never: (name: string) => string): object {

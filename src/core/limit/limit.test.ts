@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { effectiveLimit, type GateLimit, type GateUse, parseLimit, parseOverride, roomOf } from "./limit.ts";
+import { effectiveLimit, type KeyLimit, type KeyUse, parseLimit, parseOverride, roomOf } from "./limit.ts";
 
-const IDLE: GateUse = { available: 0, active: 0, unstarted: 0, retryable: 0, starts: 0 };
+const IDLE: KeyUse = { available: 0, active: 0, unstarted: 0, retryable: 0, starts: 0 };
 
-describe("the room behind a gate", () => {
-  it.each<[GateLimit, Partial<GateUse>, number]>([
+describe("the room of a limit", () => {
+  it.each<[KeyLimit, Partial<KeyUse>, number]>([
     [{}, { available: 5, active: 500 }, Number.POSITIVE_INFINITY],
     [{ concurrency: 3 }, {}, 3],
     [{ concurrency: 3 }, { available: 1, active: 1 }, 1],
@@ -30,7 +30,7 @@ describe("the room behind a gate", () => {
     fc.assert(
       fc.property(use, limits, fc.nat(20), (counted, { concurrency, rate }, nth) => {
         const unstarted = Math.min(nth, counted.active);
-        const limit: GateLimit = { concurrency, rate: { limit: rate, per: 1_000 } };
+        const limit: KeyLimit = { concurrency, rate: { limit: rate, per: 1_000 } };
         const before = { ...counted, unstarted };
         const room = roomOf(limit, before);
         const after = { ...before, available: before.available + room };
@@ -44,7 +44,7 @@ describe("the room behind a gate", () => {
 });
 
 describe("an override", () => {
-  const own: GateLimit = { concurrency: 2, rate: { limit: 1, per: 1_000 } };
+  const own: KeyLimit = { concurrency: 2, rate: { limit: 1, per: 1_000 } };
 
   it("goes before what jobs say, part by part; null lifts a part", () => {
     expect(effectiveLimit(own, null)).toBe(own);

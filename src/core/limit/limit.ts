@@ -2,10 +2,10 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type Duration, parseDuration } from "../time.ts";
 
 /**
- * What a gate lets through: at most so many jobs at once, and at most so many starts in any span of so many
+ * What a limit lets through: at most so many jobs at once, and at most so many starts in any span of so many
  * milliseconds. It says nothing where it bounds nothing.
  */
-export interface GateLimit {
+export interface KeyLimit {
   readonly concurrency?: number;
   readonly rate?: Rate;
   /** A job that waits for its retry keeps its place, so that none of its key overtakes it. */
@@ -17,11 +17,11 @@ export interface Rate {
   readonly per: number;
 }
 
-/** What becomes of a job that finds its gate closed, where it shall not simply wait: it is dropped, or comes again later. */
+/** What becomes of a job that finds its limit closed, where it shall not simply wait: it is dropped, or comes again later. */
 export type OnLimit = "drop" | { readonly after: number };
 
-/** The limit that a job carries: whoever frees a place of its gate knows by it how many may follow. */
-export interface JobLimit extends GateLimit {
+/** The limit that a job carries: whoever frees a place of its limit knows by it how many may follow. */
+export interface JobLimit extends KeyLimit {
   readonly onLimit?: OnLimit;
 }
 
@@ -57,8 +57,8 @@ export interface KeyedLimit {
   readonly limit: JobLimit;
 }
 
-/** What is in use of a gate: admitted jobs by where they stand, and starts that are remembered for a rate. */
-export interface GateUse {
+/** What is in use of a limit: admitted jobs by where they stand, and starts that are remembered for a rate. */
+export interface KeyUse {
   readonly available: number;
   readonly active: number;
   /** Of those active, the ones whose handlers have not been entered. */
@@ -69,7 +69,7 @@ export interface GateUse {
 
 const MOST = 1_000_000;
 const KEY_LIMIT = 255;
-/** Gates that begin so are marks of queues, see `queueMark` of the store port. */
+/** Limits that begin so are marks of queues, see `queueMark` of the store port. */
 const RESERVED = "queue ";
 const KEYS = ["key", "concurrency", "rate", "strict", "onLimit"] as const;
 
@@ -150,7 +150,7 @@ export function checkLimitKey(key: unknown, field: string): string {
 }
 
 /** The limit that holds: an operator's word goes before what the jobs say. */
-export function effectiveLimit(own: GateLimit, override: LimitOverride | null | undefined): GateLimit {
+export function effectiveLimit(own: KeyLimit, override: LimitOverride | null | undefined): KeyLimit {
   if (!override) return own;
   const concurrency = override.concurrency === undefined ? own.concurrency : override.concurrency;
   const rate = override.rate === undefined ? own.rate : override.rate;
@@ -162,10 +162,10 @@ export function effectiveLimit(own: GateLimit, override: LimitOverride | null | 
 }
 
 /**
- * How many more a gate may let through. A place is taken from the admission of a job until it leaves active; a start
+ * How many more a limit may let through. A place is taken from the admission of a job until it leaves active; a start
  * counts from the admission too, because nobody knows when a worker will take the job, and then until `per` after it.
  */
-export function roomOf(limit: GateLimit, use: GateUse): number {
+export function roomOf(limit: KeyLimit, use: KeyUse): number {
   const held = use.available + use.active + (limit.strict ? use.retryable : 0);
   const places = limit.concurrency === undefined ? Number.POSITIVE_INFINITY : limit.concurrency - held;
   const starts =

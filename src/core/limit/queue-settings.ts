@@ -1,6 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
-import type { Rung } from "../job/job.ts";
-import { parseRung, type RungOptions } from "../job/policy.ts";
+import type { PolicySettings } from "../job/job.ts";
+import { type PolicyOptions, parseSettings } from "../job/policy.ts";
 import { checkCount } from "./limit.ts";
 
 /** How many jobs may wait in a queue, and what becomes of one too many. */
@@ -13,7 +13,7 @@ export interface DepthOptions {
   readonly warnAt?: number;
 }
 
-export interface QueueOptions extends RungOptions {
+export interface QueueOptions extends PolicyOptions {
   /** How many jobs of the queue may run at once, over all workers. */
   readonly concurrency?: number;
   readonly depth?: DepthOptions;
@@ -25,8 +25,8 @@ export interface QueueDepth {
   readonly warnAt?: number;
 }
 
-/** Settings of a queue as they are stored: its rung of SEMANTICS 2, and its own limits. */
-export interface StoredQueue extends Rung {
+/** Settings of a queue as they are stored: its source of SEMANTICS 2, and its own limits. */
+export interface StoredQueue extends PolicySettings {
   readonly concurrency?: number;
   readonly depth?: QueueDepth;
 }
@@ -39,7 +39,7 @@ export function parseQueue(options: QueueOptions, field: string): StoredQueue {
   refuseUnknownKeys(options, field, QUEUE_KEYS);
   const { concurrency, depth } = options;
   return {
-    ...parseRung(options, field),
+    ...parseSettings(options, field),
     ...(concurrency !== undefined && { concurrency: checkCount(concurrency, `${field}.concurrency`) }),
     ...(depth !== undefined && { depth: parseDepth(depth, `${field}.depth`) }),
   };

@@ -1,7 +1,7 @@
 import { refuse } from "../errors.ts";
-import type { JobDefinition } from "../job/definition.ts";
 import type { EnqueueOptions } from "../job/envelope.ts";
 import type { JobId } from "../job/job.ts";
+import type { JobDefinition } from "../job/job-definition.ts";
 import type { InputOf, Json, OutputOf, Schema } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import type { When } from "../timeout/when.ts";

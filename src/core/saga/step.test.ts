@@ -18,8 +18,8 @@ import {
   sagaThat,
 } from "../../../test/support/saga-stage.ts";
 import type { Json } from "../schema.ts";
-import { decodeRecord, encodeRecord, HANDLED_LIMIT } from "./record.ts";
 import type { SagaContext } from "./saga.ts";
+import { decodeRecord, encodeRecord, HANDLED_LIMIT } from "./saga-record.ts";
 
 describe("SEMANTICS 7.4: one step is one commit", () => {
   it("jobs, messages and replies are effects too, in the order of the calls", async () => {

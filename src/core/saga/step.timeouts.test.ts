@@ -12,10 +12,10 @@ import {
   run,
   sagaThat,
 } from "../../../test/support/saga-stage.ts";
-import { unchecked } from "../job/definition.ts";
+import { unchecked } from "../job/job-definition.ts";
 import type { Json } from "../schema.ts";
-import { PENDING_LIMIT } from "./record.ts";
 import type { SagaContext } from "./saga.ts";
+import { PENDING_LIMIT } from "./saga-record.ts";
 
 describe("SEMANTICS 7.1: what a handler returns", () => {
   it("is the next state", async () => {

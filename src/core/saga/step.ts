@@ -2,10 +2,10 @@ import { CurfewError, refuse } from "../errors.ts";
 import type { EnqueueContext } from "../job/envelope.ts";
 import { type Json, type Schema, toJsonText, validate } from "../schema.ts";
 import type { Instant } from "../time.ts";
-import { type DraftInput, type SagaEffect, StepDraft } from "./draft.ts";
 import { checkMessageName, checkTimeoutName, correlationFields, identityText } from "./message.ts";
-import { HANDLED_LIMIT, type ReplyAddress, type SagaRecord } from "./record.ts";
 import type { ErasedHandler, SagaContext, SagaOutlet, SagaPlan } from "./saga.ts";
+import { type ActionsInput, SagaActions, type SagaEffect } from "./saga-actions.ts";
+import { HANDLED_LIMIT, type ReplyAddress, type SagaRecord } from "./saga-record.ts";
 
 /** What reaches a saga. */
 export interface SagaEvent {
@@ -27,7 +27,7 @@ export interface StepInput {
   readonly now: Instant;
   readonly nextId: () => string;
   readonly signal: AbortSignal;
-  /** The less specific rungs and limits for jobs that the handler enqueues. */
+  /** The less specific sources and limits for jobs that the handler enqueues. */
   readonly enqueue: Omit<EnqueueContext, "now" | "nextId">;
 }
 
@@ -97,7 +97,7 @@ function parse(schema: Schema, { kind, name, payload }: SagaEvent): unknown {
 
 async function start(input: StepInput, message: unknown): Promise<StepOutcome> {
   const { plan, id, record, event, now, nextId } = input;
-  const draft = new StepDraft(draftInput(input, [], event.sender));
+  const draft = new SagaActions(draftInput(input, [], event.sender));
   const { returned, effects } = await run(draft, () =>
     plan.start(message as never, draft.context() as never),
   );
@@ -129,7 +129,7 @@ async function handle(
   const { plan, id, event, now } = input;
   const where = `${event.kind === "timeout" ? "onTimeout" : "on"}.${event.name}`;
   const current = await readState(plan, live, id);
-  const draft = new StepDraft(draftInput(input, live.pending, live.starter));
+  const draft = new SagaActions(draftInput(input, live.pending, live.starter));
   const context: SagaContext = draft.context();
   const { returned, effects } = await run(draft, () =>
     handler(current as never, payload as never, context as never),
@@ -152,7 +152,7 @@ async function reportNotFound(input: StepInput, payload: unknown): Promise<StepO
   const { plan, event } = input;
   const { notFound } = plan;
   if (!notFound) return { kind: "not-found", effects: [] };
-  const draft = new StepDraft(draftInput(input, [], null));
+  const draft = new SagaActions(draftInput(input, [], null));
   const outlet: SagaOutlet = draft.outlet();
   const { effects } = await run(draft, () =>
     notFound({ name: event.name, payload } as never, outlet as never),
@@ -161,7 +161,7 @@ async function reportNotFound(input: StepInput, payload: unknown): Promise<StepO
 }
 
 async function run(
-  draft: StepDraft,
+  draft: SagaActions,
   handler: () => unknown,
 ): Promise<{ returned: unknown; effects: SagaEffect[] }> {
   try {
@@ -175,9 +175,9 @@ async function run(
 
 function draftInput(
   input: StepInput,
-  pending: DraftInput["pending"],
+  pending: ActionsInput["pending"],
   starter: ReplyAddress | null,
-): DraftInput {
+): ActionsInput {
   const { event, record: _record, ...rest } = input;
   return { ...rest, eventId: event.id, sender: event.sender, pending, starter };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { defineJob } from "../job/definition.ts";
-import { defineSaga } from "./definition.ts";
+import { defineJob } from "../job/job-definition.ts";
+import { defineSaga } from "./saga-definition.ts";
 
 const charge = defineJob({ type: "card.charge", payload: z.object({ orderId: z.string() }) });
 const stock = defineSaga({

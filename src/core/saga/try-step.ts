@@ -3,10 +3,10 @@ import { createIdSource } from "../ids.ts";
 import type { NewJob } from "../job/envelope.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { type Instant, type InstantInput, parseInstant } from "../time.ts";
-import type { SagaEffect } from "./draft.ts";
 import { checkMessageName, checkTimeoutName, correlationOf, identityText } from "./message.ts";
-import type { SagaRecord } from "./record.ts";
 import type { PendingTimeout, SagaPlan } from "./saga.ts";
+import type { SagaEffect } from "./saga-actions.ts";
+import type { SagaRecord } from "./saga-record.ts";
 import { runStep, type SagaEvent } from "./step.ts";
 
 export interface StepOptions {

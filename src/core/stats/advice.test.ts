@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { advise, rounded } from "./advice.ts";
-import { figuresOf } from "./figures.ts";
 import { LogHistogram } from "./histogram.ts";
+import { statsOf } from "./job-stats.ts";
 import { MOST_LIMITS, OTHER, type SeriesData, SeriesSum, SeriesTable, withLimit } from "./series.ts";
 
 function sumOf(
@@ -88,8 +88,8 @@ describe("figures", () => {
     const counts = { completed: 90, late: 5, missed: 10, discarded: 8, cancelled: 2 };
     sum.add({ queue: "q", type: "t", counts, durations: {} });
     // 85 in time; 5 late and 5 ended by a timeout missed theirs; 3 of the discarded failed by themselves.
-    expect(figuresOf(sum, 10_000)).toMatchObject({ attainment: 85 / 95, throughput: 10 });
-    expect(figuresOf(new SeriesSum(), 1_000).attainment).toBeNull();
+    expect(statsOf(sum, 10_000)).toMatchObject({ attainment: 85 / 95, throughput: 10 });
+    expect(statsOf(new SeriesSum(), 1_000).attainment).toBeNull();
   });
 });
 

@@ -1,7 +1,7 @@
 import { REMEDY } from "../job/endless.ts";
 import { formatDuration } from "../time.ts";
-import { type Percentiles, percentilesOf } from "./figures.ts";
 import { type Above, type LogHistogram, RESOLUTION } from "./histogram.ts";
+import { type Percentiles, percentilesOf } from "./job-stats.ts";
 import type { SeriesSum } from "./series.ts";
 
 /** What a proposed attempt timeout would have done to the runs that were seen. */

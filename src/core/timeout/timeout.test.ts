@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeHeaders, encodeHeaders } from "./headers.ts";
 import { ConcurrencyError, checkTimeout, compareIds, leaseLoss, scopeOf } from "./timeout.ts";
+import { decodeHeaders, encodeHeaders } from "./timeout-headers.ts";
 
 describe("compareIds", () => {
   it("is the order of UTF-8 bytes, whatever the characters", () => {

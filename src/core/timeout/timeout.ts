@@ -1,7 +1,7 @@
 import { CurfewError, refuse, refuseRange, refuseUnknownKeys } from "../errors.ts";
 import type { Json } from "../schema.ts";
 import { INSTANT_LIMIT, type Instant } from "../time.ts";
-import { encodeHeaders, type TimeoutHeaders } from "./headers.ts";
+import { encodeHeaders, type TimeoutHeaders } from "./timeout-headers.ts";
 
 export type TimeoutId = string;
 /** The token of one claim: whoever names it holds what that claim leased. */

@@ -1,7 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
-import { assertDefinition, type JobDefinition } from "../job/definition.ts";
 import type { EnqueueOptions } from "../job/envelope.ts";
 import type { JobOptions } from "../job/job.ts";
+import { assertDefinition, type JobDefinition } from "../job/job-definition.ts";
 
 /** What a step may say on top of its definition. Its delay and its limits count from the moment its turn comes. */
 export type StepOptions = Pick<

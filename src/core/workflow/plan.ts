@@ -92,18 +92,18 @@ function callbacksOf(callbacks: PlanCallbacks): JobId[] {
 }
 
 /** What a woken job has to look at: the node before it, and what is halted with it if that failed. */
-export type Place =
+export type PlanPosition =
   | { readonly before: PlanNode; readonly rest: readonly JobId[]; readonly begins: PlanNode }
   | { readonly batch: PlanNode; readonly callback: CallbackName };
 
 /** Where a job that waits for its turn stands; undefined for one that no node waits for. */
-export function placeOf(node: PlanNode, id: JobId): Place | undefined {
+export function positionOf(node: PlanNode, id: JobId): PlanPosition | undefined {
   if ("batch" in node) {
     const callback = CALLBACKS.find((name) => node.callbacks[name] === id);
     if (callback) return { batch: node, callback };
   }
   for (const inner of childrenOf(node)) {
-    const place = placeOf(inner, id);
+    const place = positionOf(inner, id);
     if (place) return place;
   }
   if (!("chain" in node)) return undefined;

@@ -1,19 +1,19 @@
-import { progressText } from "../../core/job/progress.ts";
+import { progressText } from "../../core/job/job-progress.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
-import type { Writer } from "../commit/commit-queue.ts";
-import type { Parts } from "../context.ts";
-import { Draft, type DraftContent, type DraftedAttempt } from "./draft.ts";
+import type { CommitQueue } from "../commit/commit-queue.ts";
+import type { EngineContext } from "../context.ts";
+import { type NoteContent, type NotedAttempt, UnsentNotes } from "./unsent-notes.ts";
 
 /** What an attempt reports before its verdict: progress, checkpoints and log lines, with the event that tells of them. */
-export class Journal {
-  readonly #parts: Parts;
-  readonly #attempt: DraftedAttempt;
-  readonly #draft: Draft;
+export class AttemptNotes {
+  readonly #parts: EngineContext;
+  readonly #attempt: NotedAttempt;
+  readonly #draft: UnsentNotes;
 
-  constructor(parts: Parts, writer: Writer, attempt: DraftedAttempt) {
+  constructor(parts: EngineContext, writer: CommitQueue, attempt: NotedAttempt) {
     this.#parts = parts;
     this.#attempt = attempt;
-    this.#draft = new Draft(writer, attempt);
+    this.#draft = new UnsentNotes(writer, attempt);
   }
 
   progress(fraction: number, note: Json | undefined): void {
@@ -39,7 +39,7 @@ export class Journal {
   }
 
   /** Hands over what is not on its way yet, so that it travels with the verdict. */
-  take(): DraftContent | undefined {
+  take(): NoteContent | undefined {
     return this.#draft.take();
   }
 }

@@ -1,7 +1,7 @@
 import { refuse } from "../../core/errors.ts";
-import type { JobDefinition } from "../../core/job/definition.ts";
 import type { EnqueueContext, EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { type Json, type Schema, validate } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { AttemptParts } from "../context.ts";

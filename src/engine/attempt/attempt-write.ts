@@ -1,28 +1,28 @@
 import { applied, decide } from "../../core/job/decide.ts";
-import type { JobEvent } from "../../core/job/events.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import type { JobEvent } from "../../core/job/job-events.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Outcome, Unit } from "../../ports/store.ts";
 import type { AttemptTrace } from "../../ports/trace.ts";
-import type { Write, Writer } from "../commit/commit-queue.ts";
-import { wakesOthers } from "../commit/consequences.ts";
+import type { CommitQueue, Write } from "../commit/commit-queue.ts";
+import { wakesOthers } from "../commit/decision-effects.ts";
 import { type Decided, holdersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
-import type { DraftContent } from "./draft.ts";
+import type { EngineContext } from "../context.ts";
 import type { StartMark } from "./start-mark.ts";
+import type { NoteContent } from "./unsent-notes.ts";
 
 const MOST_REDECISIONS = 10;
 const LOAD_AGAIN = 100;
 
 interface VerdictOptions {
-  readonly parts: Parts;
-  readonly writer: Writer;
+  readonly parts: EngineContext;
+  readonly writer: CommitQueue;
   readonly row: JobRow;
   readonly event: JobEvent;
   readonly decision: Decided;
   readonly at: Instant;
-  readonly draft?: DraftContent | undefined;
+  readonly draft?: NoteContent | undefined;
   /** The start of the attempt, which no commit may have told of yet. */
   readonly mark?: StartMark;
   readonly trace?: AttemptTrace | undefined;
@@ -58,7 +58,7 @@ export class VerdictWrite implements Write {
       this.#row,
       this.#decision,
       draft,
-      recorder.told(this.#row, this.#decision, at, mark?.untold),
+      recorder.recorded(this.#row, this.#decision, at, mark?.untold),
     );
   }
 

@@ -7,10 +7,10 @@ import { writtenRow } from "../../core/job/written-row.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Refused } from "../../ports/store.ts";
 import type { AttemptTrace } from "../../ports/trace.ts";
-import type { Writer } from "../commit/commit-queue.ts";
+import type { CommitQueue } from "../commit/commit-queue.ts";
 import type { Decided } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
-import { Journal } from "./attempt-notes.ts";
+import type { EngineContext } from "../context.ts";
+import { AttemptNotes } from "./attempt-notes.ts";
 import type { AttemptScope } from "./attempt-scope.ts";
 import { VerdictWrite } from "./attempt-write.ts";
 import type { Processor } from "./processor.ts";
@@ -19,8 +19,8 @@ import { type MarkedAttempt, StartMark } from "./start-mark.ts";
 
 /** What an attempt needs of the worker that runs it. */
 export interface AttemptHost extends RunHost {
-  readonly parts: Parts;
-  readonly writer: Writer;
+  readonly parts: EngineContext;
+  readonly writer: CommitQueue;
   /** Somebody else wrote the row: it has to be read again. */
   changed(attempt: Attempt): void;
   /** The handler gave a sign of life that the store should hear of. */
@@ -35,7 +35,7 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
   readonly mark: StartMark;
   /** The last beat of the handler that the store has not heard of. */
   unsentStallAt: Instant | undefined;
-  #journal: Journal | undefined;
+  #notes: AttemptNotes | undefined;
   #trace: AttemptTrace | undefined;
 
   constructor(host: AttemptHost, processor: Processor, row: JobRow, start: Decided) {
@@ -63,7 +63,7 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     }
     const { mark } = this;
     const row = mark.nextRev === this.row.rev ? this.row : { ...this.row, rev: mark.nextRev };
-    const draft = this.#journal?.take();
+    const draft = this.#notes?.take();
     const trace = this.#trace;
     writer.push(new VerdictWrite({ parts, writer, row, event, decision, at, mark, draft, trace }));
   }
@@ -83,9 +83,9 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     this.host.beaten(this);
   }
 
-  protected override get notes(): Journal {
-    this.#journal ??= new Journal(this.parts, this.host.writer, this);
-    return this.#journal;
+  protected override get notes(): AttemptNotes {
+    this.#notes ??= new AttemptNotes(this.parts, this.host.writer, this);
+    return this.#notes;
   }
 
   /** Lets the clocks of a start that was committed first run from now; false if its time is up. The store hears of it with the next marks. */

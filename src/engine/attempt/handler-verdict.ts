@@ -1,5 +1,5 @@
 import { errorInput } from "../../core/job/error-input.ts";
-import type { JobEvent } from "../../core/job/events.ts";
+import type { JobEvent } from "../../core/job/job-events.ts";
 import { type AbortReason, Discard, Snooze, snoozedUntil, TimeoutError } from "../../core/job/reasons.ts";
 import { type Schema, toJsonText, validate } from "../../core/schema.ts";
 import { SandboxKilled } from "../../ports/sandbox.ts";
@@ -8,7 +8,7 @@ import type { AttemptParts } from "../context.ts";
 type Judged = Extract<JobEvent, { type: "succeed" | "snooze" }>;
 
 /** What a returned value means for its job; throws where it does not fit the definition. */
-export function judgeReturned(
+export function verdictOfReturn(
   value: unknown,
   schema: Schema | undefined,
   parts: AttemptParts,
@@ -25,7 +25,7 @@ export function judgeReturned(
 }
 
 /** What a thrown error means. After our own signal it is that timeout, with what was thrown as its cause. */
-export function judgeThrown(error: unknown, signalled: boolean): Extract<JobEvent, { type: "fail" }> {
+export function verdictOfThrow(error: unknown, signalled: boolean): Extract<JobEvent, { type: "fail" }> {
   const cause = signalled && error instanceof TimeoutError && error.cause !== undefined ? error.cause : error;
   const input = errorInput(cause);
   return {

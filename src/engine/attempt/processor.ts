@@ -1,7 +1,7 @@
 import { refuse } from "../../core/errors.ts";
-import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/definition.ts";
 import type { EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
+import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import type { Snooze } from "../../core/job/reasons.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
@@ -33,7 +33,7 @@ export interface AttemptContext<Payload = unknown> {
   /** Saves where to resume; resolves when it is durable. The next attempt finds it as `lastCheckpoint`. */
   readonly checkpoint: (state: Json) => Promise<void>;
   readonly lastCheckpoint: Json | undefined;
-  /** A sign of life, needed only where a rung names `heartbeat`. */
+  /** A sign of life, needed only where a source names `heartbeat`. */
   readonly beat: () => void;
   /** Adds a line to the job's log. */
   readonly log: (message: string, fields?: { readonly [key: string]: Json }) => void;

@@ -1,16 +1,16 @@
 import { softKind } from "../../core/job/deadlines.ts";
-import type { EventOf } from "../../core/job/events.ts";
+import { timeoutError } from "../../core/job/decision.ts";
 import type { JobRow, Policy } from "../../core/job/job.ts";
+import type { EventOf } from "../../core/job/job-events.ts";
 import { BUILT_IN_GRACE } from "../../core/job/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../../core/job/reasons.ts";
-import { timeoutError } from "../../core/job/verdict.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup-hooks.ts";
-import { classified, judgeReturned, judgeThrown } from "./handler-verdict.ts";
+import { classified, verdictOfReturn, verdictOfThrow } from "./handler-verdict.ts";
 import { isThenable, runPipeline } from "./middleware.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
 import { SandboxedRun } from "./sandboxed-run.ts";
@@ -195,7 +195,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
       return;
     }
     try {
-      const event = judgeReturned(value, this.processor.definition.result, this.parts, this.#isTimedOut);
+      const event = verdictOfReturn(value, this.processor.definition.result, this.parts, this.#isTimedOut);
       if (event instanceof Promise)
         event.then(
           (later) => this.#isOver || this.#settle(later),
@@ -223,7 +223,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     if (this.#reason instanceof StopError && this.#reason.kind === "shutdown") this.release();
     else if (error instanceof SandboxUnavailable && !this.#isTimedOut)
       this.#settle({ type: "release", delay: error.delay });
-    else this.#settle(judgeThrown(error, this.#isTimedOut));
+    else this.#settle(verdictOfThrow(error, this.#isTimedOut));
   }
 
   /** Gives the one verdict; whatever the handler does after it changes nothing. */

@@ -1,6 +1,6 @@
 import { refuse } from "../../core/errors.ts";
-import { defineJob } from "../../core/job/definition.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { defineJob } from "../../core/job/job-definition.ts";
 import type { PortableDefinition, PortableOptions } from "../../core/job/portable.ts";
 import type { AbortReason } from "../../core/job/reasons.ts";
 import type { Instant } from "../../core/time.ts";

@@ -1,15 +1,15 @@
+import { imageOf, type LifecycleEvent } from "../../core/job/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { imageOf, type LifecycleEvent } from "../../core/job/verdict.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Outcome, Refused } from "../../ports/store.ts";
-import type { Writer } from "../commit/commit-queue.ts";
-import { gateEffects, startOverAt } from "../commit/consequences.ts";
+import type { CommitQueue } from "../commit/commit-queue.ts";
+import { gateEffects, startOverAt } from "../commit/decision-effects.ts";
 import { withEvents } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 /** What a mark needs of the attempt whose start it tells. */
 export interface MarkedAttempt {
-  readonly parts: Parts;
+  readonly parts: EngineContext;
   readonly isOver: boolean;
   row: JobRow;
   changed(): void;
@@ -24,12 +24,12 @@ const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
  */
 export class StartMark {
   readonly #attempt: MarkedAttempt;
-  readonly #writer: Writer;
+  readonly #writer: CommitQueue;
   #state: "unwritten" | "queued" | "sent" | "written" = "unwritten";
   #isTold = false;
   #isUnsure = false;
 
-  constructor(attempt: MarkedAttempt, writer: Writer) {
+  constructor(attempt: MarkedAttempt, writer: CommitQueue) {
     this.#attempt = attempt;
     this.#writer = writer;
   }
@@ -74,10 +74,10 @@ export class StartMark {
         const { row, parts } = this.#attempt;
         const { id, fence, rev, policy } = row;
         const job = { id, fence, rev, image: imageOf(row), documents: { policy } };
-        const effects = row.gate === null ? undefined : gateEffects({ ...row, startedAt: null }, row);
+        const effects = row.limitKey === null ? undefined : gateEffects({ ...row, startedAt: null }, row);
         const unit = effects ? { job, effects } : { job };
         if (this.#isTold) return unit;
-        return withEvents(unit, parts.recorder.told(row, { events: STARTED }, row.startedAt as Instant));
+        return withEvents(unit, parts.recorder.recorded(row, { events: STARTED }, row.startedAt as Instant));
       },
       done: (outcome) => this.#done(outcome),
     });

@@ -1,6 +1,6 @@
 import type { JobId } from "../../core/job/job.ts";
 import type { Outcome, Unit } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 /** Something to commit about one job. The unit is asked for when the batch is built, so that late additions travel with it. */
 export interface Write {
@@ -28,8 +28,8 @@ const TRIED_ALONE = 20;
  * write is never delayed, and under load the cost of a commit is shared. One commit at a time keeps the writes of
  * one job in order; a batch never holds two writes of the same job.
  */
-export class Writer {
-  readonly #parts: Parts;
+export class CommitQueue {
+  readonly #parts: EngineContext;
   readonly #onCommitted: () => void;
   #queue: Write[] = [];
   #isBusy = false;
@@ -38,7 +38,7 @@ export class Writer {
   #expected = 0;
 
   /** `onCommitted` is called after each batch: there is room again for whoever was waiting for it. */
-  constructor(parts: Parts, onCommitted: () => void) {
+  constructor(parts: EngineContext, onCommitted: () => void) {
     this.#parts = parts;
     this.#onCommitted = onCommitted;
   }

@@ -1,12 +1,12 @@
 import type { CronBody, CronRun } from "../../core/cron/cron.ts";
 import type { NewEvent } from "../../core/event/new-event.ts";
-import { defineJob } from "../../core/job/definition.ts";
-import { type EnqueueContext, type NewJob, prepareStencil, stamp } from "../../core/job/envelope.ts";
+import { type EnqueueContext, type NewJob, prepareJob, stamp } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
+import { defineJob } from "../../core/job/job-definition.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { RecordKey } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 /** What crons need of their engine to enqueue jobs, and to tell of them once they are stored. */
 export interface CronHost {
@@ -29,13 +29,13 @@ export function cronJob(base: EnqueueContext, name: string, body: CronBody, inst
   const { definition, options, payload, visibility, wire } = body.job;
   const context = { ...base, visibility, wire };
   const meta = { ...options.meta, cron: name, scheduledFor: new Date(instant).toISOString() };
-  const stencil = prepareStencil(defineJob(definition), { ...options, meta, unique: false }, context);
-  return stamp(stencil, payload, base.nextId);
+  const template = prepareJob(defineJob(definition), { ...options, meta, unique: false }, context);
+  return stamp(template, payload, base.nextId);
 }
 
 /** What the stream of events keeps of runs, as effects of the commit that brings them about. */
 export function cronEvents(
-  { recorder }: Parts,
+  { recorder }: EngineContext,
   name: string,
   { job: { definition } }: CronBody,
   runs: readonly CronRun[],
@@ -51,7 +51,12 @@ export function cronEvents(
 }
 
 /** What happened is told after its commit. */
-export function tell(parts: Parts, name: string, body: CronBody, runs: readonly CronRun[]): void {
+export function announceRuns(
+  parts: EngineContext,
+  name: string,
+  body: CronBody,
+  runs: readonly CronRun[],
+): void {
   const { bus } = parts;
   for (const run of runs) {
     const { at, for: scheduledFor, job, skipped: reason, count = 1, manual } = run;

@@ -6,11 +6,11 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
-import { tellOutcome } from "../operations/operate-job.ts";
-import { type CronHost, cronEvents, cronJob, putCron, tell } from "./cron-jobs.ts";
+import type { EngineContext } from "../context.ts";
+import { announceDecision } from "../operations/operate-job.ts";
+import { announceRuns, type CronHost, cronEvents, cronJob, putCron } from "./cron-jobs.ts";
 
-interface Judged {
+interface DecidedCron {
   readonly name: string;
   readonly body: CronBody;
   readonly jobs: readonly NewJob[];
@@ -27,27 +27,27 @@ const LOOK_AGAIN = 5_000;
  * Fires crons that are due. The job and the record, which moves on to the next instant, are one commit under the
  * record's version: however many engines try, and wherever one of them dies, an instant is acted on once.
  */
-export class CronJudge {
-  readonly #parts: Parts;
+export class CronScheduler {
+  readonly #parts: EngineContext;
   readonly #host: CronHost;
 
-  constructor(parts: Parts, host: CronHost) {
+  constructor(parts: EngineContext, host: CronHost) {
     this.#parts = parts;
     this.#host = host;
   }
 
   /** A few at a time: after an outage each has much to count, and others want the event loop too. */
-  async judge(records: readonly RecordRow[]): Promise<Instant | null> {
+  async decide(records: readonly RecordRow[]): Promise<Instant | null> {
     const now = this.#parts.clock.now();
     // What is missed meanwhile is made up for, or not, as each cron says.
     if (this.#parts.queues.isClosed(now)) return now + LOOK_AGAIN;
     let wakeAt: Instant | null = null;
     for (let from = 0; from < records.length; from += AT_ONCE)
-      wakeAt = earlier(wakeAt, await this.#judgeSome(records.slice(from, from + AT_ONCE)));
+      wakeAt = earlier(wakeAt, await this.#decideSome(records.slice(from, from + AT_ONCE)));
     return wakeAt;
   }
 
-  async #judgeSome(records: readonly RecordRow[]): Promise<Instant | null> {
+  async #decideSome(records: readonly RecordRow[]): Promise<Instant | null> {
     let wakeAt: Instant | null = null;
     let due = records;
     for (let tries = 0; tries < TRIES && due.length > 0; tries++) {
@@ -66,21 +66,21 @@ export class CronJudge {
     const { store, clock } = this.#parts;
     const last = await this.#lastJobs(records);
     const now = clock.now();
-    const judged = records.map((record) => this.#judge(record, last, now));
+    const decided = records.map((record) => this.#decideOne(record, last, now));
     const outcomes = await store.commit(
-      judged.map(({ unit }) => unit),
+      decided.map(({ unit }) => unit),
       { now },
     );
     let wakeAt: Instant | null = null;
     const refused: RecordRow[] = [];
-    for (const [index, one] of judged.entries()) {
+    for (const [index, one] of decided.entries()) {
       if (!outcomes[index]?.ok) {
         refused.push(records[index] as RecordRow);
         continue;
       }
-      if (one.cancelled) tellOutcome(this.#parts, one.cancelled.row, one.cancelled.decision, now);
+      if (one.cancelled) announceDecision(this.#parts, one.cancelled.row, one.cancelled.decision, now);
       this.#host.notice(one.jobs);
-      tell(this.#parts, one.name, one.body, one.runs);
+      announceRuns(this.#parts, one.name, one.body, one.runs);
       wakeAt = earlier(wakeAt, one.body.nextAt);
     }
     return { refused, wakeAt };
@@ -96,7 +96,7 @@ export class CronJudge {
     return new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
   }
 
-  #judge(record: RecordRow, last: ReadonlyMap<JobId, JobRow>, now: Instant): Judged {
+  #decideOne(record: RecordRow, last: ReadonlyMap<JobId, JobRow>, now: Instant): DecidedCron {
     const { key, version } = record;
     const before = record.body as unknown as CronBody;
     const row = before.lastJob === null ? undefined : last.get(before.lastJob);
@@ -119,7 +119,9 @@ export class CronJudge {
     ];
     const when = [{ record: key, version }];
     const cancelled = row && cancel?.ok ? { row, decision: cancel } : null;
-    const told = cancelled ? this.#parts.recorder.told(cancelled.row, cancelled.decision, now) : undefined;
+    const told = cancelled
+      ? this.#parts.recorder.recorded(cancelled.row, cancelled.decision, now)
+      : undefined;
     const unit = cancelled
       ? { ...outsidersUnit(cancelled.row, cancelled.decision, { effects }, told), when }
       : { when, effects };

@@ -1,13 +1,16 @@
 import { type CronBody, rezonedCron } from "../../core/cron/cron.ts";
 import { BATCH_LIMIT, type RecordRow, type Unit } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { putCron } from "./cron-jobs.ts";
 
 /**
  * Finds the next instants of all crons anew, by newer zone data. One that changes meanwhile is left alone: whoever wrote
  * it may have had the same data, and if not, its judge looks at the data again. Answers how many were moved.
  */
-export async function resolveCrons({ store, clock }: Pick<Parts, "store" | "clock">): Promise<number> {
+export async function resolveCrons({
+  store,
+  clock,
+}: Pick<EngineContext, "store" | "clock">): Promise<number> {
   let moved = 0;
   for (let after: string | null = null; ; ) {
     const records: RecordRow[] = await store.records.list("cron", after, BATCH_LIMIT);

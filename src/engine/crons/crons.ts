@@ -21,25 +21,25 @@ import {
   type ScheduleOptions,
 } from "../../core/cron/expression.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
   type NewJob,
+  prepareJob,
   preparePayload,
-  prepareStencil,
 } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
+import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import { portableDefinition, portableOptions } from "../../core/job/portable.ts";
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
 import { parentOf } from "../attempt/attempt-scope.ts";
 import type { AttemptContext } from "../attempt/processor.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { JobHandle } from "../operations/job-handle.ts";
-import { type CronHost, cronEvents, cronJob, cronKey, putCron, tell } from "./cron-jobs.ts";
+import { announceRuns, type CronHost, cronEvents, cronJob, cronKey, putCron } from "./cron-jobs.ts";
 
 /** What the jobs of a cron may say on top of their definition. */
 export type CronJobOptions = Pick<
@@ -106,7 +106,7 @@ type CronsHost = CronHost & { readonly assertOpen: () => void };
 
 /** Jobs that are enqueued again and again, at instants that a cron expression names. */
 export class Crons {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #context: () => EnqueueContext;
   readonly #notice: (jobs: readonly NewJob[]) => void;
   readonly #assertOpen: () => void;
@@ -114,7 +114,7 @@ export class Crons {
   readonly #host: CronsHost;
   readonly #by: By | undefined;
 
-  constructor(parts: Parts, host: CronsHost, by?: By) {
+  constructor(parts: EngineContext, host: CronsHost, by?: By) {
     this.#parts = parts;
     this.#host = host;
     this.#by = by;
@@ -225,7 +225,7 @@ export class Crons {
       ],
     );
     this.#notice(made);
-    if (run) tell(this.#parts, name, changed, [run]);
+    if (run) announceRuns(this.#parts, name, changed, [run]);
     return new JobHandle(this.#parts, (made[0] as NewJob).id);
   }
 
@@ -296,7 +296,7 @@ export class Crons {
           options.meta[name],
           "the cron itself writes it",
         );
-    prepareStencil(definition, { ...options, unique: false }, this.#context());
+    prepareJob(definition, { ...options, unique: false }, this.#context());
     return {
       definition: portableDefinition(definition, JSON.parse(payload)),
       options: portableOptions(options),

@@ -8,7 +8,7 @@ import type { Owner, TimeoutRow } from "../../core/timeout/timeout.ts";
 export type Delivery = "sent" | "done" | { readonly again: Instant };
 
 /** Under what a delivery runs. */
-export interface Hold {
+export interface DeliveryLease {
   readonly owner: Owner;
   /** Aborts when the lease is lost or the engine closes. */
   readonly signal: AbortSignal;
@@ -16,5 +16,5 @@ export interface Hold {
 
 /** Where due timeouts go. A delivery that throws is a failed try. */
 export interface Destination {
-  deliver(row: TimeoutRow, hold: Hold): Promise<Delivery>;
+  deliver(row: TimeoutRow, hold: DeliveryLease): Promise<Delivery>;
 }

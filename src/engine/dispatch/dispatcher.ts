@@ -11,7 +11,7 @@ import { Loop } from "../runtime/loop.ts";
 import { within } from "../runtime/within.ts";
 import type { Delivery, Destination } from "./destination.ts";
 import { DispatchCounters, type DispatchCounts } from "./dispatch-counters.ts";
-import { HeldDelivery, Leases } from "./timeout-leases.ts";
+import { LeasedDelivery, Leases } from "./timeout-leases.ts";
 import { Settler } from "./timeout-settler.ts";
 
 /** What a dispatcher needs: an engine has it, and so has whoever uses the timeout store alone. */
@@ -24,7 +24,7 @@ export interface DispatchParts {
   readonly random: () => number;
   readonly nextId: () => string;
   /** How many times longer than usual an idle loop rests. */
-  readonly patience?: number;
+  readonly idlePollFactor?: number;
   storeFailed(error: unknown, during: string): void;
 }
 
@@ -49,7 +49,7 @@ const GATHER = 5;
 /** How long a delivery that has heard that the engine closes may still take. */
 const STOP_WITHIN = 5_000;
 
-interface Lane {
+interface DestinationSlots {
   readonly name: string;
   readonly destination: Destination;
   readonly concurrency: number;
@@ -74,7 +74,7 @@ export class Dispatcher {
   readonly #parts: DispatchParts;
   readonly #lease: number;
   readonly #poll: number;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #slots = new Map<string, DestinationSlots>();
   readonly #leases: Leases;
   readonly #settler: Settler;
   readonly #counters = new DispatchCounters();
@@ -88,11 +88,11 @@ export class Dispatcher {
     this.#lease = lease;
     const { system, logger, store, clock, storeFailed } = parts;
     const { name, hints } = store.capabilities;
-    this.#poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL * (parts.patience ?? 1);
+    this.#poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL * (parts.idlePollFactor ?? 1);
     const { timeouts } = store;
     this.#leases = new Leases({ system, timeouts, clock, storeFailed }, lease);
     this.#settler = new Settler({ system, timeouts, clock, storeFailed });
-    const lanes = this.#lanes;
+    const slots = this.#slots;
     this.loop = new Loop({
       name: "dispatch",
       system,
@@ -100,7 +100,7 @@ export class Dispatcher {
       round: () => this.round(),
       onError: (error) => storeFailed(error, "dispatch"),
       get keepAlive() {
-        return [...lanes.values()].some(({ keepAlive }) => keepAlive);
+        return [...slots.values()].some(({ keepAlive }) => keepAlive);
       },
     });
     this.reapLoop = new Loop({
@@ -126,10 +126,10 @@ export class Dispatcher {
     checkText(name, "destination");
     const { concurrency = CONCURRENCY, keepAlive = true } = options;
     checkClaimLimit(concurrency, MOST_CONCURRENT, "concurrency");
-    if (this.#lanes.has(name)) {
+    if (this.#slots.has(name)) {
       throw refuse("invalid_option", "destination", name, "it is served already: stop that first");
     }
-    const lane: Lane = {
+    const slots: DestinationSlots = {
       name,
       destination,
       concurrency,
@@ -139,9 +139,9 @@ export class Dispatcher {
       settling: 0,
       isClosing: false,
     };
-    this.#lanes.set(name, lane);
+    this.#slots.set(name, slots);
     this.loop.wake();
-    return () => this.#stopServing(lane);
+    return () => this.#stopServing(slots);
   }
 
   /** Something may be due at this instant; a loop that sleeps longer is woken for it. */
@@ -164,18 +164,18 @@ export class Dispatcher {
 
   /** One round; it answers how long to rest. */
   async round(): Promise<number | null> {
-    const free = [...this.#lanes.values()].filter((lane) => roomOf(lane) > 0);
+    const free = [...this.#slots.values()].filter((slots) => roomOf(slots) > 0);
     // A slot that becomes free wakes the loop.
     if (free.length === 0) return null;
     const { store, clock, nextId } = this.#parts;
     const now = clock.now();
     this.#nextLookAt = now;
     this.#hintedAt = null;
-    const destinations = free.map((lane) => ({ name: lane.name, limit: Math.min(roomOf(lane), BATCH) }));
+    const destinations = free.map((slots) => ({ name: slots.name, limit: Math.min(roomOf(slots), BATCH) }));
     const owner = nextId();
     const leaseUntil = now + this.#lease;
     const rows = await store.timeouts.claimDue({ now, leaseUntil, owner, limit: BATCH, destinations });
-    for (const row of rows) this.#take(new HeldDelivery(row, owner, leaseUntil));
+    for (const row of rows) this.#take(new LeasedDelivery(row, owner, leaseUntil));
     if (rows.length > 0) return rows.length === BATCH ? 0 : GATHER;
     return this.#rest(destinations.map(({ name }) => name));
   }
@@ -190,47 +190,47 @@ export class Dispatcher {
     return rest;
   }
 
-  #take(delivery: HeldDelivery): void {
-    const lane = this.#lanes.get(delivery.row.destination);
+  #take(delivery: LeasedDelivery): void {
+    const slots = this.#slots.get(delivery.row.destination);
     const left = delivery.leaseUntil - this.#parts.clock.upper();
     // A claim whose reply took long may leave too little: what is begun now would be sent twice.
-    if (!lane || lane.isClosing || left < Math.min(2_000, this.#lease / 4)) {
+    if (!slots || slots.isClosing || left < Math.min(2_000, this.#lease / 4)) {
       this.#counters.add("lapsed");
       void this.#settler.release({ id: delivery.row.id, owner: delivery.owner }, delivery);
       return;
     }
-    lane.running += 1;
+    slots.running += 1;
     this.#leases.add(delivery);
-    void this.#deliver(lane, delivery).finally(() => {
+    void this.#deliver(slots, delivery).finally(() => {
       this.#leases.delete(delivery);
-      this.#change(lane, () => {
-        lane.settling -= 1;
+      this.#change(slots, () => {
+        slots.settling -= 1;
       });
-      if (lane.running + lane.settling === 0) for (const resolve of lane.idle.splice(0)) resolve();
+      if (slots.running + slots.settling === 0) for (const resolve of slots.idle.splice(0)) resolve();
     });
   }
 
   /** Only a lane without room keeps the loop from claiming for it, so only its first room is news. */
-  #change(lane: Lane, change: () => void): void {
-    const hadRoom = roomOf(lane) > 0;
+  #change(slots: DestinationSlots, change: () => void): void {
+    const hadRoom = roomOf(slots) > 0;
     change();
-    if (!hadRoom && roomOf(lane) > 0) this.loop.wake();
+    if (!hadRoom && roomOf(slots) > 0) this.loop.wake();
   }
 
-  async #deliver(lane: Lane, held: HeldDelivery): Promise<void> {
+  async #deliver(slots: DestinationSlots, held: LeasedDelivery): Promise<void> {
     const { row, owner, signal } = held;
     if (row.tries === 0) this.#counters.fired(Math.max(0, this.#parts.clock.now() - row.dueAt));
     let delivery: Delivery | undefined;
     let thrown: unknown;
     try {
-      delivery = await lane.destination.deliver(row, { owner, signal });
+      delivery = await slots.destination.deliver(row, { owner, signal });
     } catch (error) {
       thrown = error;
     }
     // A slow disk must not keep slots busy whose work is done.
-    this.#change(lane, () => {
-      lane.running -= 1;
-      lane.settling += 1;
+    this.#change(slots, () => {
+      slots.running -= 1;
+      slots.settling += 1;
     });
     if (delivery === undefined) await this.#failed(held, thrown);
     else if (delivery === "done") this.#sent(row);
@@ -239,7 +239,7 @@ export class Dispatcher {
   }
 
   /** What was sent is never released: if it cannot be removed, it is sent again when its lease is over. */
-  async #remove(held: HeldDelivery): Promise<void> {
+  async #remove(held: LeasedDelivery): Promise<void> {
     const { row, owner } = held;
     const answer = await this.#settler.remove({ id: row.id, owner }, held);
     if (answer === "ok") this.#sent(row);
@@ -251,13 +251,13 @@ export class Dispatcher {
     this.#tell("timeout.sent", row, row.tries);
   }
 
-  async #postpone(held: HeldDelivery, dueAt: Instant): Promise<void> {
+  async #postpone(held: LeasedDelivery, dueAt: Instant): Promise<void> {
     this.#counters.add("postponed");
     await this.#settler.release({ id: held.row.id, owner: held.owner, dueAt }, held);
     this.wakeAt(dueAt);
   }
 
-  async #failed(held: HeldDelivery, error: unknown): Promise<void> {
+  async #failed(held: LeasedDelivery, error: unknown): Promise<void> {
     const { row, owner, signal } = held;
     // A delivery that was told to stop has not failed: nobody waits for it, and the next one may succeed.
     if (signal.aborted) {
@@ -294,17 +294,17 @@ export class Dispatcher {
     bus.emit({ name, ...detail, ...(error !== undefined && { error }) });
   }
 
-  async #stopServing(lane: Lane): Promise<void> {
-    lane.isClosing = true;
-    if (lane.running + lane.settling > 0) await new Promise<void>((resolve) => lane.idle.push(resolve));
-    if (this.#lanes.get(lane.name) === lane) this.#lanes.delete(lane.name);
+  async #stopServing(slots: DestinationSlots): Promise<void> {
+    slots.isClosing = true;
+    if (slots.running + slots.settling > 0) await new Promise<void>((resolve) => slots.idle.push(resolve));
+    if (this.#slots.get(slots.name) === slots) this.#slots.delete(slots.name);
   }
 
   /** Stops claiming, lets deliveries finish for so long, tells the others to stop, and gives back what they hold. */
   async stop(drain: number): Promise<void> {
     const { system } = this.#parts;
     const stopped = Promise.all([this.loop.stop(), this.reapLoop.stop()]);
-    const ended = Promise.all([...this.#lanes.values()].map((lane) => this.#stopServing(lane)));
+    const ended = Promise.all([...this.#slots.values()].map((slots) => this.#stopServing(slots)));
     await within(system, drain, ended);
     for (const delivery of this.#leases.held) delivery.abort("shutdown");
     await within(system, Math.min(drain, STOP_WITHIN), ended);
@@ -316,7 +316,7 @@ export class Dispatcher {
 }
 
 /** How many more may be claimed for a destination. */
-function roomOf({ concurrency, running, settling, isClosing }: Lane): number {
+function roomOf({ concurrency, running, settling, isClosing }: DestinationSlots): number {
   return isClosing ? 0 : Math.min(concurrency - running, MOST_SETTLING - settling);
 }
 

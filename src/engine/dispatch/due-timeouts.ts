@@ -1,7 +1,7 @@
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { System } from "../../ports/system.ts";
 import type { LeaseSettings, TimeoutsParts } from "./timeout-api.ts";
-import { HeldDelivery, Leases } from "./timeout-leases.ts";
+import { LeasedDelivery, Leases } from "./timeout-leases.ts";
 import { Settler } from "./timeout-settler.ts";
 import { type Timeout, timeoutOf } from "./timeout-view.ts";
 
@@ -68,7 +68,7 @@ async function claim(
   { timeouts, clock, nextId }: DueParts,
   { lease, batch }: LeaseSettings,
   { destinations }: DueOptions,
-): Promise<HeldDelivery[]> {
+): Promise<LeasedDelivery[]> {
   const now = clock.now();
   const owner = nextId();
   const leaseUntil = now + lease;
@@ -80,7 +80,7 @@ async function claim(
     limit: batch,
     ...(named && { destinations: named }),
   });
-  return rows.map((row) => new HeldDelivery(row, owner, leaseUntil));
+  return rows.map((row) => new LeasedDelivery(row, owner, leaseUntil));
 }
 
 async function untilNext({ timeouts, clock }: DueParts, { destinations }: DueOptions): Promise<number> {
@@ -93,12 +93,12 @@ async function* handOut(
   { lease }: LeaseSettings,
   leases: Leases,
   settler: Settler,
-  held: readonly HeldDelivery[],
+  held: readonly LeasedDelivery[],
   signal: AbortSignal | undefined,
 ): AsyncGenerator<DueTimeout, void, undefined> {
   const waiting = new Set(held);
   for (const delivery of held) leases.add(delivery);
-  const giveBack = (delivery: HeldDelivery, more: { dueAt?: Instant; error?: string } = {}) =>
+  const giveBack = (delivery: LeasedDelivery, more: { dueAt?: Instant; error?: string } = {}) =>
     settler.release({ id: delivery.row.id, owner: delivery.owner, ...more }, delivery);
   try {
     for (const delivery of held) {

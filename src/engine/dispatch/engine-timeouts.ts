@@ -1,16 +1,16 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import type { JobDefinition } from "../../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
+  prepareJob,
   preparePayload,
-  prepareStencil,
 } from "../../core/job/envelope.ts";
+import type { JobDefinition } from "../../core/job/job-definition.ts";
 import type { Json } from "../../core/schema.ts";
 import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When } from "../../core/timeout/when.ts";
 import type { TimeoutCounts } from "../../ports/timeouts.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import type { DispatchCounts } from "./dispatch-counters.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { JOB_DESTINATION, jobPayload } from "./job-destination.ts";
@@ -45,10 +45,10 @@ export type TimeoutMetrics = TimeoutCounts & DispatchCounts;
 
 /** The timeouts of an engine: the store by hand, and destinations that its dispatcher delivers to. */
 export class EngineTimeouts extends Timeouts {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #dispatcher: Dispatcher;
 
-  constructor(parts: Parts, dispatcher: Dispatcher) {
+  constructor(parts: EngineContext, dispatcher: Dispatcher) {
     super({ ...parts, timeouts: parts.store.timeouts });
     this.#parts = parts;
     this.#dispatcher = dispatcher;
@@ -80,13 +80,13 @@ export class EngineTimeouts extends Timeouts {
     const { clock, nextId, store, documentLimit } = this.#parts;
     const now = clock.now();
     const when = parseWhen(dueAt, now, "options.dueAt");
-    const stencil = prepareStencil(definition, said, this.#context(Math.max(now, when.dueAt)));
+    const template = prepareJob(definition, said, this.#context(Math.max(now, when.dueAt)));
     const text = await preparePayload(definition, payload, documentLimit);
     const timeout = {
       id: nextId(),
       destination: JOB_DESTINATION,
       dueAt: when.dueAt,
-      payload: jobPayload(stencil, text, nextId),
+      payload: jobPayload(template, text, nextId),
       ...(key !== undefined && { key }),
       ...(when.kind === "wall-clock" && { wallClock: when.wallClock as unknown as Json }),
     };
@@ -95,8 +95,14 @@ export class EngineTimeouts extends Timeouts {
   }
 
   #context(now: number): EnqueueContext {
-    const { nextId, queues, rung, documentLimit } = this.#parts;
-    return { now, nextId, queueRung: (queue) => queues.rungOf(queue), engineRung: rung, documentLimit };
+    const { nextId, queues, settings, documentLimit } = this.#parts;
+    return {
+      now,
+      nextId,
+      queueSettings: (queue) => queues.policyOf(queue),
+      engineSettings: settings,
+      documentLimit,
+    };
   }
 
   /** How many there are in the store, and what the dispatcher of this process did. */

@@ -1,17 +1,17 @@
-import { type NewJob, type Stencil, stamp } from "../../core/job/envelope.ts";
+import { type JobTemplate, type NewJob, stamp } from "../../core/job/envelope.ts";
 import { rankOf } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Committer } from "../commit/committer.ts";
 import type { EventRecorder } from "../events/event-recorder.ts";
-import type { Delivery, Destination, Hold } from "./destination.ts";
+import type { Delivery, DeliveryLease, Destination } from "./destination.ts";
 
 /** Every engine serves it, so the job is enqueued whoever is running. */
 export const JOB_DESTINATION = "job";
 
 /** A job that was prepared for an instant: all its own instants are counted from there. */
-export function jobPayload(stencil: Stencil, payload: string, nextId: () => string): string {
-  return JSON.stringify(stamp(stencil, payload, nextId));
+export function jobPayload(template: JobTemplate, payload: string, nextId: () => string): string {
+  return JSON.stringify(stamp(template, payload, nextId));
 }
 
 interface JobParts {
@@ -28,7 +28,7 @@ export class JobDestination implements Destination {
     this.#parts = parts;
   }
 
-  async deliver(row: TimeoutRow, { owner }: Hold): Promise<Delivery> {
+  async deliver(row: TimeoutRow, { owner }: DeliveryLease): Promise<Delivery> {
     const { committer, clock, recorder } = this.#parts;
     const job = recorder.enqueued(createdAt(JSON.parse(row.payload ?? "null") as NewJob, clock.now()));
     await committer.commit({

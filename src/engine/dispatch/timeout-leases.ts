@@ -6,7 +6,7 @@ import type { System, Timer } from "../../ports/system.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 
 /** A timeout under way to its destination. */
-export class HeldDelivery {
+export class LeasedDelivery {
   readonly row: TimeoutRow;
   readonly owner: Owner;
   leaseUntil: Instant;
@@ -38,7 +38,7 @@ interface LeaseParts {
 export class Leases {
   readonly #parts: LeaseParts;
   readonly #lease: number;
-  readonly #held = new Set<HeldDelivery>();
+  readonly #held = new Set<LeasedDelivery>();
   #timer: Timer | undefined;
 
   constructor(parts: LeaseParts, lease: number) {
@@ -46,7 +46,7 @@ export class Leases {
     this.#lease = lease;
   }
 
-  get held(): Iterable<HeldDelivery> {
+  get held(): Iterable<LeasedDelivery> {
     return this.#held;
   }
 
@@ -54,12 +54,12 @@ export class Leases {
     return this.#held.size;
   }
 
-  add(delivery: HeldDelivery): void {
+  add(delivery: LeasedDelivery): void {
     this.#held.add(delivery);
     this.#arm(this.#lease / 4);
   }
 
-  delete(delivery: HeldDelivery): void {
+  delete(delivery: LeasedDelivery): void {
     this.#held.delete(delivery);
     if (this.#held.size > 0) return;
     this.#timer?.cancel();
@@ -79,7 +79,7 @@ export class Leases {
   async #renew(): Promise<number> {
     const { clock, timeouts, storeFailed } = this.#parts;
     const now = clock.now();
-    const due: HeldDelivery[] = [];
+    const due: LeasedDelivery[] = [];
     for (const delivery of this.#held) {
       if (delivery.leaseUntil <= clock.upper()) delivery.abort("lost");
       else if (delivery.leaseUntil - now <= (this.#lease * 3) / 4) due.push(delivery);

@@ -1,6 +1,6 @@
 import type { Instant } from "../../core/time.ts";
 import type { System } from "../../ports/system.ts";
-import type { HeldTimeout, LeaseAnswer, ReleasedTimeout, TimeoutStore } from "../../ports/timeouts.ts";
+import type { LeaseAnswer, LeasedTimeout, ReleasedTimeout, TimeoutStore } from "../../ports/timeouts.ts";
 
 interface SettlerParts {
   readonly system: Pick<System, "after">;
@@ -28,7 +28,7 @@ const LONGEST_BACKOFF = 2_000;
  * Removes and releases what was delivered, as many in one call as there are. A store that fails is asked again while
  * the lease holds; after that the timeout is left alone, and is sent again when its lease is over.
  */
-class SettleQueue<Item extends HeldTimeout> {
+class SettleQueue<Item extends LeasedTimeout> {
   readonly #parts: SettlerParts;
   readonly #name: string;
   readonly #write: (items: readonly Item[], options: { now: Instant }) => Promise<LeaseAnswer[]>;
@@ -89,7 +89,7 @@ class SettleQueue<Item extends HeldTimeout> {
 }
 
 export class Settler {
-  readonly #removes: SettleQueue<HeldTimeout>;
+  readonly #removes: SettleQueue<LeasedTimeout>;
   readonly #releases: SettleQueue<ReleasedTimeout>;
 
   constructor(parts: SettlerParts) {
@@ -98,7 +98,7 @@ export class Settler {
     this.#releases = new SettleQueue(parts, "release", (items, options) => timeouts.release(items, options));
   }
 
-  remove(held: HeldTimeout, lease: Lease): Promise<LeaseAnswer | "given-up"> {
+  remove(held: LeasedTimeout, lease: Lease): Promise<LeaseAnswer | "given-up"> {
     return this.#removes.add(held, lease);
   }
 

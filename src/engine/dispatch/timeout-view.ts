@@ -1,8 +1,8 @@
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import { DOCUMENT_LIMIT, type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { TimeoutHeaders } from "../../core/timeout/headers.ts";
 import type { NewTimeout, Owner, SagaKey, TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
+import type { TimeoutHeaders } from "../../core/timeout/timeout-headers.ts";
 import { parseWhen, type When } from "../../core/timeout/when.ts";
 
 /** A timeout as a user writes it. */

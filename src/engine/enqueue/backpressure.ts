@@ -3,8 +3,8 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Enqueued, Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
-import { tellOutcome } from "../operations/operate-job.ts";
+import type { EngineContext } from "../context.ts";
+import { announceDecision } from "../operations/operate-job.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 
 /** So often room is made for the same jobs while others take it. */
@@ -14,10 +14,10 @@ const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
 
 /** What becomes of jobs for which their queue has no room, and the word that a queue is nearly full. */
 export class Backpressure {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #pressed = new Set<string>();
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
   }
 
@@ -100,11 +100,12 @@ export class Backpressure {
       if (decision.ok && decided.length < count) decided.push({ row, decision });
     }
     const units = decided.map(
-      ({ row, decision }): Unit => outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)),
+      ({ row, decision }): Unit =>
+        outsidersUnit(row, decision, undefined, recorder.recorded(row, decision, now)),
     );
     if (units.length === 0) return;
     const outcomes = await store.commit(units, { now });
     for (const [index, { row, decision }] of decided.entries())
-      if (outcomes[index]?.ok) tellOutcome(this.#parts, row, decision, now);
+      if (outcomes[index]?.ok) announceDecision(this.#parts, row, decision, now);
   }
 }

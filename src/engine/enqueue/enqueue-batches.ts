@@ -4,8 +4,8 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import { fenceSalt, type JobId } from "../../core/job/job.ts";
 import type { Random } from "../../core/random.ts";
 import { BATCH_LIMIT, type Effect, type EnqueueCallOptions, type Enqueued } from "../../ports/store.ts";
-import { admission } from "../commit/consequences.ts";
-import type { Parts } from "../context.ts";
+import { admission } from "../commit/decision-effects.ts";
+import type { EngineContext } from "../context.ts";
 import { Backpressure } from "./backpressure.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 
@@ -43,7 +43,7 @@ const FIRST_BACKOFF = 25;
 
 /** A job whose id may be known already: it is found, or begins with a fence that no earlier one has had. */
 export function foundOr(job: NewJob, random: Random): NewJob {
-  return { ...job, fresh: false, fence: fenceSalt(random) };
+  return { ...job, hasNewId: false, fence: fenceSalt(random) };
 }
 
 /**
@@ -51,7 +51,7 @@ export function foundOr(job: NewJob, random: Random): NewJob {
  * only when its own job is durable.
  */
 export class Intake {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   #singles: Entry[] = [];
   #bulk: Entry[] = [];
   #isBusy = false;
@@ -60,7 +60,7 @@ export class Intake {
   #onIdle: (() => void)[] = [];
   readonly #backpressure: Backpressure;
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
     this.#backpressure = new Backpressure(parts);
   }
@@ -172,19 +172,19 @@ export class Intake {
     this.#tellIdle();
   }
 
-  /** New jobs with a limit wait at its gate. If this fails, the sweep lets them through: they are due at once. */
+  /** New jobs with a limit wait for its limit. If this fails, the sweep lets them through: they are due at once. */
   #letThrough(jobs: readonly NewJob[], answers: readonly Enqueued[]): Promise<unknown> | undefined {
-    let gates: Map<string, Effect> | undefined;
+    let limits: Map<string, Effect> | undefined;
     for (let index = 0; index < jobs.length; index++) {
-      const { gate, options, image } = jobs[index] as NewJob;
-      if (gate === undefined || image.state !== "pending" || answers[index] !== "created") continue;
-      gates ??= new Map();
-      gates.set(gate, admission({ gate, options }));
+      const { limitKey, options, image } = jobs[index] as NewJob;
+      if (limitKey === undefined || image.state !== "pending" || answers[index] !== "created") continue;
+      limits ??= new Map();
+      limits.set(limitKey, admission({ limitKey, options }));
     }
-    if (!gates) return undefined;
+    if (!limits) return undefined;
     const { store, clock, storeFailed } = this.#parts;
     return store
-      .commit([{ effects: [...gates.values()] }], { now: clock.now() })
+      .commit([{ effects: [...limits.values()] }], { now: clock.now() })
       .catch((error: unknown) => storeFailed(error, "admit"));
   }
 
@@ -197,7 +197,7 @@ export class Intake {
         const answers = await store.jobs.enqueue(attempt, { now: clock.now(), ...this.bounded(jobs) });
         if (tries === 1) return answers;
         return answers.map((answer, index) =>
-          answer === "exists" && (jobs[index] as NewJob).fresh ? "created" : answer,
+          answer === "exists" && (jobs[index] as NewJob).hasNewId ? "created" : answer,
         );
       } catch (error) {
         this.#parts.storeFailed(error, "enqueue");
@@ -238,17 +238,17 @@ export class Intake {
 }
 
 /**
- * Of the jobs that come to one gate together, the sweep need look at one: with it, it lets the others through. Were it to
+ * Of the jobs that come to one limit together, the sweep need look at one: with it, it lets the others through. Were it to
  * look at each, a flood of them would keep deadlines waiting.
  */
 function wokenOnce(jobs: readonly NewJob[]): readonly NewJob[] {
-  if (jobs.every(({ gate }) => gate === undefined)) return jobs;
+  if (jobs.every(({ limitKey }) => limitKey === undefined)) return jobs;
   const woken = new Set<string>();
   return jobs.map((job) => {
-    const { gate, image, options } = job;
-    if (gate === undefined || image.state !== "pending" || options?.limit?.onLimit) return job;
-    if (!woken.has(gate)) {
-      woken.add(gate);
+    const { limitKey, image, options } = job;
+    if (limitKey === undefined || image.state !== "pending" || options?.limit?.onLimit) return job;
+    if (!woken.has(limitKey)) {
+      woken.add(limitKey);
       return job;
     }
     return { ...job, image: { ...image, ...waitingWake(image, options?.limit) } };

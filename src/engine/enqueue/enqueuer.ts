@@ -1,21 +1,21 @@
 import { refuse } from "../../core/errors.ts";
-import { assertDefinition, type JobDefinition } from "../../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
+  type JobTemplate,
   type NewJob,
+  prepareJob,
   preparePayload,
-  prepareStencil,
-  type Stencil,
   stamp,
   stampAny,
 } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import { checkMany } from "../../core/job/many.ts";
-import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique.ts";
+import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
 import { BATCH_LIMIT, type Enqueued } from "../../ports/store.ts";
 import { TEXT_OF_A_TURN } from "../../ports/system.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { JobHandle } from "../operations/job-handle.ts";
 import { foundOr, type Intake } from "./enqueue-batches.ts";
 import { QueueFullError } from "./queue-full-error.ts";
@@ -24,12 +24,12 @@ import { DuplicateJobError, type UniqueJobs } from "./unique-jobs.ts";
 
 /** The way of an `enqueue`: all of it is checked, and then the intake takes it, or the caller's own transaction. */
 export class Enqueuer {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
   readonly #assertOpen: () => void;
 
-  constructor(parts: Parts, intake: Intake, unique: UniqueJobs, assertOpen: () => void) {
+  constructor(parts: EngineContext, intake: Intake, unique: UniqueJobs, assertOpen: () => void) {
     this.#parts = parts;
     this.#intake = intake;
     this.#unique = unique;
@@ -58,14 +58,14 @@ export class Enqueuer {
     options: EnqueueOptions | undefined,
     parent: JobRow | undefined,
   ): Promise<JobHandle<unknown>> {
-    const stencil = prepareStencil(definition, options, this.context(parent));
+    const template = prepareJob(definition, options, this.context(parent));
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
-    if (stencil.unique !== undefined) {
+    if (template.unique !== undefined) {
       const one = [{ text, given: payload }];
-      const [handle] = await this.#enqueueUnique(stencil, stencil.unique, one, options?.tx, true);
+      const [handle] = await this.#enqueueUnique(template, template.unique, one, options?.tx, true);
       return handle as JobHandle<unknown>;
     }
-    const job = stamp(stencil, text, this.#parts.nextId, payload);
+    const job = stamp(template, text, this.#parts.nextId, payload);
     const [answer] = await this.#store([job], options?.tx);
     return this.#handle(job.id, answer as Enqueued);
   }
@@ -90,7 +90,7 @@ export class Enqueuer {
     payloads: readonly Input[],
     options: Omit<EnqueueOptions, "id"> | undefined,
   ): Promise<JobHandle<unknown>[]> {
-    const stencil = prepareStencil(definition, options, this.context(undefined));
+    const template = prepareJob(definition, options, this.context(undefined));
     const { documentLimit, nextId, system } = this.#parts;
     const texts: string[] = [];
     let written = 0;
@@ -103,29 +103,29 @@ export class Enqueuer {
       written = 0;
       await new Promise<void>((resolve) => system.soon(resolve));
     }
-    if (stencil.unique !== undefined) {
+    if (template.unique !== undefined) {
       const many = texts.map((text, index) => ({ text, given: payloads[index] }));
-      return this.#enqueueUnique(stencil, stencil.unique, many, options?.tx, false);
+      return this.#enqueueUnique(template, template.unique, many, options?.tx, false);
     }
-    const jobs = texts.map((text, index) => stamp(stencil, text, nextId, payloads[index]));
+    const jobs = texts.map((text, index) => stamp(template, text, nextId, payloads[index]));
     const answers = await this.#store(jobs, options?.tx);
     return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued));
   }
 
   /** Of many jobs none is refused for its key: the handle of each says whether it is a duplicate. */
   async #enqueueUnique(
-    stencil: Stencil,
+    template: JobTemplate,
     rule: UniqueRule,
     payloads: readonly { readonly text: string; readonly given: unknown }[],
     tx: unknown,
     mayReject: boolean,
   ): Promise<JobHandle<unknown>[]> {
     const { nextId, random } = this.#parts;
-    const jobs = payloads.map(({ text, given }) => stampAny(stencil, text, nextId, given));
+    const jobs = payloads.map(({ text, given }) => stampAny(template, text, nextId, given));
     let answers: Enqueued[];
     if (tx === undefined) {
       answers = await this.#unique.enqueue(
-        jobs.map((job) => ({ job: job.fresh ? job : foundOr(job, random), rule })),
+        jobs.map((job) => ({ job: job.hasNewId ? job : foundOr(job, random), rule })),
       );
     } else {
       refuseOutsideTx(rule);
@@ -142,9 +142,9 @@ export class Enqueuer {
   /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
   #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
     const { store, random } = this.#parts;
-    const jobs = stamped.every(({ fresh }) => fresh)
+    const jobs = stamped.every(({ hasNewId: fresh }) => fresh)
       ? stamped
-      : stamped.map((job) => (job.fresh ? job : foundOr(job, random)));
+      : stamped.map((job) => (job.hasNewId ? job : foundOr(job, random)));
     if (tx === undefined) return this.#intake.enqueue(jobs);
     if (!store.capabilities.tx) {
       throw refuse(
@@ -183,14 +183,14 @@ export class Enqueuer {
   }
 
   context(parent: JobRow | undefined): EnqueueContext {
-    const { clock, nextId, queues, rung, documentLimit, recorder } = this.#parts;
+    const { clock, nextId, queues, settings, documentLimit, recorder } = this.#parts;
     return {
       now: clock.now(),
       nextId,
-      queueRung: (queue) => queues.rungOf(queue),
-      engineRung: rung,
+      queueSettings: (queue) => queues.policyOf(queue),
+      engineSettings: settings,
       documentLimit,
-      headOf: recorder.headOf,
+      sharedFieldsOf: recorder.headOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
   }

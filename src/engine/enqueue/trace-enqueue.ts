@@ -1,6 +1,6 @@
-import type { JobDefinition } from "../../core/job/definition.ts";
 import type { EnqueueOptions } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
+import type { JobDefinition } from "../../core/job/job-definition.ts";
 import type { Tracing } from "../../ports/trace.ts";
 
 type Enqueued = { readonly id: JobId } | readonly { readonly id: JobId }[];

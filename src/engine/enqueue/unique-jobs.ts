@@ -2,16 +2,16 @@ import { CurfewError } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique.ts";
 import {
+  holdersIn,
   inPlaceOf,
-  type Keeper,
   keeperRecord,
-  keepersIn,
   keepersLeft,
   planKeepers,
+  type UniqueHolder,
   type UniqueJob,
-} from "../../core/job/unique-keepers.ts";
+} from "../../core/job/unique-holders.ts";
+import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -22,8 +22,8 @@ import {
   type Unit,
 } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
-import { tellOutcome } from "../operations/operate-job.ts";
+import type { EngineContext } from "../context.ts";
+import { announceDecision } from "../operations/operate-job.ts";
 import { EnqueueFailedError, foundOr, type Intake } from "./enqueue-batches.ts";
 import { UNIQUE } from "./unique-keys.ts";
 
@@ -69,12 +69,12 @@ const BACKOFF = 25;
  * decided by it is committed under its version, so of two processes one is refused and looks again.
  */
 export class UniqueJobs {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #intake: Intake;
   #waiting: Waiting[] = [];
   #draining: Promise<void> | undefined;
 
-  constructor(parts: Parts, intake: Intake) {
+  constructor(parts: EngineContext, intake: Intake) {
     this.#parts = parts;
     this.#intake = intake;
   }
@@ -102,7 +102,7 @@ export class UniqueJobs {
     const plain = jobs.filter((job) => !rules.has(job));
     const unique = jobs.flatMap((job) => {
       const rule = rules.get(job);
-      return rule ? [{ job: job.fresh ? job : foundOr(job, this.#parts.random), rule }] : [];
+      return rule ? [{ job: job.hasNewId ? job : foundOr(job, this.#parts.random), rule }] : [];
     });
     const [plainAnswers, uniqueAnswers] = await Promise.all([
       plain.length > 0 ? this.#intake.enqueue(plain) : [],
@@ -131,16 +131,21 @@ export class UniqueJobs {
         const made = inPlaceOf(row, job, rule, now);
         if (made instanceof CurfewError) throw made;
         const effects = [{ enqueue: this.#told(made, job) }];
-        const unit = outsidersUnit(row, decision, { effects }, this.#parts.recorder.told(row, decision, now));
+        const unit = outsidersUnit(
+          row,
+          decision,
+          { effects },
+          this.#parts.recorder.recorded(row, decision, now),
+        );
         if (await this.#isCommitted(unit, now)) {
-          tellOutcome(this.#parts, row, decision, now);
+          announceDecision(this.#parts, row, decision, now);
           this.#intake.notice([made]);
           return "created";
         }
       }
       // It has ended or changed meanwhile: the key may be free.
       const [answer] = await this.#intake.enqueue([foundOr(job, random)]);
-      if (answer === "exists" && job.fresh) return "created";
+      if (answer === "exists" && job.hasNewId) return "created";
       if (typeof answer !== "object") return answer as Enqueued;
       rival = answer.duplicate;
     }
@@ -186,14 +191,14 @@ export class UniqueJobs {
     const groups = Map.groupBy(batch, ({ unique }) => unique.job.uniqueKey as string);
     const keys = [...groups.keys()].map((key): RecordKey => [UNIQUE, key]);
     const records = await store.records.load(keys);
-    const known = records.map((record) => (record ? keepersIn(record.body) : []));
-    const given = batch.flatMap(({ unique: { job } }) => (job.fresh ? [] : [job.id]));
+    const known = records.map((record) => (record ? holdersIn(record.body) : []));
+    const given = batch.flatMap(({ unique: { job } }) => (job.hasNewId ? [] : [job.id]));
     const rows = await this.#rows([...known.flat().map(({ id }) => id), ...given]);
     const now = clock.now();
     const planned: Planned[] = [];
     for (const [index, waiting] of [...groups.values()].entries()) {
       const record = { key: keys[index] as RecordKey, version: records[index]?.version ?? 0 };
-      planned.push(this.#plan(waiting, record, known[index] as Keeper[], rows, now));
+      planned.push(this.#plan(waiting, record, known[index] as UniqueHolder[], rows, now));
     }
     const written = planned.filter(({ unit }) => unit !== null);
     const outcomes =
@@ -222,7 +227,7 @@ export class UniqueJobs {
   #plan(
     waiting: readonly Waiting[],
     record: { readonly key: RecordKey; readonly version: number },
-    known: readonly Keeper[],
+    known: readonly UniqueHolder[],
     rows: ReadonlyMap<JobId, JobRow>,
     now: Instant,
   ): Planned {
@@ -239,7 +244,7 @@ export class UniqueJobs {
     const decision = replaced && decide(replaced, { type: "cancel" }, now, this.#parts.random);
     if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
     const row = replaced as JobRow;
-    const told = this.#parts.recorder.told(row, decision, now);
+    const told = this.#parts.recorder.recorded(row, decision, now);
     const unit = { ...outsidersUnit(row, decision, { effects }, told), when };
     return { waiting, plan, cancelled: { row, decision }, unit };
   }
@@ -250,7 +255,7 @@ export class UniqueJobs {
   }
 
   #settle({ waiting, plan, cancelled }: Planned, now: Instant): void {
-    if (cancelled) tellOutcome(this.#parts, cancelled.row, cancelled.decision, now);
+    if (cancelled) announceDecision(this.#parts, cancelled.row, cancelled.decision, now);
     if (plan.created.length > 0) this.#intake.notice(plan.created);
     for (const [index, answer] of plan.answers.entries()) {
       if (answer instanceof CurfewError) waiting[index]?.reject(answer);
@@ -288,12 +293,12 @@ export class UniqueJobs {
   }
 
   /** Records whose time has come: those that block nobody any more go, the others are looked at later. */
-  async judge(records: readonly RecordRow[], now: Instant): Promise<null> {
-    const keepers = records.map(({ body }) => keepersIn(body));
+  async clean(records: readonly RecordRow[], now: Instant): Promise<null> {
+    const keepers = records.map(({ body }) => holdersIn(body));
     const asked = keepers.flat().flatMap(({ id, until }) => (until === null ? [id] : []));
     const rows = await this.#rows(asked);
     const units = records.map(({ key, version }, index): Unit => {
-      const left = keepersLeft(keepers[index] as Keeper[], (id) => rows.get(id) ?? null, now);
+      const left = keepersLeft(keepers[index] as UniqueHolder[], (id) => rows.get(id) ?? null, now);
       const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...keeperRecord(left, now) };
       return { when: [{ record: key, version }], effects: [effect] };
     });

@@ -1,5 +1,5 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import { keepersIn, keepersLeft } from "../../core/job/unique-keepers.ts";
+import { holdersIn, keepersLeft } from "../../core/job/unique-holders.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
 
@@ -35,7 +35,7 @@ export async function uniqueKeys(
     .sort((a, b) => (a < b ? -1 : 1))
     .slice(0, limit);
   const holders = new Map(held.map(({ key, job }) => [key, job]));
-  const keepers = new Map(kept.map(({ key, body }) => [key[1], keepersIn(body)]));
+  const keepers = new Map(kept.map(({ key, body }) => [key[1], holdersIn(body)]));
   const ids = names.flatMap((key) => [
     ...(holders.has(key) ? [holders.get(key) as JobId] : []),
     ...(keepers.get(key) ?? []).map(({ id }) => id),

@@ -4,7 +4,7 @@ import { UUID } from "../../core/ids.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, RecordRow } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 /** The kind of record that an entry is. Its `wakeAt` is when it need not be kept any longer. */
 export const AUDIT = "audit";
@@ -37,7 +37,7 @@ const MOST_PAGES = 20;
 
 /** The entry of an action, as effects of the unit that commits it: none where nobody was named. */
 export function auditEffects(
-  { nextId, auditKept }: Pick<Parts, "nextId" | "auditKept">,
+  { nextId, auditKept }: Pick<EngineContext, "nextId" | "auditKept">,
   by: By | undefined,
   action: string,
   about: AuditAbout,
@@ -50,9 +50,9 @@ export function auditEffects(
 
 /** What operators did: who, what, when and why, written in the commit of the action itself. */
 export class AuditLog {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
   }
 

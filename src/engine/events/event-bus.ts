@@ -1,6 +1,6 @@
 import { refuse } from "../../core/errors.ts";
+import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../../core/job/decision.ts";
 import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
-import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../../core/job/verdict.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Logger } from "../../ports/log.ts";
 import type { CronSkipped, CronTriggered } from "./cron-events.ts";

@@ -7,7 +7,7 @@ import {
   journalEvent,
 } from "../../core/event/journal-event.ts";
 import type { EventPage, Inspector, RecordKey } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 export interface ReadOptions extends EventFilter {
   /** The cursor of an event: reading goes on behind it. Left out or null: from the oldest event that is kept. */
@@ -60,13 +60,13 @@ const SETTING: RecordKey = ["setting", "events"];
  * it tells of, so none is missing and none tells of what did not happen.
  */
 export class EventJournal {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   /** What this engine was told; undefined if it goes by what the store says for all. */
   #option: EventsOption | undefined;
   readonly #waiting = new Set<() => void>();
   #isClosed = false;
 
-  constructor(parts: Parts, option: EventsOption | undefined) {
+  constructor(parts: EngineContext, option: EventsOption | undefined) {
     this.#parts = parts;
     this.#option = option;
   }
@@ -89,7 +89,7 @@ export class EventJournal {
       throw refuse("invalid_option", "events", "off", fix);
     }
     this.#option = "durable";
-    this.#parts.recorder.turn(true);
+    this.#parts.recorder.setRecording(true);
     const [setting] = await this.#parts.store.records.load([SETTING]);
     if (!setting) await this.#commit({ put: SETTING, body: { at: this.#parts.clock.now() }, wakeAt: null });
   }
@@ -97,7 +97,7 @@ export class EventJournal {
   /** Records no longer, here and in all engines that were not told to: those end within five seconds. */
   async turnOff(): Promise<void> {
     this.#option = "off";
-    this.#parts.recorder.turn(false);
+    this.#parts.recorder.setRecording(false);
     await this.#commit({ delete: SETTING });
   }
 
@@ -118,7 +118,8 @@ export class EventJournal {
     if (this.#option !== undefined) return;
     const [setting] = await this.#parts.store.records.load([SETTING]);
     // Somebody may have told it meanwhile.
-    if (this.#option === undefined) this.#parts.recorder.turn(setting !== null && setting !== undefined);
+    if (this.#option === undefined)
+      this.#parts.recorder.setRecording(setting !== null && setting !== undefined);
   }
 
   /** Events in their order, after a cursor. What was committed before the call is in it, if the limit allows. */

@@ -1,8 +1,8 @@
-import { jobEvent, type KeptEvent, workerOf } from "../../core/event/kept-event.ts";
 import type { NewEvent } from "../../core/event/new-event.ts";
+import { jobEvent, type StoredEvent, workerOf } from "../../core/event/stored-event.ts";
+import type { LifecycleEvent } from "../../core/job/decision.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
-import type { LifecycleEvent } from "../../core/job/verdict.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
@@ -68,7 +68,7 @@ export class EventRecorder {
   }
 
   /** Begins or ends recording. */
-  turn(isOn: boolean): void {
+  setRecording(isOn: boolean): void {
     if (this.#isOn === isOn) return;
     this.#isOn = isOn;
     this.#onTurned(isOn);
@@ -83,17 +83,17 @@ export class EventRecorder {
    * What a decision tells, as effects of its unit: undefined while events are off. `before` are events of the same
    * attempt that no commit has told of yet.
    */
-  told(
+  recorded(
     row: JobRow,
     { events, documents }: { readonly events: readonly LifecycleEvent[]; readonly documents?: JobDocuments },
     at: Instant,
     before?: readonly LifecycleEvent[],
   ): readonly NewEvent[] | undefined {
     if (!this.isOn) return undefined;
-    const told: NewEvent[] = [];
-    if (before) for (const event of before) told.push(this.#job(row, event, row.startedAt ?? at));
-    for (const event of events) told.push(this.#job(row, event, at, documents?.result));
-    return told;
+    const recorded: NewEvent[] = [];
+    if (before) for (const event of before) recorded.push(this.#job(row, event, row.startedAt ?? at));
+    for (const event of events) recorded.push(this.#job(row, event, at, documents?.result));
+    return recorded;
   }
 
   #job(row: JobRow, event: LifecycleEvent, at: Instant, result?: string | null): NewEvent {
@@ -110,11 +110,11 @@ export class EventRecorder {
   readonly #headOf = (name: string, type: string, queue: string): Json => this.#head(name, type, queue);
 
   /** A job that was prepared long ago and is added now. */
-  enqueued({ tells: _old, ...job }: NewJob): NewJob {
+  enqueued({ records: _old, ...job }: NewJob): NewJob {
     if (!this.isOn) return job;
     const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
     const event = this.#head(name, job.type, job.queue);
-    return { ...job, tells: { event, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
+    return { ...job, records: { event, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
   }
 
   progress(row: JobRow, text: string, at: Instant): NewEvent | undefined {
@@ -155,12 +155,12 @@ export class EventRecorder {
   }
 
   /** The same of an event that is put together already. */
-  kept(event: KeptEvent): readonly NewEvent[] {
+  kept(event: StoredEvent): readonly NewEvent[] {
     return this.isOn ? [{ event: event as unknown as Json }] : NONE;
   }
 
   /** What no commit brings about, such as a handler that is stuck: written within a tenth of a second, as far as it goes. */
-  note(event: KeptEvent): void {
+  note(event: StoredEvent): void {
     if (!this.isOn || this.#isClosed) return;
     this.#noted.push({ event: event as unknown as Json });
     if (this.#noted.length > MOST_NOTED) this.#noted.splice(0, NOTED_AT_ONCE);
@@ -171,7 +171,7 @@ export class EventRecorder {
   }
 
   /** Notes what may happen thousands of times a second, under its key once a second. */
-  noteOften(key: string, event: KeptEvent): void {
+  noteOften(key: string, event: StoredEvent): void {
     if (this.isOn && !this.#isClosed) this.#often.add(key, event);
   }
 

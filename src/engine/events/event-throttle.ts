@@ -1,10 +1,10 @@
-import type { KeptEvent } from "../../core/event/kept-event.ts";
+import type { StoredEvent } from "../../core/event/stored-event.ts";
 import type { System, Timer } from "../../ports/system.ts";
 
 interface Turn {
   readonly timer: Timer;
   /** What happened since the last one was told; the newest of it stands for all. */
-  last: KeptEvent | undefined;
+  last: StoredEvent | undefined;
   count: number;
 }
 
@@ -18,15 +18,15 @@ const MOST_TURNS = 10_000;
  */
 export class Often {
   readonly #system: Pick<System, "after">;
-  readonly #tell: (event: KeptEvent) => void;
+  readonly #tell: (event: StoredEvent) => void;
   readonly #turns = new Map<string, Turn>();
 
-  constructor(system: Pick<System, "after">, tell: (event: KeptEvent) => void) {
+  constructor(system: Pick<System, "after">, tell: (event: StoredEvent) => void) {
     this.#system = system;
     this.#tell = tell;
   }
 
-  add(key: string, event: KeptEvent): void {
+  add(key: string, event: StoredEvent): void {
     const turn = this.#turns.get(key);
     if (turn) {
       turn.last = event;
@@ -62,7 +62,7 @@ export class Often {
   }
 }
 
-function counted({ last, count }: Turn): KeptEvent {
-  const event = last as KeptEvent;
+function counted({ last, count }: Turn): StoredEvent {
+  const event = last as StoredEvent;
   return { ...event, data: { ...event.data, count } };
 }

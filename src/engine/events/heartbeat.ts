@@ -1,10 +1,10 @@
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 /** Tells that a job which beats for itself was heard of, once its new `stallAt` is written. */
-export function tellHeartbeat(
-  { bus, clock }: Pick<Parts, "bus" | "clock">,
+export function announceHeartbeat(
+  { bus, clock }: Pick<EngineContext, "bus" | "clock">,
   row: JobRow,
   visibleUntil: Instant,
 ): void {

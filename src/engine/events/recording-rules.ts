@@ -1,4 +1,4 @@
-import { type KeptEvent, withoutStack } from "../../core/event/kept-event.ts";
+import { type StoredEvent, withoutStack } from "../../core/event/stored-event.ts";
 import { instantText } from "../../core/event/wire-fields.ts";
 import type { Json } from "../../core/schema.ts";
 import { JOB_DESTINATION } from "../dispatch/job-destination.ts";
@@ -47,7 +47,7 @@ export const RECORDED: { readonly [Name in EngineEventName]: Recorded<Name> } = 
   "job.cancelled": "commit",
   "job.released": "commit",
   "job.snoozed": "commit",
-  "job.struck": "commit",
+  "job.claim_expired": "commit",
   "job.extended": "commit",
   "job.retried": "commit",
   "job.progress": "commit",
@@ -137,7 +137,7 @@ function noteWorker(notes: Notes, event: WorkerDetail): void {
 }
 
 /** What the stream keeps of a worker's life. */
-export function workerEvent({ name, at, worker, remote, queues, reason, seenAt }: WorkerDetail): KeptEvent {
+export function workerEvent({ name, at, worker, remote, queues, reason, seenAt }: WorkerDetail): StoredEvent {
   return {
     name,
     at,

@@ -1,5 +1,5 @@
 import type { Instant } from "../../core/time.ts";
-import type { WorkflowFailure, WorkflowRecord } from "../../core/workflow/record.ts";
+import type { WorkflowFailure, WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 
 export type WorkflowEventName =
   | "workflow.started"

@@ -1,20 +1,20 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
-import { checkPriority } from "../../core/job/definition.ts";
-import type { JobEvent } from "../../core/job/events.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { checkPriority } from "../../core/job/job-definition.ts";
+import type { JobEvent } from "../../core/job/job-events.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { EventRecorder } from "../events/event-recorder.ts";
 import { countJobs, countSome, type JobCount, type JobPage, loadNamed } from "./find-jobs.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
-import { type RetryByHandOptions, tellOutcome } from "./operate-job.ts";
+import { announceDecision, type RetryByHandOptions } from "./operate-job.ts";
 
 export interface BulkOptions {
   /** Looks and counts, and changes nothing. */
@@ -59,13 +59,13 @@ const MOST_ERRORS = 10;
 const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after", "by"] as const;
 
 /** What becomes of one job: a decision, its deletion, or nothing. */
-type Fate = Decided | "delete" | null;
-type Decide = (row: JobRow, now: Instant) => Fate;
+type BulkDecision = Decided | "delete" | null;
+type Decide = (row: JobRow, now: Instant) => BulkDecision;
 
 /** What was decided for one job, on the row as it was read. */
 interface Decision {
   readonly row: JobRow;
-  readonly fate: Exclude<Fate, null>;
+  readonly decision: Exclude<BulkDecision, null>;
   readonly at: Instant;
 }
 
@@ -77,11 +77,11 @@ const REST = 200;
  * revision, in batches that never hold a store for long; who works meanwhile loses nothing.
  */
 export class Bulk {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #underWay = new Set<BulkRun>();
   #isClosed = false;
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
   }
 
@@ -187,8 +187,9 @@ function checkOptions(options: BulkOptions, keys: readonly string[]): void {
     throw refuse("invalid_option", "options.dryRun", dryRun, "use true or false");
 }
 
-function unitOf({ row, fate, at }: Decision, recorder: EventRecorder): Unit {
-  if (fate !== "delete") return outsidersUnit(row, fate, undefined, recorder.told(row, fate, at));
+function unitOf({ row, decision, at }: Decision, recorder: EventRecorder): Unit {
+  if (decision !== "delete")
+    return outsidersUnit(row, decision, undefined, recorder.recorded(row, decision, at));
   const { id, fence, rev } = row;
   return { job: { id, fence, rev, drop: true } };
 }
@@ -197,15 +198,15 @@ function unitOf({ row, fate, at }: Decision, recorder: EventRecorder): Unit {
  * Whether what was decided has happened, after a commit whose reply was lost. A job that was retried may have run and
  * ended again since: nothing but a retry takes an ended job to another fence.
  */
-function isDone({ row: before, fate }: Decision, row: JobRow | null): boolean {
-  if (fate === "delete") return row === null;
-  if (row === null || fate.fence === undefined) return false;
-  return row.fence === fate.fence || (isTerminal(before.state) && row.fence !== before.fence);
+function isDone({ row: before, decision }: Decision, row: JobRow | null): boolean {
+  if (decision === "delete") return row === null;
+  if (row === null || decision.fence === undefined) return false;
+  return row.fence === decision.fence || (isTerminal(before.state) && row.fence !== before.fence);
 }
 
 /** One bulk action under way. */
 class BulkRun {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #action: string;
   readonly #query: ParsedQuery;
   readonly #options: BulkOptions;
@@ -221,7 +222,13 @@ class BulkRun {
   #wake: (() => void) | undefined;
   #ended: Promise<unknown> = Promise.resolve();
 
-  constructor(parts: Parts, action: string, query: ParsedQuery, options: BulkOptions, decided: Decide) {
+  constructor(
+    parts: EngineContext,
+    action: string,
+    query: ParsedQuery,
+    options: BulkOptions,
+    decided: Decide,
+  ) {
     this.#parts = parts;
     this.#action = action;
     this.#query = query;
@@ -322,8 +329,8 @@ class BulkRun {
   #decided(rows: readonly JobRow[]): readonly Decision[] {
     const now = this.#parts.clock.now();
     const decisions = rows.flatMap((row): Decision[] => {
-      const fate = this.#decide(row, now);
-      return fate === null ? [] : [{ row, fate, at: now }];
+      const decision = this.#decide(row, now);
+      return decision === null ? [] : [{ row, decision: decision, at: now }];
     });
     this.#skipped += rows.length - decisions.length;
     return decisions;
@@ -367,9 +374,9 @@ class BulkRun {
     return effects.length > 0 ? [{ effects }] : [];
   }
 
-  #tellDone({ row, fate, at }: Decision): void {
+  #tellDone({ row, decision, at }: Decision): void {
     this.#done += 1;
-    if (fate !== "delete") tellOutcome(this.#parts, row, fate, at);
+    if (decision !== "delete") announceDecision(this.#parts, row, decision, at);
   }
 
   #progress(): BulkProgress {

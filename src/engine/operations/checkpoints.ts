@@ -1,7 +1,7 @@
+import { rereadImage } from "../../core/job/decision.ts";
 import type { JobId, JobOptions, JobRow } from "../../core/job/job.ts";
-import { rereadImage } from "../../core/job/verdict.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 /** A saved state, how often it was saved by outsiders, and what they noted beside it. */
 export interface SavedCheckpoint {
@@ -42,7 +42,7 @@ export type Saved =
  * clear is no mistake.
  */
 export async function writeCheckpoint(
-  parts: Pick<Parts, "store" | "clock" | "documentLimit" | "wakeSweepAt">,
+  parts: Pick<EngineContext, "store" | "clock" | "documentLimit" | "wakeSweepAt">,
   id: JobId,
   state: Json | null,
   mayWrite: MayWrite,

@@ -1,7 +1,7 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { Bulk, BulkOptions, BulkResult } from "./bulk.ts";
 import { countJobs, findJobs, type JobPage, type PageOptions, parsePage } from "./find-jobs.ts";
@@ -15,10 +15,10 @@ const DEAD = { deadLetter: true } as const;
 
 /** Jobs that failed for good and were kept for somebody to look at (SEMANTICS 4.5). */
 export class DeadLetters {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #bulk: Bulk;
 
-  constructor(parts: Parts, bulk: Bulk) {
+  constructor(parts: EngineContext, bulk: Bulk) {
     this.#parts = parts;
     this.#bulk = bulk;
   }

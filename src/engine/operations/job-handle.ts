@@ -1,16 +1,16 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { checkPriority } from "../../core/job/definition.ts";
+import { rereadImage } from "../../core/job/decision.ts";
 import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
+import { checkPriority } from "../../core/job/job-definition.ts";
+import { progressOf } from "../../core/job/job-progress.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { progressOf } from "../../core/job/progress.ts";
-import { rereadImage } from "../../core/job/verdict.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import { LOG_LIMIT } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
-import type { LogLine } from "../attempt/draft.ts";
-import type { Parts } from "../context.ts";
+import type { LogLine } from "../attempt/unsent-notes.ts";
+import type { EngineContext } from "../context.ts";
 import { checkpointOf, type SavedCheckpoint, writeCheckpoint } from "./checkpoints.ts";
 import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operate-job.ts";
 
@@ -50,9 +50,9 @@ export class JobHandle<Result = unknown> {
   readonly id: JobId;
   /** The id or unique key was known already: this is the old job, and nothing was added. */
   readonly duplicate: boolean;
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
 
-  constructor(parts: Parts, id: JobId, duplicate = false) {
+  constructor(parts: EngineContext, id: JobId, duplicate = false) {
     this.#parts = parts;
     this.id = id;
     this.duplicate = duplicate;
@@ -179,7 +179,7 @@ export class JobHandle<Result = unknown> {
 /** Waits for one job to end: told by this process, by a hint, or at the latest by a poll. */
 class ResultWait {
   limit: Timer | undefined;
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #id: JobId;
   readonly #onEnd: (row: JobRow | null | "closed") => void;
   readonly #off: () => void;
@@ -187,7 +187,7 @@ class ResultWait {
   #isLooking = false;
   #isClosed = false;
 
-  constructor(parts: Parts, id: JobId, onEnd: (row: JobRow | null | "closed") => void) {
+  constructor(parts: EngineContext, id: JobId, onEnd: (row: JobRow | null | "closed") => void) {
     this.#parts = parts;
     this.#id = id;
     this.#onEnd = onEnd;

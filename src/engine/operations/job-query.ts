@@ -1,7 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
-import { isWanted, type WalkFilter } from "../../core/job/filter.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
+import { isWanted, type ScanFilter } from "../../core/job/job-filter.ts";
 import { type InstantInput, parseInstant } from "../../core/time.ts";
 
 /** Which jobs are meant; everything that is named must hold. Instants: from the one on, and before the other. */
@@ -27,7 +27,7 @@ export interface JobQuery {
 
 /** A query that was checked. */
 export interface ParsedQuery {
-  readonly filter: WalkFilter;
+  readonly filter: ScanFilter;
   readonly errorType: string | undefined;
   readonly errorCode: string | undefined;
   readonly ids: readonly JobId[] | undefined;
@@ -64,7 +64,7 @@ export function parseQuery(query: JobQuery, field: string): ParsedQuery {
     if (value !== undefined) filter[name] = parseInstant(value, `${field}.${name}`);
   }
   return {
-    filter: filter as WalkFilter,
+    filter: filter as ScanFilter,
     errorType,
     errorCode,
     ids: ids === undefined ? undefined : parseIds(ids, `${field}.ids`),

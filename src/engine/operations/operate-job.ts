@@ -1,17 +1,17 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { applied, decide } from "../../core/job/decide.ts";
-import type { Extension, JobEvent } from "../../core/job/events.ts";
+import type { Rejection } from "../../core/job/decision.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import type { Extension, JobEvent } from "../../core/job/job-events.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { parseTimeouts, type TimeoutOptions } from "../../core/job/policy.ts";
-import type { Rejection } from "../../core/job/verdict.ts";
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
-import { wakesOthers } from "../commit/consequences.ts";
+import { wakesOthers } from "../commit/decision-effects.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 
 const TRIES = 20;
@@ -41,7 +41,7 @@ export function parseExtension(options: ExtendOptions): Extension {
  * What somebody outside the worker does to a job: it is decided on the row as read and committed under its fence and
  * revision; if the row has moved on, it is read and decided again.
  */
-export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By): Promise<JobRow> {
+export async function operate(parts: EngineContext, id: JobId, event: JobEvent, by?: By): Promise<JobRow> {
   const { store, clock, random, recorder } = parts;
   if (by) parseBy(by);
   for (let tries = 0; tries < TRIES; tries++) {
@@ -51,15 +51,15 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By)
     const decision = decide(row, event, now, random);
     if (!decision.ok) throw refusal(row, event, decision.because);
     const { fence } = decision;
-    const luggage = {
+    const extras = {
       // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
-      tell: row.state === "active" && fence === undefined,
+      notifyHolder: row.state === "active" && fence === undefined,
       effects: [...effectsOf(row, event, now), ...entryOf(parts, row, event, by, now)],
     };
-    const unit = outsidersUnit(row, decision, luggage, recorder.told(row, decision, now));
+    const unit = outsidersUnit(row, decision, extras, recorder.recorded(row, decision, now));
     const [outcome] = await store.commit([unit], { now });
     if (!outcome?.ok) continue;
-    return tellOutcome(parts, row, decision, now);
+    return announceDecision(parts, row, decision, now);
   }
   throw new CurfewError(
     "invalid_state",
@@ -67,7 +67,7 @@ export async function operate(parts: Parts, id: JobId, event: JobEvent, by?: By)
   );
 }
 
-/** A job with a limit that was kept from its gate needs nothing more once it is activated. */
+/** A job with a limit that was kept from its limit needs nothing more once it is activated. */
 function effectsOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[] {
   if (event.type === "extend") return [{ log: extensionLine(row, event, now), job: row.id }];
   if (event.type === "activate" && row.options?.limit && row.needs > 0) return [{ countdown: row.id }];
@@ -76,7 +76,7 @@ function effectsOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[
 
 /** What the audit keeps of an action on a job: the command and what it said. */
 function entryOf(
-  parts: Parts,
+  parts: EngineContext,
   row: JobRow,
   { type, ...said }: JobEvent,
   by: By | undefined,
@@ -88,7 +88,7 @@ function entryOf(
 }
 
 /** Tells everybody in this process what was committed on a job from outside, and gives the row as it stands. */
-export function tellOutcome(parts: Parts, row: JobRow, decision: Decided, now: Instant): JobRow {
+export function announceDecision(parts: EngineContext, row: JobRow, decision: Decided, now: Instant): JobRow {
   const { counters, bus, waiters } = parts;
   counters.record(row, decision.events, now);
   bus.announce(row, decision.events, now);

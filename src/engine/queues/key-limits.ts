@@ -3,7 +3,7 @@ import { refuseUnknownKeys } from "../../core/errors.ts";
 import {
   checkLimitKey,
   effectiveLimit,
-  type GateLimit,
+  type KeyLimit,
   type LimitOverride,
   parseOverride,
   type RateOptions,
@@ -11,9 +11,9 @@ import {
 } from "../../core/limit/limit.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import { type Effect, type GateRow, limitKey, queueMark } from "../../ports/store.ts";
-import { ADMITTED_AT_ONCE } from "../commit/consequences.ts";
-import type { Parts } from "../context.ts";
+import { type Effect, type LimitRow, limitRecordKey, queueMark } from "../../ports/store.ts";
+import { ADMITTED_AT_ONCE } from "../commit/decision-effects.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { allRecords } from "./queues.ts";
 
@@ -27,7 +27,7 @@ export interface LimitChange {
 export interface LimitView {
   readonly key: string;
   /** What holds: an operator's word before that of the jobs; null where neither is known. Durations in milliseconds. */
-  readonly limit: GateLimit | null;
+  readonly limit: KeyLimit | null;
   /** What an operator said, or null. */
   readonly override: LimitOverride | null;
   /** Jobs that hold a place: let through, claimed or running. */
@@ -43,36 +43,36 @@ export interface LimitView {
 
 /** What operators do with limits: look at them, overrule what jobs say, and leave it to the jobs again. */
 export class Limits {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #assertOpen: () => void;
 
-  constructor(parts: Parts, assertOpen: () => void) {
+  constructor(parts: EngineContext, assertOpen: () => void) {
     this.#parts = parts;
     this.#assertOpen = assertOpen;
   }
 
   /** Overrules what the jobs of a key say, in all processes, from the moment this resolves. */
   async put(key: string, change: LimitChange, by?: By): Promise<LimitView> {
-    const gate = checkLimitKey(key, "key");
+    const limitKey = checkLimitKey(key, "key");
     const body = parseOverride(change, "limit") as unknown as { readonly [key: string]: Json };
-    await this.#change(gate, { put: limitKey(gate), body, wakeAt: null }, "put", by, body);
-    return this.get(gate);
+    await this.#change(limitKey, { put: limitRecordKey(limitKey), body, wakeAt: null }, "put", by, body);
+    return this.get(limitKey);
   }
 
   /** Leaves the limit of a key to its jobs again. */
   async delete(key: string, by?: By): Promise<LimitView> {
-    const gate = checkLimitKey(key, "key");
-    await this.#change(gate, { delete: limitKey(gate) }, "delete", by);
-    return this.get(gate);
+    const limitKey = checkLimitKey(key, "key");
+    await this.#change(limitKey, { delete: limitRecordKey(limitKey) }, "delete", by);
+    return this.get(limitKey);
   }
 
   async get(key: string): Promise<LimitView> {
     const { store } = this.#parts;
-    const gate = checkLimitKey(key, "key");
+    const limitKey = checkLimitKey(key, "key");
     const [row, own, [record]] = await Promise.all([
-      store.inspect.gate(gate),
-      this.#ownLimit(gate),
-      store.records.load([limitKey(gate)]),
+      store.inspect.limitKey(limitKey),
+      this.#ownLimit(limitKey),
+      store.records.load([limitRecordKey(limitKey)]),
     ]);
     return viewOf(row, own, (record?.body as LimitOverride | undefined) ?? null);
   }
@@ -82,36 +82,36 @@ export class Limits {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { store } = this.#parts;
     const { after = null, limit = 100 } = page;
-    const [gates, overrides] = await Promise.all([
-      this.#gates(after, limit),
-      allRecords(store, limitKey("")[0]),
+    const [limits, overrides] = await Promise.all([
+      this.#limits(after, limit),
+      allRecords(store, limitRecordKey("")[0]),
     ]);
-    const keys = new Set(gates);
+    const keys = new Set(limits);
     for (const key of overrides.keys()) if (after === null || key > after) keys.add(key);
     const sorted = [...keys].sort((a, b) => (a < b ? -1 : 1));
     return Promise.all(sorted.slice(0, limit).map((key) => this.get(key)));
   }
 
-  /** Keys with live jobs; marks of queues are gates too, and are left out. */
-  async #gates(after: string | null, limit: number): Promise<string[]> {
+  /** Keys with live jobs; marks of queues are limits too, and are left out. */
+  async #limits(after: string | null, limit: number): Promise<string[]> {
     const found: string[] = [];
     for (let last = after; ; ) {
-      const page = await this.#parts.store.inspect.gates(last, limit);
-      for (const { gate } of page) if (!gate.startsWith(queueMark(""))) found.push(gate);
+      const page = await this.#parts.store.inspect.limitKeys(last, limit);
+      for (const { key: limitKey } of page) if (!limitKey.startsWith(queueMark(""))) found.push(limitKey);
       if (page.length < limit || found.length >= limit) return found;
-      last = (page[page.length - 1] as GateRow).gate;
+      last = (page[page.length - 1] as LimitRow).key;
     }
   }
 
   /** What one of its live jobs says, the one that came first. */
-  async #ownLimit(gate: string): Promise<GateLimit | null> {
-    const [row] = await this.#parts.store.inspect.jobs({ gate }, null, 1);
+  async #ownLimit(limitKey: string): Promise<KeyLimit | null> {
+    const [row] = await this.#parts.store.inspect.jobs({ limitKey }, null, 1);
     return row?.options?.limit ?? null;
   }
 
   /** Those that wait are let through as far as the new limit has room, a batch at a time. */
   async #change(
-    gate: string,
+    limitKey: string,
     effect: Effect,
     action: "put" | "delete",
     by: By | undefined,
@@ -119,30 +119,30 @@ export class Limits {
   ): Promise<void> {
     this.#assertOpen();
     const { store, clock, bus, recorder } = this.#parts;
-    const limit = (await this.#ownLimit(gate)) ?? {};
+    const limit = (await this.#ownLimit(limitKey)) ?? {};
     const now = clock.now();
-    const details = { key: gate, ...said };
+    const details = { key: limitKey, ...said };
     const effects = [
       effect,
-      ...recorder.effects("limit.changed", { at: now, subject: gate }),
+      ...recorder.effects("limit.changed", { at: now, subject: limitKey }),
       ...auditEffects(this.#parts, by && parseBy(by), `limit.${action}`, { details }, now),
     ];
     await store.commit([{ effects }], { now });
     for (let waiting = Number.POSITIVE_INFINITY; ; ) {
-      const admit = { admit: gate, count: ADMITTED_AT_ONCE, limit };
+      const admit = { admit: limitKey, count: ADMITTED_AT_ONCE, limit };
       await store.commit([{ effects: [admit] }], { now: clock.now() });
-      const left = (await store.inspect.gate(gate)).waiting;
+      const left = (await store.inspect.limitKey(limitKey)).waiting;
       if (left === 0 || left >= waiting) break;
       waiting = left;
     }
-    bus.emit({ name: "limit.changed", at: clock.now(), key: gate });
+    bus.emit({ name: "limit.changed", at: clock.now(), key: limitKey });
   }
 }
 
-function viewOf(row: GateRow, own: GateLimit | null, override: LimitOverride | null): LimitView {
+function viewOf(row: LimitRow, own: KeyLimit | null, override: LimitOverride | null): LimitView {
   const limit = own === null && override === null ? null : effectiveLimit(own ?? {}, override);
   return {
-    key: row.gate,
+    key: row.key,
     limit: limit && {
       ...(limit.concurrency !== undefined && { concurrency: limit.concurrency }),
       ...(limit.rate !== undefined && { rate: limit.rate }),

@@ -2,11 +2,11 @@ import type { Instant } from "../../core/time.ts";
 import type { RecordKey, RecordRow } from "../../ports/store.ts";
 
 /** The kind of the one record whose existence means that nothing is handed out. */
-export const RECESS = "recess";
-export const RECESS_KEY: RecordKey = [RECESS, "all"];
+export const MAINTENANCE = "maintenance";
+export const MAINTENANCE_KEY: RecordKey = [MAINTENANCE, "all"];
 
 /** Recess as it stands, and as it is stored. */
-export interface RecessView {
+export interface MaintenanceView {
   readonly reason: string | null;
   readonly startedAt: Instant;
   /** When it ends by itself; null: when somebody ends it. */
@@ -15,7 +15,7 @@ export interface RecessView {
 }
 
 /** What its record says, as long as that holds. */
-export function recessIn(record: RecordRow | null | undefined, now: Instant): RecessView | null {
-  const view = (record?.body ?? null) as unknown as RecessView | null;
+export function maintenanceIn(record: RecordRow | null | undefined, now: Instant): MaintenanceView | null {
+  const view = (record?.body ?? null) as unknown as MaintenanceView | null;
   return view && (view.endsAt === null || now < view.endsAt) ? view : null;
 }

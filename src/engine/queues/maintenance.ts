@@ -3,13 +3,13 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { RECESS_KEY, type RecessView, recessIn } from "./maintenance-record.ts";
+import { MAINTENANCE_KEY, type MaintenanceView, maintenanceIn } from "./maintenance-record.ts";
 
 const REASON_LIMIT = 500;
 
-export interface RecessOptions {
+export interface MaintenanceOptions {
   /** What is being done, for those who wonder: up to 500 characters. */
   readonly reason?: string;
   /** It ends by itself after this time. Without it, it lasts until somebody ends it. */
@@ -23,29 +23,29 @@ export interface RecessOptions {
  * in this one, in the others within five seconds. Jobs are taken in as always, those that run go on, and all deadlines
  * are kept.
  */
-export class Recess {
-  readonly #parts: Parts;
+export class Maintenance {
+  readonly #parts: EngineContext;
   readonly #host: { assertOpen(): void; readyAll(): void };
 
-  constructor(parts: Parts, host: { assertOpen(): void; readyAll(): void }) {
+  constructor(parts: EngineContext, host: { assertOpen(): void; readyAll(): void }) {
     this.#parts = parts;
     this.#host = host;
   }
 
   /** Null while there is none. */
-  async status(): Promise<RecessView | null> {
-    const [record] = await this.#parts.store.records.load([RECESS_KEY]);
-    return recessIn(record, this.#parts.clock.now());
+  async status(): Promise<MaintenanceView | null> {
+    const [record] = await this.#parts.store.records.load([MAINTENANCE_KEY]);
+    return maintenanceIn(record, this.#parts.clock.now());
   }
 
   /** Begins it, or changes what was said about it. */
-  async begin(options: RecessOptions = {}, by?: By): Promise<RecessView> {
-    refuseUnknownKeys(options, "recess", ["reason", "for", "estimate"]);
+  async begin(options: MaintenanceOptions = {}, by?: By): Promise<MaintenanceView> {
+    refuseUnknownKeys(options, "maintenance", ["reason", "for", "estimate"]);
     const { reason = null } = options;
     if (reason !== null && (typeof reason !== "string" || reason.length > REASON_LIMIT))
       throw refuse(
         "invalid_option",
-        "recess.reason",
+        "maintenance.reason",
         reason,
         `write a text of up to ${REASON_LIMIT} characters`,
       );
@@ -53,20 +53,20 @@ export class Recess {
     const after = (said: Duration | undefined, field: string) =>
       said === undefined ? null : now + parseDuration(said, field);
     const before = await this.status();
-    const view: RecessView = {
+    const view: MaintenanceView = {
       reason,
       startedAt: before?.startedAt ?? now,
-      endsAt: after(options.for, "recess.for"),
-      estimatedEnd: after(options.estimate, "recess.estimate"),
+      endsAt: after(options.for, "maintenance.for"),
+      estimatedEnd: after(options.estimate, "maintenance.estimate"),
     };
     const body = view as unknown as { readonly [key: string]: Json };
-    await this.#write([{ put: RECESS_KEY, body, wakeAt: view.endsAt }], "begin", by, body);
+    await this.#write([{ put: MAINTENANCE_KEY, body, wakeAt: view.endsAt }], "begin", by, body);
     return view;
   }
 
   /** Lets work go on. */
   async end(by?: By): Promise<void> {
-    await this.#write([{ delete: RECESS_KEY }], "end", by, {});
+    await this.#write([{ delete: MAINTENANCE_KEY }], "end", by, {});
     this.#host.readyAll();
   }
 
@@ -79,7 +79,7 @@ export class Recess {
     this.#host.assertOpen();
     const { store, clock, queues } = this.#parts;
     const now = clock.now();
-    const entry = auditEffects(this.#parts, by && parseBy(by), `recess.${action}`, { details }, now);
+    const entry = auditEffects(this.#parts, by && parseBy(by), `maintenance.${action}`, { details }, now);
     await store.commit([{ effects: [...effects, ...entry] }], { now });
     await queues.refresh();
   }

@@ -1,8 +1,8 @@
-import type { Rung } from "../../core/job/job.ts";
+import type { PolicySettings } from "../../core/job/job.ts";
 import type { QueueDepth, StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { Instant } from "../../core/time.ts";
 import type { RecordKey, RecordRow, Store } from "../../ports/store.ts";
-import { RECESS_KEY, recessIn } from "./maintenance-record.ts";
+import { MAINTENANCE_KEY, maintenanceIn } from "./maintenance-record.ts";
 
 const KIND = "queue";
 const PAGE = 500;
@@ -20,7 +20,7 @@ export class QueueSettings {
   readonly #waiting = new Map<string, number>();
   /** Grows whenever a setting changed: policies that were resolved under an older one are resolved anew. */
   #epoch = 0;
-  #recess: RecordRow | null | undefined;
+  #maintenance: RecordRow | null | undefined;
 
   constructor(store: Store) {
     this.#store = store;
@@ -32,10 +32,10 @@ export class QueueSettings {
 
   /** Whether nothing is handed out, of no queue at all. */
   isClosed(now: Instant): boolean {
-    return recessIn(this.#recess, now) !== null;
+    return maintenanceIn(this.#maintenance, now) !== null;
   }
 
-  rungOf(queue: string): Rung | undefined {
+  policyOf(queue: string): PolicySettings | undefined {
     return this.#known.get(queue)?.settings;
   }
 
@@ -67,7 +67,7 @@ export class QueueSettings {
 
   async refresh(): Promise<void> {
     const known = new Map<string, Known>();
-    [this.#recess] = await this.#store.records.load([RECESS_KEY]);
+    [this.#maintenance] = await this.#store.records.load([MAINTENANCE_KEY]);
     let after: string | null = null;
     for (;;) {
       const page: RecordRow[] = await this.#store.records.list(KIND, after, PAGE);

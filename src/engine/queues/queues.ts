@@ -1,10 +1,10 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
-import { checkQueue } from "../../core/job/definition.ts";
 import { type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
+import { checkQueue } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/turn-rules.ts";
+import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import {
   parseQueue,
   type QueueDepth,
@@ -15,9 +15,9 @@ import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, pauseKey, type RecordRow, type Store } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { tellOutcome } from "../operations/operate-job.ts";
+import { announceDecision } from "../operations/operate-job.ts";
 import { QueueSettings } from "./queue-settings-cache.ts";
 
 /** A queue as it stands. */
@@ -53,10 +53,10 @@ const QUEUE_EVENTS = {
 
 /** What operators do with queues. All of it holds for all processes that share the store. */
 export class Queues {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #host: { assertOpen(): void; ready(queue: string): void };
 
-  constructor(parts: Parts, host: { assertOpen(): void; ready(queue: string): void }) {
+  constructor(parts: EngineContext, host: { assertOpen(): void; ready(queue: string): void }) {
     this.#parts = parts;
     this.#host = host;
   }
@@ -136,7 +136,7 @@ export class Queues {
   }
 
   /** Somebody who must not fill a queue in part was refused: that is told as if the store had refused it. */
-  tellFull(queue: string, waiting: number, most: number): void {
+  announceFull(queue: string, waiting: number, most: number): void {
     const { bus, clock } = this.#parts;
     bus.emit({ name: "queue.full", at: clock.now(), queue, waiting, most });
   }
@@ -173,14 +173,14 @@ export class Queues {
       return decision?.ok ? [{ row, decision: removal(row, decision) }] : [];
     });
     const units = decided.map(({ row, decision }) =>
-      outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)),
+      outsidersUnit(row, decision, undefined, recorder.recorded(row, decision, now)),
     );
     const about = { queue: rows[0]?.queue as string, details: { tried: units.length } };
     const entry = auditEffects(this.#parts, by && parseBy(by), "queue.purge", about, now);
     const all = entry.length > 0 ? [...units, { effects: entry }] : units;
     const outcomes = units.length > 0 ? await store.commit(all, { now }) : [];
     const gone = decided.filter((_, index) => outcomes[index]?.ok);
-    for (const { row, decision } of gone) tellOutcome(this.#parts, row, decision, now);
+    for (const { row, decision } of gone) announceDecision(this.#parts, row, decision, now);
     return gone.length;
   }
 

@@ -4,10 +4,10 @@ import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";
-import { Writer } from "../commit/commit-queue.ts";
-import { wakesOthers } from "../commit/consequences.ts";
+import { CommitQueue } from "../commit/commit-queue.ts";
+import { wakesOthers } from "../commit/decision-effects.ts";
 import { type Decided, holdersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 const ANSWER_WITHIN = 10_000;
 
@@ -34,20 +34,20 @@ function toldOf(row: JobRow, decision: Decided): JobRow {
 
 /** What the reports of remote workers write: each waits for its own commit, and reports at the same time share one. */
 export class Commits {
-  readonly #parts: Parts;
-  readonly #writer: Writer;
+  readonly #parts: EngineContext;
+  readonly #writer: CommitQueue;
 
   /** `relaxed` commits need not be on the disk when they are answered: see the store port. */
-  constructor(parts: Parts, options: { readonly relaxed?: boolean } = {}) {
+  constructor(parts: EngineContext, options: { readonly relaxed?: boolean } = {}) {
     this.#parts = parts;
     const store = options.relaxed ? relaxedStore(parts.store) : parts.store;
-    this.#writer = new Writer({ ...parts, store }, () => {});
+    this.#writer = new CommitQueue({ ...parts, store }, () => {});
   }
 
   /** Commits a decision under the fence it was made on; what follows from it is told only then. */
   async decision(row: JobRow, decision: Decided, at: Instant): Promise<Outcome> {
     const { recorder } = this.#parts;
-    const events = recorder.isOn ? recorder.told(toldOf(row, decision), decision, at) : undefined;
+    const events = recorder.isOn ? recorder.recorded(toldOf(row, decision), decision, at) : undefined;
     const outcome = await this.#commit(holdersUnit(row, decision, undefined, events));
     if (outcome.ok) this.#announce(row, decision, at);
     return outcome;
@@ -75,7 +75,7 @@ export class Commits {
     const { clock, counters, bus, waiters, wakeSweepAt, tracing } = this.#parts;
     const { image, events } = decision;
     if (tracing && image.state !== "active")
-      tracing.judged(row, { state: image.state, events, at, committedAt: clock.now() });
+      tracing.ended(row, { state: image.state, events, at, committedAt: clock.now() });
     const told = toldOf(row, decision);
     counters.record(told, events, at);
     bus.announce(told, events, at);

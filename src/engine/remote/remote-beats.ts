@@ -2,10 +2,10 @@ import { beatenUntil, type Directive, directiveFor, type Sender } from "../../co
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
-import { tellHeartbeat } from "../events/heartbeat.ts";
+import type { EngineContext } from "../context.ts";
+import { announceHeartbeat } from "../events/heartbeat.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
-import type { HeldRows } from "./row-cache.ts";
+import type { RowCache } from "./row-cache.ts";
 
 /** A worker that has not beaten for this long is gone, and its record with it. */
 const FORGOTTEN_AFTER = 60_000;
@@ -30,11 +30,11 @@ export interface BeatReport {
 
 /** Signs of life of remote workers: they move the `stallAt` of the jobs that they name (SEMANTICS 3.6). */
 export class RemoteBeats {
-  readonly #parts: Parts;
-  readonly #held: HeldRows;
+  readonly #parts: EngineContext;
+  readonly #held: RowCache;
   readonly #workers: RemoteWorkers;
 
-  constructor(parts: Parts, held: HeldRows, workers: RemoteWorkers) {
+  constructor(parts: EngineContext, held: RowCache, workers: RemoteWorkers) {
     this.#parts = parts;
     this.#held = held;
     this.#workers = workers;
@@ -43,7 +43,7 @@ export class RemoteBeats {
   async beat(said: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
     const known = await this.#workers.find(said.id);
     const worker: RemoteWorker = known?.directive ? { ...said, directive: known.directive } : said;
-    await this.#workers.tellOf(worker, known);
+    await this.#workers.announceChange(worker, known);
     const rows = await this.#rowsOf(jobs);
     const answers = await this.#send(worker, jobs, rows, visibility);
     await this.#lookAgain(jobs, rows, answers);
@@ -68,15 +68,15 @@ export class RemoteBeats {
     const { id, fence, rev, policy } = row;
     const known = await this.#workers.find(policy?.worker ?? "");
     const worker = { id: policy?.worker ?? "", state: "running", running: 1, ...known, seenAt: now };
-    await this.#workers.tellOf(worker, known);
-    const tells = recorder.heartbeat(row, stallAt, now);
+    await this.#workers.announceChange(worker, known);
+    const records = recorder.heartbeat(row, stallAt, now);
     const [answer] = await store.jobs.beat({
       now,
       worker: this.#record(worker, now),
-      jobs: [{ id, fence, rev, stallAt, ...(tells && { tells }) }],
+      jobs: [{ id, fence, rev, stallAt, ...(records && { records }) }],
     });
     this.#workers.learn(worker.id, worker);
-    if (answer === "ok" || answer === "changed") tellHeartbeat(this.#parts, row, stallAt);
+    if (answer === "ok" || answer === "changed") announceHeartbeat(this.#parts, row, stallAt);
     if (answer === "ok" && this.#held.get(id) === row) this.#held.set({ ...row, stallAt });
     return answer ?? "ok";
   }
@@ -127,8 +127,8 @@ export class RemoteBeats {
       worker: this.#record(worker, now),
       jobs: entries.map(({ row, stallAt }) => {
         const { id, fence, rev } = row;
-        const tells = stallAt === null ? undefined : recorder.heartbeat(row, stallAt, now);
-        return { id, fence, rev, ...(stallAt !== null && { stallAt }), ...(tells && { tells }) };
+        const records = stallAt === null ? undefined : recorder.heartbeat(row, stallAt, now);
+        return { id, fence, rev, ...(stallAt !== null && { stallAt }), ...(records && { records }) };
       }),
     });
     const all: (BeatAnswer | null)[] = jobs.map(() => null);
@@ -136,7 +136,7 @@ export class RemoteBeats {
       const answer = answers[at] as BeatAnswer;
       for (const index of indexes) all[index] = answer;
       if (stallAt !== null && (answer === "ok" || answer === "changed"))
-        tellHeartbeat(this.#parts, row, stallAt);
+        announceHeartbeat(this.#parts, row, stallAt);
       if (answer !== "ok" || stallAt === null) continue;
       // What is answered is the silence that is allowed from now on, not the one before this beat.
       const moved = { ...row, stallAt };

@@ -1,7 +1,7 @@
 import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow } from "../../core/job/job.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 interface Want {
   readonly count: number;
@@ -11,11 +11,11 @@ interface Want {
 
 /** Fetches of many remote workers that come while a claim of the same queue is under way share the next one. */
 export class Claims {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #id: string;
   readonly #queues = new Map<string, Want[]>();
 
-  constructor(parts: Parts, id: string) {
+  constructor(parts: EngineContext, id: string) {
     this.#parts = parts;
     this.#id = id;
   }

@@ -1,28 +1,28 @@
 import { isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
 import type { JobDocuments, JobId, JobRow } from "../../core/job/job.ts";
+import { progressOf, progressText } from "../../core/job/job-progress.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { progressOf, progressText } from "../../core/job/progress.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Effect } from "../../ports/store.ts";
-import type { LogLine } from "../attempt/draft.ts";
-import type { Parts } from "../context.ts";
+import type { LogLine } from "../attempt/unsent-notes.ts";
+import type { EngineContext } from "../context.ts";
 import { type CheckpointNote, writeCheckpoint } from "../operations/checkpoints.ts";
 import type { Commits } from "./commits.ts";
 import type { RemoteBeats } from "./remote-beats.ts";
 import type { Reported } from "./report-types.ts";
-import type { HeldRows } from "./row-cache.ts";
+import type { RowCache } from "./row-cache.ts";
 
 const LONGEST_LOG_LINE = 16_000;
 const TRIES = 10;
 
 /** What a remote worker reports before its verdict: progress, checkpoints and log lines. Each counts as a beat. */
 export class RemoteNotes {
-  readonly #parts: Parts;
-  readonly #held: HeldRows;
+  readonly #parts: EngineContext;
+  readonly #held: RowCache;
   readonly #commits: Commits;
   readonly #beats: RemoteBeats;
 
-  constructor(parts: Parts, held: HeldRows, commits: Commits, beats: RemoteBeats) {
+  constructor(parts: EngineContext, held: RowCache, commits: Commits, beats: RemoteBeats) {
     this.#parts = parts;
     this.#held = held;
     this.#commits = commits;

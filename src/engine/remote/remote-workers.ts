@@ -3,7 +3,7 @@ import { CurfewError } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, RecordKey, RecordRow } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { EngineEvents, WorkerDetail } from "../events/event-bus.ts";
 import { workerEvent } from "../events/recording-rules.ts";
@@ -52,10 +52,10 @@ interface Known {
  * live under a prefix and never meet the worker of an engine.
  */
 export class RemoteWorkers {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #known = new Map<string, Known>();
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
   }
 
@@ -102,7 +102,7 @@ export class RemoteWorkers {
    * Tells of a worker that was not known, and of one that has begun or ceased to take jobs. Before it does so it looks
    * at the store: another server may have told it already. Nothing is told of a worker that gives no name.
    */
-  async tellOf(worker: RemoteWorker, before: RemoteWorker | null): Promise<void> {
+  async announceChange(worker: RemoteWorker, before: RemoteWorker | null): Promise<void> {
     const isSame = before && RemoteWorkers.isStopped(before) === RemoteWorkers.isStopped(worker);
     if (isSame || worker.id === "") return;
     const stored = await this.load(worker.id);

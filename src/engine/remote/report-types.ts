@@ -1,6 +1,6 @@
-import type { JobEvent } from "../../core/job/events.ts";
 import type { Sender } from "../../core/job/holder.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import type { JobEvent } from "../../core/job/job-events.ts";
 import type { Instant } from "../../core/time.ts";
 
 /** What a remote worker says about a job. What it means may depend on the row and the time, so both are handed to it. */

@@ -13,7 +13,7 @@ interface Held {
  * Rows of attempts that were started through this process. They only save a read: every write is fenced, and one that
  * is refused is decided again on the row as the store has it. So the oldest may be forgotten at any time.
  */
-export class HeldRows {
+export class RowCache {
   readonly #rows = new Map<JobId, Held>();
   #size = 0;
 

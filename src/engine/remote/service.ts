@@ -1,27 +1,27 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError } from "../../core/errors.ts";
 import { applied, decide } from "../../core/job/decide.ts";
-import type { JobDefinition } from "../../core/job/definition.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
   isEmpty,
   type NewJob,
-  newRow,
-  prepareStencil,
+  prepareJob,
   stampAny,
 } from "../../core/job/envelope.ts";
 import { ANONYMOUS, isCounted, isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
-import type { JobId, JobRow, Policy, Rung } from "../../core/job/job.ts";
+import type { JobId, JobRow, Policy, PolicySettings } from "../../core/job/job.ts";
+import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { newRow } from "../../core/job/new-row.ts";
 import { resolvePolicy, type WorkerKind } from "../../core/job/policy.ts";
-import type { UniqueRule } from "../../core/job/unique.ts";
+import type { UniqueRule } from "../../core/job/unique-key.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { startOverAt } from "../commit/consequences.ts";
+import { startOverAt } from "../commit/decision-effects.ts";
 import type { Decided } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import type { Crons } from "../crons/crons.ts";
 import { tracedEach } from "../enqueue/trace-enqueue.ts";
 import { auditEffects } from "../events/audit-log.ts";
@@ -33,7 +33,7 @@ import { RemoteNotes } from "./remote-notes.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
 import { Repeats } from "./repeated-fetches.ts";
 import type { Report, Reported } from "./report-types.ts";
-import { HeldRows } from "./row-cache.ts";
+import { RowCache } from "./row-cache.ts";
 import { ReadyWaits } from "./waiting-fetches.ts";
 
 /** A job from a producer that has no definition: its payload is JSON text already. */
@@ -66,8 +66,8 @@ export interface RemoteFetch {
   /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
   readonly hears: boolean;
   readonly visibility?: number | undefined;
-  /** What the worker's definitions say, by job type: the definition rung of SEMANTICS 2. */
-  readonly definitions?: ReadonlyMap<string, Rung> | undefined;
+  /** What the worker's definitions say, by job type: the definition source of SEMANTICS 2. */
+  readonly definitions?: ReadonlyMap<string, PolicySettings> | undefined;
   /** How many milliseconds to wait for a job where there is none. */
   readonly wait?: number | undefined;
   /** Whether the worker has hung up meanwhile: then nobody would work on what it is given. */
@@ -97,7 +97,7 @@ export class Service {
   readonly id: string;
   readonly workers: RemoteWorkers;
   readonly notes: RemoteNotes;
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #host: ServiceHost;
   readonly #claims: Claims;
   readonly #commits: Commits;
@@ -106,7 +106,7 @@ export class Service {
    * claim that ran out, and its worker's report is refused by the fence.
    */
   readonly #starts: Commits;
-  readonly #held = new HeldRows();
+  readonly #held = new RowCache();
   readonly #beats: RemoteBeats;
   readonly #ready: ReadyWaits;
   readonly #repeats: Repeats;
@@ -116,7 +116,7 @@ export class Service {
   #underWay = 0;
   #onIdle: (() => void)[] = [];
 
-  constructor(parts: Parts, host: ServiceHost) {
+  constructor(parts: EngineContext, host: ServiceHost) {
     this.id = parts.nextId();
     this.#parts = parts;
     this.#host = host;
@@ -147,12 +147,12 @@ export class Service {
     const made = jobs.map(({ definition, payload, options, isPending, visibility, wire, parent }) => {
       const running = parent === undefined ? undefined : parents.get(parent);
       const context = { ...base, isPending, visibility, wire, parent: running };
-      // Jobs that say nothing of their own share a stencil, and stores write those together.
-      const stencil = prepareStencil(definition, isEmpty(options) ? undefined : options, context);
-      const job = stampAny(stencil, payload, this.#parts.nextId);
-      if (stencil.unique !== undefined) {
+      // Jobs that say nothing of their own share a template, and stores write those together.
+      const template = prepareJob(definition, isEmpty(options) ? undefined : options, context);
+      const job = stampAny(template, payload, this.#parts.nextId);
+      if (template.unique !== undefined) {
         rules ??= new Map();
-        rules.set(job, stencil.unique);
+        rules.set(job, template.unique);
       }
       return job;
     });
@@ -298,10 +298,10 @@ export class Service {
   }
 
   /** Most jobs of a queue share their policy, so it is resolved once until a setting changes. */
-  #policyOf(row: JobRow, kind: WorkerKind, definition: Rung | undefined): Policy {
-    const { queues, rung: engine } = this.#parts;
-    const queue = queues.rungOf(row.queue);
-    const enqueue = row.options?.rung;
+  #policyOf(row: JobRow, kind: WorkerKind, definition: PolicySettings | undefined): Policy {
+    const { queues, settings: engine } = this.#parts;
+    const queue = queues.policyOf(row.queue);
+    const enqueue = row.options?.settings;
     if (enqueue || definition) return resolvePolicy({ enqueue, definition, queue, engine }, kind);
     if (this.#policyEpoch !== queues.epoch || this.#policies.size >= MOST_POLICIES) {
       this.#policies.clear();

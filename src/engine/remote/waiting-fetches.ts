@@ -1,14 +1,14 @@
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 const POLL = 1_000;
 
 /** Fetches that wait for something to do: a hint wakes those of its queue, and a poll all of them at the latest. */
 export class ReadyWaits {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #waiting = new Map<string, Set<() => void>>();
   #isClosed = false;
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
   }
 

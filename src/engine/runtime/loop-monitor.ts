@@ -8,7 +8,7 @@ const GAP = 250;
  * Feels whether the event loop runs. While a worker is busy it ticks; a tick that comes late, or a look in between
  * that finds the last tick too long ago, means that the process stood still: blocked, suspended, or collecting garbage.
  */
-export class Pulse {
+export class LoopMonitor {
   readonly #system: System;
   readonly #elapsed: () => number;
   readonly #onTick: (now: number) => boolean;
@@ -37,7 +37,7 @@ export class Pulse {
   }
 
   /** Whether the loop has run without a standstill since then, so that what arrives now is not old. */
-  isFresh(since: number): boolean {
+  ranSince(since: number): boolean {
     return !this.isOverdue(this.#elapsed()) && this.#gapAt < since;
   }
 

@@ -1,5 +1,5 @@
 /** So many at a time, in their order. */
-export async function inTurns<Item, Answer>(
+export async function runLimited<Item, Answer>(
   items: readonly Item[],
   atOnce: number,
   run: (item: Item) => Promise<Answer>,

@@ -1,5 +1,5 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
-import type { SagaEffect } from "../../core/saga/draft.ts";
+import type { SagaEffect } from "../../core/saga/saga-actions.ts";
 import type { SagaEvent, StepOutcome } from "../../core/saga/step.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
@@ -18,7 +18,7 @@ interface Audience {
 }
 
 /** Counts a step that is over and tells of it; `revoked` is what the store says its revokes found. */
-export function tellStep(
+export function announceStep(
   audience: Audience,
   saga: SagaName,
   event: SagaEvent,
@@ -29,7 +29,7 @@ export function tellStep(
   const more = outcome.kind === "ignored" ? { because: outcome.because } : {};
   for (const name of namesOf(outcome)) {
     counters.add(COUNTERS[name]);
-    tell(audience, name, saga, event, more);
+    announce(audience, name, saga, event, more);
   }
   if (outcome.kind === "stepped") countRevokes(counters, outcome.effects, revoked);
 }
@@ -80,12 +80,12 @@ function countRevokes(
   }
 }
 
-export function tellFailure(audience: Audience, saga: SagaName, event: SagaEvent, error: unknown): void {
+export function announceFailure(audience: Audience, saga: SagaName, event: SagaEvent, error: unknown): void {
   audience.counters.sagas.add("failed");
-  tell(audience, "saga.failed", saga, event, { error });
+  announce(audience, "saga.failed", saga, event, { error });
 }
 
-function tell(
+function announce(
   { bus, clock }: Audience,
   name: SagaEventName,
   { type, id }: SagaName,

@@ -2,7 +2,7 @@ import { CurfewError } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import type { Timer } from "../../ports/system.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { replyKeyOf } from "./saga-addresses.ts";
 
 const POLL = 500;
@@ -11,9 +11,9 @@ const POLL = 500;
 export class MessageHandle {
   /** The message's id: sent again under it, the message is recognised by its saga. */
   readonly id: string;
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
 
-  constructor(parts: Parts, id: string) {
+  constructor(parts: EngineContext, id: string) {
     this.#parts = parts;
     this.id = id;
   }

@@ -1,7 +1,7 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 interface Entry {
   readonly message: NewTimeout;
@@ -14,11 +14,11 @@ const FIRST_BACKOFF = 25;
 
 /** Messages sent while a store call is under way share the next one; each promise resolves when its own is durable. */
 export class Outbox {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   #waiting: Entry[] = [];
   #busy: Promise<void> | undefined;
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
   }
 

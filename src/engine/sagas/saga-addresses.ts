@@ -1,6 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
-import type { OutgoingMessage, TimeoutRequest } from "../../core/saga/draft.ts";
-import type { ReplyAddress } from "../../core/saga/record.ts";
+import type { OutgoingMessage, TimeoutRequest } from "../../core/saga/saga-actions.ts";
+import type { ReplyAddress } from "../../core/saga/saga-record.ts";
 import type { SagaEvent } from "../../core/saga/step.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";

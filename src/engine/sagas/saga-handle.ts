@@ -1,6 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
-import { decodeRecord, type SagaRecord } from "../../core/saga/record.ts";
 import type { SagaPlan } from "../../core/saga/saga.ts";
+import { decodeRecord, type SagaRecord } from "../../core/saga/saga-record.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { RecordRow } from "../../ports/store.ts";

@@ -1,9 +1,9 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
-import type { Delivery, Destination, Hold } from "../dispatch/destination.ts";
+import type { Delivery, DeliveryLease, Destination } from "../dispatch/destination.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
-import { tellFailure } from "./announce-saga.ts";
+import { announceFailure } from "./announce-saga.ts";
 import { destinationOf, readRow } from "./saga-addresses.ts";
 import { deliver, type RunnerParts } from "./saga-runner.ts";
 
@@ -29,19 +29,19 @@ export class SagaDestination implements Destination {
   }
 
   /** Events of one saga go one after the other: two at once would only take each other's step again. */
-  async deliver(row: TimeoutRow, hold: Hold): Promise<Delivery> {
+  async deliver(row: TimeoutRow, hold: DeliveryLease): Promise<Delivery> {
     const key = row.saga?.[1] ?? row.id;
     // One saga with a full mailbox must not take the places of all the others while its messages wait for each other.
     if (this.#chains.length(key) >= CHAIN_LIMIT) return { again: this.#parts.clock.now() + CHAIN_PAUSE };
     return this.#chains.run(key, () => this.#deliver(row, hold));
   }
 
-  async #deliver(row: TimeoutRow, hold: Hold): Promise<Delivery> {
+  async #deliver(row: TimeoutRow, hold: DeliveryLease): Promise<Delivery> {
     try {
       return await deliver(this.#parts, this.#plan, row, hold);
     } catch (error) {
       const { saga, event } = readRow(row);
-      tellFailure(this.#parts, saga, event, error);
+      announceFailure(this.#parts, saga, event, error);
       const { logger, clock } = this.#parts;
       logger.warn(
         { error, saga: saga.type, id: saga.id, [event.kind]: event.name },

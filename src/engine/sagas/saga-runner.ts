@@ -1,8 +1,8 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import { TimeoutError } from "../../core/job/reasons.ts";
-import type { SagaEffect } from "../../core/saga/draft.ts";
-import { decodeRecord, encodeRecord, type SagaRecord } from "../../core/saga/record.ts";
 import type { SagaPlan } from "../../core/saga/saga.ts";
+import type { SagaEffect } from "../../core/saga/saga-actions.ts";
+import { decodeRecord, encodeRecord, type SagaRecord } from "../../core/saga/saga-record.ts";
 import { attemptLimitOf, runStep, type SagaEvent, type StepOutcome } from "../../core/saga/step.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
@@ -10,9 +10,9 @@ import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
-import type { Parts } from "../context.ts";
-import type { Delivery, Hold } from "../dispatch/destination.ts";
-import { stepEvents, tellStep } from "./announce-saga.ts";
+import type { EngineContext } from "../context.ts";
+import type { Delivery, DeliveryLease } from "../dispatch/destination.ts";
+import { announceStep, stepEvents } from "./announce-saga.ts";
 import type { RecordReader } from "./record-reader.ts";
 import {
   mailKeyOf,
@@ -34,7 +34,7 @@ const SHORTEST_RETENTION = 60_000;
 const REPLY_KEPT = 3_600_000;
 
 /** What the steps of all sagas of one engine share. */
-export interface RunnerParts extends Parts {
+export interface RunnerParts extends EngineContext {
   readonly records: RecordReader;
   /** Tells the process of jobs that a step has enqueued. */
   noticeJobs(jobs: readonly NewJob[]): void;
@@ -55,7 +55,7 @@ export async function deliver(
   parts: RunnerParts,
   plan: SagaPlan,
   row: TimeoutRow,
-  hold: Hold,
+  hold: DeliveryLease,
 ): Promise<Delivery> {
   const { saga, event } = readRow(row);
   for (let tries = 0; tries < CONFLICT_TRIES; tries++) {
@@ -67,7 +67,7 @@ export async function deliver(
     if (waits !== null) return { again: waits };
     const outcome = await stepWithin(parts, plan, saga, loaded.record, event, hold);
     if (outcome.kind === "ignored") {
-      tellStep(parts, saga, event, outcome, []);
+      announceStep(parts, saga, event, outcome, []);
       return "sent";
     }
     const now = parts.clock.now();
@@ -112,9 +112,9 @@ async function stepWithin(
   { id }: SagaName,
   record: SagaRecord | null,
   event: SagaEvent,
-  hold: Hold,
+  hold: DeliveryLease,
 ): Promise<StepOutcome> {
-  const { system, clock, nextId, queues, rung, documentLimit, recorder } = parts;
+  const { system, clock, nextId, queues, settings, documentLimit, recorder } = parts;
   const limit = attemptLimitOf(plan, event, record) ?? Number.POSITIVE_INFINITY;
   const controller = new AbortController();
   const stop = () => controller.abort(hold.signal.reason);
@@ -123,8 +123,8 @@ async function stepWithin(
   const startedAt = system.monotonic();
   const overdue = () => new TimeoutError("execution", limit, system.monotonic() - startedAt, clock.now());
   const enqueue = {
-    queueRung: (queue: string) => queues.rungOf(queue),
-    engineRung: rung,
+    queueSettings: (queue: string) => queues.policyOf(queue),
+    engineSettings: settings,
     documentLimit,
     headOf: recorder.headOf,
   };
@@ -165,7 +165,7 @@ function unitOf(
   { row: stored }: Loaded,
   outcome: Counted,
   row: TimeoutRow,
-  hold: Hold,
+  hold: DeliveryLease,
   now: Instant,
   nextId: () => string,
 ): Unit & { readonly effects: readonly Effect[] } {
@@ -233,5 +233,5 @@ function follow(
   for (const effect of outcome.effects) {
     if ("reply" in effect && !("saga" in effect.reply.to)) parts.hintReply(effect.reply.to.message);
   }
-  tellStep(parts, saga, event, outcome, revoked);
+  announceStep(parts, saga, event, outcome, revoked);
 }

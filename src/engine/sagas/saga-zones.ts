@@ -1,7 +1,7 @@
 import type { Json } from "../../core/schema.ts";
 import { resolveAgain } from "../../core/timeout/wall-clock.ts";
 import { BATCH_LIMIT, type RecordKey } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { resolveCrons } from "../crons/cron-zones.ts";
 
 const KEY: RecordKey = ["zones", "version"];
@@ -13,7 +13,7 @@ const PAGE = BATCH_LIMIT;
  * as "2026a", which sort; an older process leaves things alone. Answers how many were moved.
  */
 export async function resolveZones(
-  { store, clock, logger }: Pick<Parts, "store" | "clock" | "logger">,
+  { store, clock, logger }: Pick<EngineContext, "store" | "clock" | "logger">,
   zoneData: string | undefined,
 ): Promise<number> {
   if (zoneData === undefined || zoneData === "") return 0;

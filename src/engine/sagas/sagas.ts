@@ -2,7 +2,7 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { identityText, prepareMessage } from "../../core/saga/message.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import type { Destination } from "../dispatch/destination.ts";
 import { Chains } from "../runtime/serial-by-key.ts";
 import { MessageHandle } from "./message-handle.ts";
@@ -34,7 +34,7 @@ export class Sagas {
   readonly #chains = new Chains();
   readonly #outbox: Outbox;
 
-  constructor(parts: Parts, noticeJobs: (jobs: readonly NewJob[]) => void) {
+  constructor(parts: EngineContext, noticeJobs: (jobs: readonly NewJob[]) => void) {
     const { waiters } = parts;
     this.#parts = {
       ...parts,

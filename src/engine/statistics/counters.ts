@@ -1,8 +1,8 @@
+import type { LifecycleEvent } from "../../core/job/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import type { LifecycleEvent } from "../../core/job/verdict.ts";
 import { type CountedKind, OTHER } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
-import { Histogram, type HistogramSnapshot } from "./histogram.ts";
+import { Histogram, type HistogramSnapshot } from "./lateness-histogram.ts";
 import { Minutes } from "./minute-counts.ts";
 import { SagaCounters, type SagaCounts } from "./saga-counters.ts";
 import { Tallies, type Tally } from "./tallies.ts";
@@ -112,7 +112,7 @@ export class Counters {
   /** Counts what a decision committed at `at` tells of a job, given as it was before. */
   record(job: JobRow, events: readonly LifecycleEvent[], at: Instant): void {
     const tally = this.#tallies.of(job.type, job.queue);
-    if (at >= this.minutes.endsAt) this.minutes.turn(at);
+    if (at >= this.minutes.endsAt) this.minutes.nextMinute(at);
     for (const event of events) {
       tally.record(job, event, at);
       const simple = BY_EVENT[event.name];

@@ -2,7 +2,7 @@ import { runsEndlessly } from "../../core/job/endless.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { HeldSlot } from "../../core/stats/advice.ts";
-import { type GateRow, queueMark, type RecordKey, type Store } from "../../ports/store.ts";
+import { type LimitRow, queueMark, type RecordKey, type Store } from "../../ports/store.ts";
 import { QueueSettings } from "../queues/queue-settings-cache.ts";
 import { RemoteWorkers } from "../remote/remote-workers.ts";
 
@@ -17,18 +17,19 @@ export async function heldSlots(
   const rows: JobRow[] = [];
   let looked = 0;
   for (let after: string | null = null; looked < MOST_KEYS; ) {
-    const page: GateRow[] = await store.inspect.gates(after, PAGE);
-    for (const { gate, active } of page) if (active > 0) rows.push(...(await endlessAt(store, gate)));
+    const page: LimitRow[] = await store.inspect.limitKeys(after, PAGE);
+    for (const { key: limitKey, active } of page)
+      if (active > 0) rows.push(...(await endlessAt(store, limitKey)));
     looked += page.length;
     if (page.length < PAGE) break;
-    after = (page.at(-1) as GateRow).gate;
+    after = (page.at(-1) as LimitRow).key;
   }
   const held = await Promise.all(rows.map((row) => heldBy(store, row)));
   return held.filter(({ key, queue }) => key !== null || queue !== null);
 }
 
-async function endlessAt({ inspect }: Pick<Store, "inspect">, gate: string): Promise<JobRow[]> {
-  return (await inspect.jobs({ gate, state: "active" }, null, PAGE)).filter(runsEndlessly);
+async function endlessAt({ inspect }: Pick<Store, "inspect">, limitKey: string): Promise<JobRow[]> {
+  return (await inspect.jobs({ limitKey, state: "active" }, null, PAGE)).filter(runsEndlessly);
 }
 
 async function heldBy({ records }: Pick<Store, "records">, row: JobRow) {
@@ -37,7 +38,7 @@ async function heldBy({ records }: Pick<Store, "records">, row: JobRow) {
   const [worker, settings] = await records.load([workerKey, QueueSettings.key(row.queue)]);
   const { concurrency } = (settings?.body ?? {}) as StoredQueue;
   return {
-    key: row.gate === queueMark(row.queue) ? null : row.gate,
+    key: row.limitKey === queueMark(row.queue) ? null : row.limitKey,
     queue: concurrency === undefined ? null : row.queue,
     job: row.id,
     type: row.type,

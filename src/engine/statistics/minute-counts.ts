@@ -31,7 +31,7 @@ export class Minutes {
   }
 
   /** Ends the minute that was counted so far, if it is over at `at`. */
-  turn(at: Instant): void {
+  nextMinute(at: Instant): void {
     if (at < this.endsAt) return;
     // Before the first event there was none; what was enqueued already belongs to the one that begins now.
     if (this.endsAt !== Number.NEGATIVE_INFINITY) this.#end();
@@ -66,7 +66,7 @@ export class Minutes {
 
   /** Everything that is not yet known to be stored: minutes that are over, and the one that runs. */
   pending(at: Instant): { readonly ended: readonly Minute[]; readonly running: Minute } {
-    this.turn(at);
+    this.nextMinute(at);
     return { ended: [...this.#ended], running: this.#current([]) };
   }
 

@@ -11,7 +11,7 @@ import {
 import { type SeriesData, SeriesTable } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Guard, RecordRow } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 
 /** Records that are added up in one commit. */
 const BATCH = 200;
@@ -29,9 +29,9 @@ export function seriesOf({ body }: RecordRow): readonly SeriesData[] {
  * what it is added to is guarded by versions, so nothing is added twice, however many try.
  */
 export class RollUp {
-  readonly #parts: Pick<Parts, "store" | "clock">;
+  readonly #parts: Pick<EngineContext, "store" | "clock">;
 
-  constructor(parts: Pick<Parts, "store" | "clock">) {
+  constructor(parts: Pick<EngineContext, "store" | "clock">) {
     this.#parts = parts;
   }
 

@@ -1,31 +1,31 @@
 import type { JobState } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/turn-rules.ts";
+import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import { type Advice, advise } from "../../core/stats/advice.ts";
-import { type Figures, figuresOf } from "../../core/stats/figures.ts";
 import { startOf } from "../../core/stats/grains.ts";
+import { type JobStats, statsOf } from "../../core/stats/job-stats.ts";
 import { OTHER, SeriesSum, SeriesTable } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
 import type { LiveCount } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
 import { heldSlots } from "./held-slots.ts";
 import { MOST_SERIES, RollUp } from "./roll-up.ts";
 import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./stats-query.ts";
 import { readStretches } from "./stats-reader.ts";
-import { FiguresWriter } from "./stats-writer.ts";
+import { StatsWriter } from "./stats-writer.ts";
 
 /** How many jobs wait or run, by state. */
 export type Depth = Readonly<Record<Exclude<JobState, "completed" | "cancelled" | "discarded">, number>>;
 
 /** What jobs of one queue and type did; `queue` or `type` is null where it stands for all of them. */
-export interface StatsGroup extends Figures {
+export interface StatsGroup extends JobStats {
   readonly queue: string | null;
   readonly type: string | null;
   readonly depth: Depth;
 }
 
 /** What jobs did in the `span` milliseconds from `at`. */
-export interface StatsPoint extends Figures {
+export interface StatsPoint extends JobStats {
   readonly at: Instant;
   /** Longer than the step where figures are so old that only hours or days of them are kept. */
   readonly span: number;
@@ -36,7 +36,7 @@ export interface Stats {
   readonly until: Instant;
   readonly step: number;
   /** All that was asked for in one. */
-  readonly total: Figures & { readonly depth: Depth };
+  readonly total: JobStats & { readonly depth: Depth };
   readonly groups: readonly StatsGroup[];
   /** In the order of time; stretches in which nothing happened are left out. */
   readonly points: readonly StatsPoint[];
@@ -52,15 +52,15 @@ const DEPTH_AT_LEAST = 500;
 /** Figures of all processes that share a store: counted in memory, written every few seconds, added up when they are old. */
 export class Statistics {
   readonly loop: Loop;
-  readonly #parts: Parts;
-  readonly #writer: FiguresWriter;
+  readonly #parts: EngineContext;
+  readonly #writer: StatsWriter;
   readonly #rollUp: RollUp;
   #rollUpAt: Instant | null = null;
   #live: { readonly counts: readonly LiveCount[]; readonly until: number } | undefined;
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
-    this.#writer = new FiguresWriter(parts, parts.nextId());
+    this.#writer = new StatsWriter(parts, parts.nextId());
     this.#rollUp = new RollUp(parts);
     const { system, logger, storeFailed } = parts;
     this.loop = new Loop({
@@ -74,7 +74,7 @@ export class Statistics {
 
   /** Writes what was counted, and now and then adds up what is old; answers how long to rest. */
   async round(): Promise<number> {
-    const { clock, random, patience } = this.#parts;
+    const { clock, random, idlePollFactor: patience } = this.#parts;
     await this.#writer.flush();
     const now = clock.now();
     // Engines that were opened together do not all look at the same moment.
@@ -118,16 +118,16 @@ export class Statistics {
       since: range.since,
       until: range.until,
       step,
-      total: { ...figuresOf(total, length), depth: depths.of(ALL, ALL) },
+      total: { ...statsOf(total, length), depth: depths.of(ALL, ALL) },
       groups: groups.entries().map(({ queue, type, sum }) => ({
         queue: queue === ALL ? null : queue,
         type: type === ALL ? null : type,
-        ...figuresOf(sum, length),
+        ...statsOf(sum, length),
         depth: depths.of(queue, type),
       })),
       points: [...points]
         .sort(([a], [b]) => a - b)
-        .map(([at, { span, sum }]) => ({ at, span, ...figuresOf(sum, span) })),
+        .map(([at, { span, sum }]) => ({ at, span, ...statsOf(sum, span) })),
     };
   }
 

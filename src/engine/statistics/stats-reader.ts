@@ -7,7 +7,7 @@ import { seriesOf } from "./roll-up.ts";
 const PAGE = 200;
 
 /** What was counted in one stretch of time. */
-export interface ReadStretch {
+export interface ReadRange {
   readonly start: Instant;
   readonly span: number;
   readonly series: readonly SeriesData[];
@@ -22,7 +22,7 @@ export async function* readStretches(
   store: Pick<Store, "records">,
   since: Instant,
   until: Instant,
-): AsyncGenerator<ReadStretch, void, undefined> {
+): AsyncGenerator<ReadRange, void, undefined> {
   // Coarse ones are older, and what was seen last is the newest that way.
   for (const { kind, span } of [...GRAINS].reverse()) {
     let after = keyBefore(startOf(since, span));

@@ -1,22 +1,22 @@
 import type { Json } from "../../core/schema.ts";
 import { FINEST, keyOf } from "../../core/stats/grains.ts";
 import type { Effect } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import type { Minute } from "./minute-counts.ts";
 
 /**
  * Writes what this process counted, whole minutes and the one that runs. A record holds a minute of one engine and is
  * written as a whole each time, so a write whose reply was lost may be repeated.
  */
-export class FiguresWriter {
-  readonly #parts: Pick<Parts, "store" | "clock" | "counters">;
+export class StatsWriter {
+  readonly #parts: Pick<EngineContext, "store" | "clock" | "counters">;
   /** Who counted it: two processes never write the same record. */
   readonly #name: string;
   /** What was last written of the running minute, to tell what has changed. */
   readonly #written = new Map<string, string>();
   #current: Promise<void> | undefined;
 
-  constructor(parts: Pick<Parts, "store" | "clock" | "counters">, name: string) {
+  constructor(parts: Pick<EngineContext, "store" | "clock" | "counters">, name: string) {
     this.#parts = parts;
     this.#name = name;
   }

@@ -1,5 +1,5 @@
+import type { LifecycleEvent } from "../../core/job/decision.ts";
 import { dueAtOf, type JobRow } from "../../core/job/job.ts";
-import type { LifecycleEvent } from "../../core/job/verdict.ts";
 import { type HistogramData, type HistogramMark, LogHistogram } from "../../core/stats/histogram.ts";
 import {
   COUNT_NAMES,
@@ -13,7 +13,7 @@ import {
   withLimit,
 } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
-import { Histogram, type HistogramSnapshot } from "./histogram.ts";
+import { Histogram, type HistogramSnapshot } from "./lateness-histogram.ts";
 
 /** Upper bounds of run times in milliseconds, as Open Job Spec recommends them. */
 export const RUN_BOUNDS = [

@@ -1,4 +1,4 @@
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
 
 const EVERY = 60_000;
@@ -7,9 +7,9 @@ const LIMIT = 500;
 /** Deletes what retention no longer keeps, in small batches with a rest between them. */
 export class PruneLoop {
   readonly loop: Loop;
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
     const { system, logger, storeFailed } = parts;
     this.loop = new Loop({

@@ -1,14 +1,14 @@
 import { deadlineBehind } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
+import { waitsForLimit } from "../../core/job/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { isAtGate } from "../../core/job/verdict.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
-import { admission, wakesOthers } from "../commit/consequences.ts";
+import { admission, wakesOthers } from "../commit/decision-effects.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
-import type { RecordJudges } from "./due-records.ts";
+import type { RecordHandlers } from "./due-records.ts";
 
 const LIMIT = 200;
 /** How long a judge may take before another sweep gets the same row. */
@@ -18,13 +18,13 @@ const POLL = 1_000;
 const SHORTEST = 2;
 
 /** Acts on jobs of workflows whose turn has come; answers when the first of them wants to be looked at again. */
-type TurnsJudge = (rows: readonly JobRow[]) => Promise<Instant | null>;
+type StepHandler = (rows: readonly JobRow[]) => Promise<Instant | null>;
 
-function isTurn(row: JobRow): boolean {
-  return row.options !== null && row.options.step?.turn !== undefined;
+function isReadyStep(row: JobRow): boolean {
+  return row.options !== null && row.options.step?.waitsFor !== undefined;
 }
 
-interface Judged {
+interface SweptJob {
   readonly row: JobRow;
   readonly decision: Decided;
   readonly deadline: Instant | null;
@@ -36,18 +36,23 @@ interface Judged {
  */
 export class SweepLoop {
   readonly loop: Loop;
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #onReady: (queue: string) => void;
-  readonly #judges: RecordJudges;
-  readonly #judgeTurns: TurnsJudge;
+  readonly #recordHandlers: RecordHandlers;
+  readonly #decideSteps: StepHandler;
   #nextWakeAt: Instant | null = null;
   /** What came up while a round was under way, whose answer from the store may know nothing of it. */
   #meanwhile: { wakeAt: Instant | null } | undefined;
 
-  constructor(parts: Parts, onReady: (queue: string) => void, judges: RecordJudges, judgeTurns: TurnsJudge) {
+  constructor(
+    parts: EngineContext,
+    onReady: (queue: string) => void,
+    judges: RecordHandlers,
+    judgeTurns: StepHandler,
+  ) {
     this.#parts = parts;
-    this.#judges = judges;
-    this.#judgeTurns = judgeTurns;
+    this.#recordHandlers = judges;
+    this.#decideSteps = judgeTurns;
     this.#onReady = onReady;
     const { system, logger, storeFailed } = parts;
     this.loop = new Loop({
@@ -82,12 +87,12 @@ export class SweepLoop {
   }
 
   async #sweep(meanwhile: { readonly wakeAt: Instant | null }): Promise<number> {
-    const { clock, store, random, patience } = this.#parts;
+    const { clock, store, random, idlePollFactor: patience } = this.#parts;
     const now = clock.now();
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
     for (const [queue, count] of swept.ready) if (count > 0) this.#onReady(queue);
-    const judgedWakeAt = swept.jobs.length > 0 ? await this.#judge(swept.jobs) : null;
-    const recordsWakeAt = swept.records.length > 0 ? await this.#judgeRecords(swept.records, now) : null;
+    const judgedWakeAt = swept.jobs.length > 0 ? await this.#decide(swept.jobs) : null;
+    const recordsWakeAt = swept.records.length > 0 ? await this.#handleRecords(swept.records, now) : null;
     const foundWakeAt = earlier(judgedWakeAt, recordsWakeAt);
     this.#nextWakeAt = earlier(earlier(swept.nextWakeAt, foundWakeAt), meanwhile.wakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
@@ -97,36 +102,36 @@ export class SweepLoop {
   }
 
   /** Answers when the first of the judged rows wants to be looked at again. */
-  async #judge(due: readonly JobRow[]): Promise<Instant | null> {
-    const turns = due.filter(isTurn);
-    if (turns.length === 0) return this.#judgeJobs(due);
-    const wakeAt = await this.#judgeTurns(turns);
-    const rows = due.filter((row) => !isTurn(row));
-    return rows.length === 0 ? wakeAt : earlier(wakeAt, await this.#judgeJobs(rows));
+  async #decide(due: readonly JobRow[]): Promise<Instant | null> {
+    const turns = due.filter(isReadyStep);
+    if (turns.length === 0) return this.#decideJobs(due);
+    const wakeAt = await this.#decideSteps(turns);
+    const rows = due.filter((row) => !isReadyStep(row));
+    return rows.length === 0 ? wakeAt : earlier(wakeAt, await this.#decideJobs(rows));
   }
 
-  async #judgeJobs(rows: readonly JobRow[]): Promise<Instant | null> {
+  async #decideJobs(rows: readonly JobRow[]): Promise<Instant | null> {
     const { clock, store, random, recorder } = this.#parts;
     const seen = await this.#workersSeen(rows);
     const now = clock.now();
     await this.#letThrough(rows, now);
-    const judged: Judged[] = [];
+    const decided: SweptJob[] = [];
     const units: Unit[] = [];
     for (const row of rows) {
       const seenAt = row.worker === null ? null : (seen.get(row.worker) ?? null);
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
-      judged.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
-      units.push(outsidersUnit(row, decision, undefined, recorder.told(row, decision, now)));
+      decided.push({ row, decision, deadline: deadlineBehind(decision.events[0]?.name, row, seenAt) });
+      units.push(outsidersUnit(row, decision, undefined, recorder.recorded(row, decision, now)));
     }
     if (units.length === 0) return null;
     const outcomes = await store.commit(units, { now });
     let wakeAt: Instant | null = null;
     for (const [index, outcome] of outcomes.entries()) {
-      // Whoever was faster has decided on a newer row, which may be due as well: a gate lets through what was judged here.
+      // Whoever was faster has decided on a newer row, which may be due as well: a limit lets through what was judged here.
       if (!outcome.ok && outcome.because === "stale") wakeAt = earlier(wakeAt, now);
       if (!outcome.ok) continue;
-      const one = judged[index] as Judged;
+      const one = decided[index] as SweptJob;
       this.#announce(one, now);
       wakeAt = earlier(wakeAt, one.decision.image.wakeAt);
       if (wakesOthers(one.row, one.decision)) wakeAt = earlier(wakeAt, now);
@@ -134,11 +139,11 @@ export class SweepLoop {
     return wakeAt;
   }
 
-  #announce({ row, decision, deadline }: Judged, now: Instant): void {
+  #announce({ row, decision, deadline }: SweptJob, now: Instant): void {
     const { counters, bus, waiters, tracing } = this.#parts;
     const { image, events } = decision;
     if (tracing && events.length > 0)
-      tracing.judged(row, { state: image.state, events, at: now, committedAt: now });
+      tracing.ended(row, { state: image.state, events, at: now, committedAt: now });
     // The row's own wakeAt says nothing here: while a row is judged, it is when the next sweep may have it.
     if (deadline !== null) counters.fired(Math.max(0, now - deadline));
     counters.record(row, decision.events, now);
@@ -160,10 +165,10 @@ export class SweepLoop {
   }
 
   /** Each kind by its own judge; answers when the first of the records wants to be looked at again. */
-  async #judgeRecords(records: readonly RecordRow[], now: Instant): Promise<Instant | null> {
+  async #handleRecords(records: readonly RecordRow[], now: Instant): Promise<Instant | null> {
     let wakeAt: Instant | null = null;
     for (const [kind, ofKind] of Map.groupBy(records, ({ key }) => key[0])) {
-      const judge = this.#judges[kind];
+      const judge = this.#recordHandlers[kind];
       if (judge) wakeAt = earlier(wakeAt, await judge(ofKind, now));
     }
     return wakeAt;
@@ -171,9 +176,10 @@ export class SweepLoop {
 
   /** Whoever is turned away by a limit was first let through if there was room. */
   async #letThrough(rows: readonly JobRow[], now: Instant): Promise<void> {
-    const gates = new Map<string, Effect>();
+    const limits = new Map<string, Effect>();
     for (const row of rows)
-      if (isAtGate(row) && row.options?.limit?.onLimit) gates.set(row.gate as string, admission(row));
-    if (gates.size > 0) await this.#parts.store.commit([{ effects: [...gates.values()] }], { now });
+      if (waitsForLimit(row) && row.options?.limit?.onLimit)
+        limits.set(row.limitKey as string, admission(row));
+    if (limits.size > 0) await this.#parts.store.commit([{ effects: [...limits.values()] }], { now });
   }
 }

@@ -1,18 +1,18 @@
 import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow, type Rank } from "../../core/job/job.ts";
 import { TEXT_OF_A_TURN } from "../../ports/system.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
 
 /** A claimed job that waits for a slot. `confirmedAt` is monotonic: when it was last certain that the claim holds. */
-export interface Held {
+export interface Prefetched {
   row: JobRow;
   claimedAt: number;
   confirmedAt: number;
 }
 
-export interface LaneHost {
-  readonly parts: Parts;
+export interface ConsumerDeps {
+  readonly parts: EngineContext;
   readonly id: string;
   /** Claims are bounded by what is not committed yet, so a slow store slows the claiming down. */
   readonly room: number;
@@ -23,7 +23,7 @@ export interface LaneHost {
   busy(): void;
   /** False if the event loop stood still since then, so that what arrives now may be old. */
   isFresh(since: number): boolean;
-  enter(lane: Lane, held: Held): void;
+  enter(lane: QueueConsumer, prefetched: Prefetched): void;
   /** What a job may have to wait for before it is entered. */
   readonly sandboxes: {
     /** Whether it may be entered; if not, `again` is called when it is worth another look. */
@@ -32,8 +32,8 @@ export interface LaneHost {
     dismiss(row: JobRow): void;
   };
   /** Gives back jobs that were held too long. */
-  giveBack(held: readonly Held[]): void;
-  confirm(lane: Lane, held: readonly Held[]): void;
+  giveBack(prefetched: readonly Prefetched[]): void;
+  confirm(lane: QueueConsumer, prefetched: readonly Prefetched[]): void;
 }
 
 const CLAIM_BATCH = 200;
@@ -48,24 +48,24 @@ const POLL = 1_000;
 const ON_FROM_THERE = 1_000;
 
 /** One queue of a worker: its slots, the jobs it holds for them, and the loop that claims more. */
-export class Lane {
+export class QueueConsumer {
   readonly queue: string;
   readonly concurrency: number;
   readonly loop: Loop;
-  readonly #host: LaneHost;
-  #held: Held[] = [];
+  readonly #host: ConsumerDeps;
+  #prefetched: Prefetched[] = [];
   #next = 0;
   #running = 0;
   #confirming = 0;
   /** Jobs that hold a slot until their sandbox is ready, with the time at which they are given back instead. */
-  readonly #waiting = new Map<Held, number>();
+  readonly #waiting = new Map<Prefetched, number>();
   /** The last claim gave less than was asked for: there is no point in asking again before a hint or the next poll. */
   #isDry = false;
   /**
    * Under load the next claim begins where the last one ended: the places before it are taken, and a store may have to
    * walk over all of them again. From the beginning it goes after a hint, and once in a while.
    */
-  #place: { readonly rank: Rank; readonly until: number } | undefined;
+  #claimFrom: { readonly rank: Rank; readonly until: number } | undefined;
   #averageRun: number | undefined;
   #isPumping = false;
   /** Characters of the payloads that were entered since the last pause. */
@@ -73,7 +73,7 @@ export class Lane {
   #isPausing = false;
   #isClaiming = false;
 
-  constructor(host: LaneHost, queue: string, concurrency: number) {
+  constructor(host: ConsumerDeps, queue: string, concurrency: number) {
     this.#host = host;
     this.queue = queue;
     this.concurrency = concurrency;
@@ -93,21 +93,21 @@ export class Lane {
 
   /** Whether anything is under way here, so that a standstill of the event loop would matter. */
   get isBusy(): boolean {
-    return this.#isClaiming || this.#running > 0 || this.heldCount > 0;
+    return this.#isClaiming || this.#running > 0 || this.prefetchedCount > 0;
   }
 
-  get heldCount(): number {
-    return this.#held.length - this.#next + this.#confirming;
+  get prefetchedCount(): number {
+    return this.#prefetched.length - this.#next + this.#confirming;
   }
 
-  held(): readonly Held[] {
-    return this.#held.slice(this.#next);
+  prefetched(): readonly Prefetched[] {
+    return this.#prefetched.slice(this.#next);
   }
 
   /** Something became available: claim, whatever the last claim said. */
   notify(): void {
     this.#isDry = false;
-    this.#place = undefined;
+    this.#claimFrom = undefined;
     this.loop.wake();
   }
 
@@ -131,10 +131,10 @@ export class Lane {
   get #wanted(): number {
     if (!this.#host.canClaim) return 0;
     const target = this.concurrency - this.#running + this.#ahead;
-    const held = this.heldCount;
+    const prefetched = this.prefetchedCount;
     // Half empty: late enough that claims are large, early enough that handlers never wait for a round trip.
-    if (held > target / 2) return 0;
-    return Math.min(target - held, CLAIM_BATCH, this.#host.room);
+    if (prefetched > target / 2) return 0;
+    return Math.min(target - prefetched, CLAIM_BATCH, this.#host.room);
   }
 
   async #claim(): Promise<number | null> {
@@ -144,11 +144,11 @@ export class Lane {
     if (parts.queues.isClosed(parts.clock.now())) return this.#pollDelay();
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
-    const place = this.#place && sentAt < this.#place.until ? this.#place : undefined;
+    const place = this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
     const most = this.#most;
     this.#isClaiming = true;
     // A hint that comes while the claim is under way takes this away again.
-    this.#place = place ?? { rank: 0, until: sentAt + ON_FROM_THERE };
+    this.#claimFrom = place ?? { rank: 0, until: sentAt + ON_FROM_THERE };
     const claimed = parts.store.jobs.claim({
       queue: this.queue,
       limit,
@@ -164,18 +164,20 @@ export class Lane {
     });
     const receivedAt = parts.clock.elapsed();
     const confirmedAt = this.#host.isFresh(sentAt) ? receivedAt : sentAt;
-    for (const row of rows) this.#held.push({ row, claimedAt: receivedAt, confirmedAt });
+    for (const row of rows) this.#prefetched.push({ row, claimedAt: receivedAt, confirmedAt });
     const isShort = rows.length < limit;
     // Nothing is left behind that place, so what lies before it is looked at before the queue is taken for empty.
     this.#isDry = isShort && place === undefined;
-    this.#place = isShort ? undefined : this.#place && { ...this.#place, rank: (rows.at(-1) as JobRow).rank };
+    this.#claimFrom = isShort
+      ? undefined
+      : this.#claimFrom && { ...this.#claimFrom, rank: (rows.at(-1) as JobRow).rank };
     this.pump();
     if (this.#isDry) return this.#pollDelay();
     return this.#wanted > 0 ? 0 : null;
   }
 
   #pollDelay(): number {
-    const { patience, random } = this.#host.parts;
+    const { idlePollFactor: patience, random } = this.#host.parts;
     return POLL * patience * (0.75 + 0.5 * random());
   }
 
@@ -190,10 +192,14 @@ export class Lane {
 
   #fill(): void {
     const { clock } = this.#host.parts;
-    while (this.#running < this.concurrency && this.#next < this.#held.length && !this.#host.isClosing) {
-      const held = this.#held[this.#next] as Held;
+    while (
+      this.#running < this.concurrency &&
+      this.#next < this.#prefetched.length &&
+      !this.#host.isClosing
+    ) {
+      const prefetched = this.#prefetched[this.#next] as Prefetched;
       const now = clock.elapsed();
-      if (now - held.claimedAt > HELD_AT_MOST || now - held.confirmedAt > CONFIRMED_WITHIN) {
+      if (now - prefetched.claimedAt > HELD_AT_MOST || now - prefetched.confirmedAt > CONFIRMED_WITHIN) {
         this.#reconsider(now);
         break;
       }
@@ -201,14 +207,15 @@ export class Lane {
         this.#pause();
         break;
       }
-      this.#entered += held.row.payload.length;
+      this.#entered += prefetched.row.payload.length;
       this.#next += 1;
       this.#running += 1;
-      if (this.#host.sandboxes.admits(held.row, () => this.#again(held))) this.#host.enter(this, held);
-      else this.#waiting.set(held, now + this.#patience(held.row));
+      if (this.#host.sandboxes.admits(prefetched.row, () => this.#again(prefetched)))
+        this.#host.enter(this, prefetched);
+      else this.#waiting.set(prefetched, now + this.#sandboxWait(prefetched.row));
     }
-    if (this.#next > 0 && this.#next === this.#held.length) {
-      this.#held = [];
+    if (this.#next > 0 && this.#next === this.#prefetched.length) {
+      this.#prefetched = [];
       this.#next = 0;
     }
   }
@@ -224,33 +231,33 @@ export class Lane {
   }
 
   /** The claim has to last until the handler is entered, so half of it may be spent on waiting. */
-  #patience({ stallAt }: JobRow): number {
+  #sandboxWait({ stallAt }: JobRow): number {
     return (stallAt === null ? CLAIM_LEASE : stallAt - this.#host.parts.clock.upper()) / 2;
   }
 
   /** Its sandbox is ready: to the head of the line, where the claim is confirmed before it is entered. */
-  #again(held: Held): void {
-    if (!this.#waiting.delete(held)) return;
+  #again(prefetched: Prefetched): void {
+    if (!this.#waiting.delete(prefetched)) return;
     this.#running -= 1;
-    held.claimedAt = this.#host.parts.clock.elapsed();
-    this.#held = [held, ...this.#held.slice(this.#next)];
+    prefetched.claimedAt = this.#host.parts.clock.elapsed();
+    this.#prefetched = [prefetched, ...this.#prefetched.slice(this.#next)];
     this.#next = 0;
     this.pump();
   }
 
-  #giveUp(held: Held): void {
-    this.#waiting.delete(held);
+  #giveUp(prefetched: Prefetched): void {
+    this.#waiting.delete(prefetched);
     this.#running -= 1;
-    this.#host.sandboxes.dismiss(held.row);
+    this.#host.sandboxes.dismiss(prefetched.row);
   }
 
   /** Old claims are given back, doubtful ones confirmed by a beat before anything is entered (SEMANTICS 3.1). */
   #reconsider(now: number): void {
-    const all = this.#held.slice(this.#next);
-    this.#held = [];
+    const all = this.#prefetched.slice(this.#next);
+    this.#prefetched = [];
     this.#next = 0;
-    const old = all.filter((held) => now - held.claimedAt > HELD_AT_MOST);
-    const doubtful = all.filter((held) => now - held.claimedAt <= HELD_AT_MOST);
+    const old = all.filter((prefetched) => now - prefetched.claimedAt > HELD_AT_MOST);
+    const doubtful = all.filter((prefetched) => now - prefetched.claimedAt <= HELD_AT_MOST);
     if (old.length > 0) {
       // Slots did not become free as soon as they used to: nothing is claimed ahead until handlers are short again.
       this.#averageRun = HELD_AT_MOST;
@@ -263,20 +270,20 @@ export class Lane {
   }
 
   /** The answer to `confirm`: what still holds goes on, in its old order. */
-  confirmed(asked: number, held: readonly Held[]): void {
+  confirmed(asked: number, prefetched: readonly Prefetched[]): void {
     this.#confirming -= asked;
-    this.#held = [...held, ...this.#held.slice(this.#next)];
+    this.#prefetched = [...prefetched, ...this.#prefetched.slice(this.#next)];
     this.#next = 0;
     this.pump();
   }
 
   /** Looks after jobs that wait too long for a slot or a sandbox; called on every tick of the worker. */
   tidy(now: number): void {
-    const first = this.#held[this.#next];
+    const first = this.#prefetched[this.#next];
     if (first && now - first.claimedAt > HELD_AT_MOST) this.#reconsider(now);
-    const late = [...this.#waiting].filter(([, until]) => now > until).map(([held]) => held);
+    const late = [...this.#waiting].filter(([, until]) => now > until).map(([prefetched]) => prefetched);
     if (late.length === 0) return;
-    for (const held of late) this.#giveUp(held);
+    for (const prefetched of late) this.#giveUp(prefetched);
     this.#host.giveBack(late);
     this.pump();
   }
@@ -288,11 +295,11 @@ export class Lane {
   }
 
   /** Takes out everything that is held, for a shutdown. */
-  takeHeld(): Held[] {
+  takePrefetched(): Prefetched[] {
     const waiting = [...this.#waiting.keys()];
-    for (const held of waiting) this.#giveUp(held);
-    const all = [...waiting, ...this.#held.slice(this.#next)];
-    this.#held = [];
+    for (const prefetched of waiting) this.#giveUp(prefetched);
+    const all = [...waiting, ...this.#prefetched.slice(this.#next)];
+    this.#prefetched = [];
     this.#next = 0;
     return all;
   }

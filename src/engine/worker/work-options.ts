@@ -1,5 +1,5 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { checkQueue, DEFAULT_QUEUE } from "../../core/job/definition.ts";
+import { checkQueue, DEFAULT_QUEUE } from "../../core/job/job-definition.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 

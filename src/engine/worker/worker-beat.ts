@@ -1,11 +1,11 @@
 import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { Attempt } from "../attempt/attempt.ts";
-import type { Parts } from "../context.ts";
-import { tellHeartbeat } from "../events/heartbeat.ts";
+import type { EngineContext } from "../context.ts";
+import { announceHeartbeat } from "../events/heartbeat.ts";
 import { workerEvent } from "../events/recording-rules.ts";
 import { Loop } from "../runtime/loop.ts";
-import type { Held } from "./queue-consumer.ts";
+import type { Prefetched } from "./queue-consumer.ts";
 
 /** What the beat needs of the worker it keeps alive. */
 interface BeatHost {
@@ -29,10 +29,10 @@ const FORGOTTEN_AFTER = 60_000;
  */
 export class BeatLoop {
   readonly loop: Loop;
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #host: BeatHost;
 
-  constructor(parts: Parts, host: BeatHost) {
+  constructor(parts: EngineContext, host: BeatHost) {
     this.#parts = parts;
     this.#host = host;
     const { system, logger, storeFailed } = parts;
@@ -65,8 +65,8 @@ export class BeatLoop {
       const { id, fence, rev } = row;
       if (unsentStallAt === undefined) return { id, fence, rev };
       attempt.unsentStallAt = undefined;
-      const tells = recorder.heartbeat(row, unsentStallAt, clock.now());
-      return { id, fence, rev, stallAt: unsentStallAt, ...(tells && { tells }) };
+      const records = recorder.heartbeat(row, unsentStallAt, clock.now());
+      return { id, fence, rev, stallAt: unsentStallAt, ...(records && { records }) };
     });
     const answers = await this.#parts.store.jobs.beat(this.#request(sent));
     for (const [index, attempt] of attempts.entries()) {
@@ -74,7 +74,7 @@ export class BeatLoop {
       const isOwnMark = answer === "changed" && attempt.row.rev !== sent[index]?.rev;
       const stallAt = sent[index]?.stallAt;
       if (stallAt !== undefined && (answer === "ok" || answer === "changed"))
-        tellHeartbeat(this.#parts, attempt.row, stallAt);
+        announceHeartbeat(this.#parts, attempt.row, stallAt);
       if (!isOwnMark) this.#host.heard(attempt, answer);
     }
   }
@@ -86,7 +86,7 @@ export class BeatLoop {
   }
 
   /** Asks which of these claims still hold; only they may be entered. */
-  async confirm(held: readonly Held[]): Promise<Held[]> {
+  async confirm(held: readonly Prefetched[]): Promise<Prefetched[]> {
     const jobs = held.map(({ row: { id, fence, rev } }) => ({ id, fence, rev }));
     const sentAt = this.#parts.clock.elapsed();
     const answers = await this.#parts.store.jobs.beat(this.#request(jobs));

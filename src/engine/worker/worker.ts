@@ -1,8 +1,8 @@
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
-import type { JobEvent } from "../../core/job/events.ts";
 import type { JobId, JobRow, Policy } from "../../core/job/job.ts";
+import type { JobEvent } from "../../core/job/job-events.ts";
 import { resolvePolicy } from "../../core/job/policy.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
 import { type Duration, earlier, type Instant, parseDuration } from "../../core/time.ts";
@@ -12,13 +12,13 @@ import type { Timer } from "../../ports/system.ts";
 import { Attempt, type AttemptHost } from "../attempt/attempt.ts";
 import { VerdictWrite } from "../attempt/attempt-write.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
-import { Writer } from "../commit/commit-queue.ts";
+import { CommitQueue } from "../commit/commit-queue.ts";
 import { type Decided, holdersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
-import { Pulse } from "../runtime/loop-monitor.ts";
+import type { EngineContext } from "../context.ts";
+import { LoopMonitor } from "../runtime/loop-monitor.ts";
 import { within } from "../runtime/within.ts";
 import { Watch } from "./deadline-watch.ts";
-import { type Held, Lane, type LaneHost } from "./queue-consumer.ts";
+import { type ConsumerDeps, type Prefetched, QueueConsumer } from "./queue-consumer.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StuckHandlers } from "./stuck-handlers.ts";
 import { warnOfHolds } from "./warn-of-holds.ts";
@@ -40,26 +40,25 @@ const SHORT_LEASE = 2_000;
 const UNKNOWN_TYPE_DELAY = 5_000;
 const REFUSED_DELAY = 500;
 const SHUTDOWN_GRACE = 5_000;
-const TOO_CLOSE_WAIT = 2;
 const TOO_CLOSE = { ok: false, because: "too_close" } as const;
-/** Of the handlers that ended while the event loop stood still, so many are named. */
+/** A warning about a blocked event loop names at most this many handlers. */
 const MOST_NAMED = 100;
 
 /** Claims jobs, runs their handlers, and makes sure that each attempt gets its one verdict on time. */
-export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
+export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
   readonly id: string;
-  readonly parts: Parts;
-  readonly writer: Writer;
+  readonly parts: EngineContext;
+  readonly writer: CommitQueue;
   readonly middleware: readonly Middleware[];
   readonly #processors = new Map<string, Processor>();
-  readonly #lanes = new Map<string, Lane>();
+  readonly #consumers = new Map<string, QueueConsumer>();
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
-  readonly #running = new Map<Attempt, Lane>();
+  readonly #running = new Map<Attempt, QueueConsumer>();
   readonly #stuck: StuckHandlers;
   readonly sandboxes: Sandboxes;
   readonly #watch: Watch;
   readonly #beat: BeatLoop;
-  readonly #pulse: Pulse;
+  readonly #loopMonitor: LoopMonitor;
   readonly #concurrency: number;
   readonly #drain: number;
   readonly #policies = new Map<Processor, Map<string, Policy>>();
@@ -71,11 +70,11 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   readonly #confirms = new Set<Promise<void>>();
   readonly #endedInGap: Attempt[] = [];
 
-  constructor(parts: Parts, options: WorkOptions, onClosed: (worker: Worker) => void) {
+  constructor(parts: EngineContext, options: WorkOptions, onClosed: (worker: Worker) => void) {
     refuseUnknownKeys(options, "work", WORK_KEYS);
     this.parts = parts;
     this.id = parts.nextId();
-    this.writer = new Writer(parts, () => this.#pumpAll());
+    this.writer = new CommitQueue(parts, () => this.#pumpAll());
     this.middleware = checkMiddleware(options.middleware ?? []);
     this.#onClosed = onClosed;
     this.#drain =
@@ -85,13 +84,16 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
       warnOfHolds(parts, processor.definition);
     }
     for (const [queue, concurrency] of checkQueues(options.queues))
-      this.#lanes.set(queue, new Lane(this, queue, concurrency));
-    this.#concurrency = [...this.#lanes.values()].reduce((sum, lane) => sum + lane.concurrency, 0);
+      this.#consumers.set(queue, new QueueConsumer(this, queue, concurrency));
+    this.#concurrency = [...this.#consumers.values()].reduce(
+      (sum, consumer) => sum + consumer.concurrency,
+      0,
+    );
     this.#stuck = new StuckHandlers(parts, this.id, checkMaxStuck(options.maxStuck ?? this.#concurrency));
     this.sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
     this.#watch = new Watch(parts, () => this.attempts());
     this.#beat = new BeatLoop(parts, this);
-    this.#pulse = new Pulse(
+    this.#loopMonitor = new LoopMonitor(
       parts.system,
       () => parts.clock.elapsed(),
       (now) => this.#tick(now),
@@ -100,7 +102,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   start(): this {
-    for (const lane of this.#lanes.values()) lane.loop.start();
+    for (const consumer of this.#consumers.values()) consumer.loop.start();
     this.#beat.loop.start();
     this.#tell("worker.started");
     return this;
@@ -113,7 +115,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   /** What the worker is doing, for readiness checks: an unready worker claims nothing or gives back, and says why. */
   status(): WorkerStatus {
-    const failing = [...this.#lanes.values()].find((lane) => lane.loop.isFailing);
+    const failing = [...this.#consumers.values()].find((consumer) => consumer.loop.isFailing);
     const reason = this.#closing
       ? "closing"
       : this.#stuck.isFull
@@ -131,20 +133,19 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   get queues(): readonly string[] {
-    return [...this.#lanes.keys()];
+    return [...this.#consumers.keys()];
+  }
+  attempts(): Iterable<Attempt> {
+    return this.#running.keys();
   }
 
-  *attempts(): Iterable<Attempt> {
-    yield* this.#running.keys();
-  }
-
-  held(): Held[] {
-    return [...this.#lanes.values()].flatMap((lane) => [...lane.held()]);
+  held(): Prefetched[] {
+    return [...this.#consumers.values()].flatMap((consumer) => [...consumer.prefetched()]);
   }
 
   get #heldCount(): number {
     let count = 0;
-    for (const lane of this.#lanes.values()) count += lane.heldCount;
+    for (const consumer of this.#consumers.values()) count += consumer.prefetchedCount;
     return count;
   }
 
@@ -162,7 +163,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   /** A queue has something to claim. */
   notify(queue: string): void {
-    this.#lanes.get(queue)?.notify();
+    this.#consumers.get(queue)?.notify();
   }
 
   /** Somebody changed this job or voided its fence: ask the store at once what became of it. */
@@ -176,7 +177,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
 
   // What lanes ask of their worker.
 
-  enter(lane: Lane, held: Held): void {
+  enter(consumer: QueueConsumer, held: Prefetched): void {
     const { clock, random } = this.parts;
     const { row } = held;
     const processor = this.#processors.get(row.type);
@@ -184,25 +185,25 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     if (!processor || refusal) {
       if (refusal) this.#release(row, refusal.delay);
       else this.#releaseUnknown(row);
-      this.#free(lane);
+      this.#free(consumer);
       return;
     }
     const policy = row.policy ?? this.#policyOf(processor, row);
     const event: JobEvent = { type: "start", policy, upper: clock.upper() };
-    const isRated = row.gate !== null && row.options?.limit?.rate !== undefined;
+    const isRated = row.limitKey !== null && row.options?.limit?.rate !== undefined;
     const now = clock.now();
     // A start that is written down too early would be forgotten too early, and too many would follow it.
     const decision = isRated && clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
-    if (!decision.ok) this.#notEntered(lane, held, decision.because);
+    if (!decision.ok) this.#notEntered(consumer, held, decision.because);
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
-      this.#free(lane);
-    } else if (row.strikes > 0 || isRated) this.#enterMarked(lane, processor, row, decision);
-    else this.#run(lane, new Attempt(this, processor, row, decision), row.waitAt);
+      this.#free(consumer);
+    } else if (row.expiredClaims > 0 || isRated) this.#enterMarked(consumer, processor, row, decision);
+    else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
   }
 
-  #run(lane: Lane, attempt: Attempt, waitAt: Instant | null): void {
-    this.#running.set(attempt, lane);
+  #run(consumer: QueueConsumer, attempt: Attempt, waitAt: Instant | null): void {
+    this.#running.set(attempt, consumer);
     this.#markTimer ??= this.parts.system.after(MARK_AFTER, () => this.#markRunning());
     // The sweep must hear of the start before the claim's lease, `wait` or `total` could run out on it.
     const { totalAt, startedAt } = attempt.row;
@@ -214,10 +215,10 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   #policyOf(processor: Processor, row: JobRow): Policy {
-    const { queues, rung: engine } = this.parts;
-    const definition = processor.definition.rung;
-    const enqueue = row.options?.rung;
-    const queue = queues.rungOf(row.queue);
+    const { queues, settings: engine } = this.parts;
+    const definition = processor.definition.settings;
+    const enqueue = row.options?.settings;
+    const queue = queues.policyOf(row.queue);
     if (enqueue) return resolvePolicy({ enqueue, definition, queue, engine });
     if (this.#policyEpoch !== queues.epoch) {
       this.#policies.clear();
@@ -229,27 +230,27 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     return policy;
   }
 
-  #notEntered(lane: Lane, held: Held, because: string): void {
+  #notEntered(consumer: QueueConsumer, held: Prefetched, because: string): void {
     if (because === "too_close") {
       // The slot stays taken for the moment in which it cannot be told whether the deadline has passed.
-      this.parts.system.after(TOO_CLOSE_WAIT, () => {
-        if (!this.isClosing) return this.enter(lane, held);
+      this.parts.system.after(2, () => {
+        if (!this.isClosing) return this.enter(consumer, held);
         this.giveBack([held]);
-        this.#free(lane);
+        this.#free(consumer);
       });
       return;
     }
     // The lease may be over, or nearly: giving the job back spares it the wait for the sweep. A process that is unsure of
     // the time would claim and refuse it again at once, so others go first.
     this.#release(held.row, this.#jittered(REFUSED_DELAY));
-    this.#free(lane);
+    this.#free(consumer);
   }
 
   /**
    * A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3), and so is
    * one whose start counts against a rate: a crash must not make it forgotten.
    */
-  #enterMarked(lane: Lane, processor: Processor, row: JobRow, decision: Decided): void {
+  #enterMarked(consumer: QueueConsumer, processor: Processor, row: JobRow, decision: Decided): void {
     let sentAt = 0;
     this.writer.push({
       id: row.id,
@@ -262,7 +263,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
           row,
           decision,
           undefined,
-          recorder.told(started, decision, started.startedAt ?? 0),
+          recorder.recorded(started, decision, started.startedAt ?? 0),
         );
       },
       done: (outcome) => {
@@ -270,18 +271,18 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
           // An outsider's change leaves the claim in force, so it is given back instead of being let run out.
           if (outcome.because === "stale") this.giveBack([{ row }]);
           else this.parts.counters.add("lost");
-          this.#free(lane);
+          this.#free(consumer);
           return;
         }
-        this.#enterAfterMark(lane, new Attempt(this, processor, row, decision), sentAt);
+        this.#enterAfterMark(consumer, new Attempt(this, processor, row, decision), sentAt);
       },
     });
   }
 
   /** The commit took its time: the attempt counts from its entry, or is given back unspent if it can no longer be entered. */
-  #enterAfterMark(lane: Lane, attempt: Attempt, sentAt: number): void {
+  #enterAfterMark(consumer: QueueConsumer, attempt: Attempt, sentAt: number): void {
     attempt.mark.written();
-    this.#running.set(attempt, lane);
+    this.#running.set(attempt, consumer);
     const isEntered = !this.isClosing && this.isFresh(sentAt) && attempt.startAnew();
     if (isEntered) attempt.run();
     else attempt.giveBackUnentered();
@@ -312,18 +313,18 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     writer.push(new VerdictWrite({ parts, writer, row, event, decision, at }));
   }
 
-  giveBack(held: readonly Pick<Held, "row">[]): void {
+  giveBack(held: readonly Pick<Prefetched, "row">[]): void {
     for (const { row } of held) this.#release(row);
   }
 
-  confirm(lane: Lane, held: readonly Held[]): void {
+  confirm(consumer: QueueConsumer, held: readonly Prefetched[]): void {
     const asked = this.#beat.confirm(held).then(
-      (valid) => lane.confirmed(held.length, valid),
+      (valid) => consumer.confirmed(held.length, valid),
       // Without an answer nothing may be entered, so the jobs go back to whoever can.
       (error) => {
         this.parts.storeFailed(error, "beat");
         this.giveBack(held);
-        lane.confirmed(held.length, []);
+        consumer.confirmed(held.length, []);
       },
     );
     this.#confirms.add(asked);
@@ -353,24 +354,25 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   // What attempts ask of their worker.
 
   freed(attempt: Attempt): void {
-    const lane = this.#running.get(attempt);
-    if (!lane) return;
+    const consumer = this.#running.get(attempt);
+    if (!consumer) return;
     this.#running.delete(attempt);
     const now = this.parts.clock.elapsed();
-    lane.ranFor(now - attempt.enteredAt);
+    consumer.ranFor(now - attempt.enteredAt);
     // Whoever ends before the tick that is overdue was running meanwhile, and may be the one that blocked it.
-    if (this.#pulse.isOverdue(now) && this.#endedInGap.length < MOST_NAMED) this.#endedInGap.push(attempt);
-    this.#free(lane);
+    if (this.#loopMonitor.isOverdue(now) && this.#endedInGap.length < MOST_NAMED)
+      this.#endedInGap.push(attempt);
+    this.#free(consumer);
   }
 
-  #free(lane: Lane): void {
-    lane.freed();
+  #free(consumer: QueueConsumer): void {
+    consumer.freed();
     if (this.#onIdle.length > 0 && this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
   /** No slot is taken, neither by a handler nor by a job that is about to be entered. */
   get #isIdle(): boolean {
-    for (const lane of this.#lanes.values()) if (lane.running > 0) return false;
+    for (const consumer of this.#consumers.values()) if (consumer.running > 0) return false;
     return true;
   }
 
@@ -387,7 +389,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   #pumpAll(): void {
-    for (const lane of this.#lanes.values()) lane.pump();
+    for (const consumer of this.#consumers.values()) consumer.pump();
   }
 
   watch(attempt: Attempt): void {
@@ -399,18 +401,18 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   busy(): void {
-    this.#pulse.start();
+    this.#loopMonitor.start();
   }
 
   isFresh(since: number): boolean {
-    return this.#pulse.isFresh(since);
+    return this.#loopMonitor.ranSince(since);
   }
 
   /** Looks after jobs that wait too long; there is nothing to look after once nothing is held or running. */
   #tick(now: number): boolean {
-    for (const lane of this.#lanes.values()) lane.tidy(now);
+    for (const consumer of this.#consumers.values()) consumer.tidy(now);
     if (this.#running.size > 0) this.#beat.keepUp(now);
-    for (const lane of this.#lanes.values()) if (lane.isBusy) return true;
+    for (const consumer of this.#consumers.values()) if (consumer.isBusy) return true;
     return false;
   }
 
@@ -449,7 +451,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     const { clock } = this.parts;
     this.#tell("worker.quiet");
     // A claim under way is not waited for here: a store that hangs must not keep close() from keeping its own time.
-    const stopped = Promise.all([...this.#lanes.values()].map((lane) => lane.loop.stop()));
+    const stopped = Promise.all([...this.#consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackHeld();
     if (!(await this.#idleWithin(drain))) {
       const running = [...this.attempts()];
@@ -462,7 +464,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
   }
 
   #giveBackHeld(): void {
-    this.giveBack([...this.#lanes.values()].flatMap((lane) => lane.takeHeld()));
+    this.giveBack([...this.#consumers.values()].flatMap((consumer) => consumer.takePrefetched()));
   }
 
   async #finish(stopped: Promise<unknown>): Promise<void> {
@@ -476,7 +478,7 @@ export class Worker implements AttemptHost, LaneHost, AsyncDisposable {
     this.writer.abandon();
     await within(system, SHUTDOWN_GRACE, this.#beat.close());
     this.#watch.close();
-    this.#pulse.stop();
+    this.#loopMonitor.stop();
     this.#markTimer?.cancel();
     this.#onClosed(this);
   }

@@ -1,7 +1,7 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { WorkflowRecord } from "../../core/workflow/record.ts";
+import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import type { EngineEvent, EventBus } from "../events/event-bus.ts";
 import type { EventRecorder } from "../events/event-recorder.ts";
 import type { WorkflowEventDetail, WorkflowEventName } from "../events/workflow-events.ts";

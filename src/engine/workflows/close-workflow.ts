@@ -3,10 +3,10 @@ import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { isCompleted, resultOf } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";
-import type { StepCounts, WorkflowFailure, WorkflowRecord } from "../../core/workflow/record.ts";
+import type { StepCounts, WorkflowFailure, WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import type { Effect, Store } from "../../ports/store.ts";
 import { outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { tellWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { haltingDecision } from "./cancel-steps.ts";
 import { guardOf, loadWorkflow, putOf, resultKey, rowsOf, type StoredWorkflow } from "./workflow-records.ts";
@@ -18,7 +18,7 @@ interface Ended {
 }
 
 /** All steps have ended: fixes the state of the workflow, and its result. `row` is the job that waited for that. */
-export async function closeWorkflow(parts: Parts, row: JobRow, plan: Plan): Promise<void> {
+export async function closeWorkflow(parts: EngineContext, row: JobRow, plan: Plan): Promise<void> {
   const { store, clock, bus, waiters, documentLimit } = parts;
   const stored = await loadWorkflow(store, row.workflow as string);
   if (stored?.record.state !== "running") return;
@@ -54,7 +54,7 @@ function resultEffects(id: string, value: Json, isKept: boolean): Effect[] {
 }
 
 /** How the steps of a workflow ended; results are read of those alone whose results are the workflow's. */
-async function readEnds({ store }: Parts, { root }: Plan): Promise<Ended> {
+async function readEnds({ store }: EngineContext, { root }: Plan): Promise<Ended> {
   const finals = new Set(finalsOf(root));
   const ends = new Map<JobId, Pick<JobRow, "state" | "result">>();
   let failed: JobRow | undefined;

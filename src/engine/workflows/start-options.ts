@@ -2,7 +2,7 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
-import type { WorkflowRecord } from "../../core/workflow/record.ts";
+import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { parentOf } from "../attempt/attempt-scope.ts";
 import type { AttemptContext } from "../attempt/processor.ts";
 

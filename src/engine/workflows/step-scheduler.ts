@@ -1,13 +1,13 @@
 import { decide } from "../../core/job/decide.ts";
+import { isStepReady } from "../../core/job/decision.ts";
 import type { JobId, JobRow, JsonText } from "../../core/job/job.ts";
-import { isTurn } from "../../core/job/verdict.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
-import { finalsOf, type Place, type Plan, placeOf } from "../../core/workflow/plan.ts";
+import { finalsOf, type Plan, type PlanPosition, positionOf } from "../../core/workflow/plan.ts";
 import type { Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit, withEvents } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
-import { inTurns } from "../runtime/run-limited.ts";
+import type { EngineContext } from "../context.ts";
+import { runLimited } from "../runtime/run-limited.ts";
 import { halt, haltingDecision } from "./cancel-steps.ts";
 import { closeWorkflow } from "./close-workflow.ts";
 import { loadPlan, loadWorkflow, rowsOf, type StoredWorkflow } from "./workflow-records.ts";
@@ -16,7 +16,7 @@ import { loadPlan, loadWorkflow, rowsOf, type StoredWorkflow } from "./workflow-
 const BIG = 500;
 const AT_ONCE = 8;
 
-type NextPlace = Extract<Place, { before: unknown }>;
+type NextPlace = Extract<PlanPosition, { before: unknown }>;
 
 interface Ready {
   readonly row: JobRow;
@@ -31,23 +31,23 @@ interface Ready {
  * gets their results and becomes available; otherwise its chain is halted. Everything is read from the jobs themselves
  * and written under their revisions, so any engine may do it, twice or after a crash.
  */
-export class TurnJudge {
-  readonly #parts: Parts;
+export class StepScheduler {
+  readonly #parts: EngineContext;
   readonly #onReady: (queue: string) => void;
   readonly #underWay = new Map<JobId, Promise<void>>();
 
-  constructor(parts: Parts, onReady: (queue: string) => void) {
+  constructor(parts: EngineContext, onReady: (queue: string) => void) {
     this.#parts = parts;
     this.#onReady = onReady;
   }
 
   /** Answers when the first of them wants to be looked at again. */
-  async judge(rows: readonly JobRow[]): Promise<Instant | null> {
-    const woken = rows.filter((row) => isTurn(row) && !this.#underWay.has(row.id));
+  async decide(rows: readonly JobRow[]): Promise<Instant | null> {
+    const woken = rows.filter((row) => isStepReady(row) && !this.#underWay.has(row.id));
     const { ready, slow } = await this.#sort(woken);
     const wakeAt = await this.#commit(ready);
-    const judged = await inTurns(slow, AT_ONCE, (row) => this.#judgeSlow(row));
-    return judged.reduce(earlier, wakeAt);
+    const decided = await runLimited(slow, AT_ONCE, (row) => this.#decideSlow(row));
+    return decided.reduce(earlier, wakeAt);
   }
 
   /** Resolves when nothing is judged beside the sweep any more. */
@@ -57,11 +57,11 @@ export class TurnJudge {
 
   /** Steps that say themselves whom they come after need no plan, as long as all goes well. */
   async #sort(rows: readonly JobRow[]): Promise<{ ready: Ready[]; slow: JobRow[] }> {
-    const ends = await this.#ends(rows.flatMap((row) => row.options?.step?.turn?.after ?? []));
+    const ends = await this.#ends(rows.flatMap((row) => row.options?.step?.waitsFor?.after ?? []));
     const ready: Ready[] = [];
     const slow: JobRow[] = [];
     for (const row of rows) {
-      const after = row.options?.step?.turn?.after;
+      const after = row.options?.step?.waitsFor?.after;
       const isGood = after?.every((id) => ends.get(id)?.state === "completed") ?? false;
       const reached =
         after && isGood && !this.#isOver(row) ? this.#reach(row, resultsOf(after, ends)) : undefined;
@@ -72,7 +72,7 @@ export class TurnJudge {
   }
 
   #isOver(row: JobRow): boolean {
-    const endsAt = row.options?.step?.turn?.endsAt;
+    const endsAt = row.options?.step?.waitsFor?.endsAt;
     return endsAt !== undefined && this.#parts.clock.now() >= endsAt;
   }
 
@@ -83,15 +83,15 @@ export class TurnJudge {
   }
 
   #unit(row: JobRow, decision: Decided): Ready {
-    const { role } = row.options?.step?.turn ?? {};
+    const { role } = row.options?.step?.waitsFor ?? {};
     // The batch of a callback is over once its callback is on its way: what comes of it changes nothing.
     const isReleased = role === "callback" && decision.image.finishedAt === null;
     const woken = isReleased ? (row.options?.step?.wakes ?? []) : [];
     const effects = woken.map((countdown) => ({ countdown }));
-    // From now on its gate may let it through.
-    if (row.gate !== null && decision.image.finishedAt === null) effects.push({ countdown: row.id });
+    // From now on its limit may let it through.
+    if (row.limitKey !== null && decision.image.finishedAt === null) effects.push({ countdown: row.id });
     const unit = outsidersUnit(row, decision, { effects });
-    const told = this.#parts.recorder.told(row, decision, this.#parts.clock.now());
+    const told = this.#parts.recorder.recorded(row, decision, this.#parts.clock.now());
     return { row, decision, wakes: unit.effects !== undefined, unit: withEvents(unit, told) };
   }
 
@@ -117,7 +117,7 @@ export class TurnJudge {
     return wakeAt;
   }
 
-  async #judgeSlow(row: JobRow): Promise<Instant | null> {
+  async #decideSlow(row: JobRow): Promise<Instant | null> {
     const found = row.workflow === null ? null : await loadWorkflow(this.#parts.store, row.workflow);
     const work = this.#decide(row, found).catch((error) => this.#parts.storeFailed(error, "workflow"));
     if ((found?.record.total ?? 0) < BIG) {
@@ -140,8 +140,8 @@ export class TurnJudge {
     if (!plan || stored?.record.state !== "running") return this.#end(row);
     if (plan.end === row.id) return closeWorkflow(this.#parts, row, plan);
     if (plan.start === row.id) return this.#end(row);
-    const place = placeOf(plan.root, row.id);
-    if (!place) return this.#judgeFirst(row, plan);
+    const place = positionOf(plan.root, row.id);
+    if (!place) return this.#decideFirst(row, plan);
     if ("callback" in place) {
       const ends = await this.#ends(finalsOf(place.batch));
       const isCalled =
@@ -151,21 +151,21 @@ export class TurnJudge {
       await this.#commit([this.#reach(row, JSON.stringify(handedOn(place.batch, ends)))]);
       return;
     }
-    await this.#judgeNext(row, stored, place);
+    await this.#decideNext(row, stored, place);
   }
 
   /** A first step of a workflow that was stored in pieces. */
-  async #judgeFirst(row: JobRow, plan: Plan): Promise<void> {
+  async #decideFirst(row: JobRow, plan: Plan): Promise<void> {
     if (this.#isOver(row)) return this.#end(row);
     if (plan.start !== undefined) await this.#commit([this.#reach(row, "[]")]);
   }
 
-  async #judgeNext(row: JobRow, stored: StoredWorkflow, { before, rest }: NextPlace): Promise<void> {
+  async #decideNext(row: JobRow, stored: StoredWorkflow, { before, rest }: NextPlace): Promise<void> {
     const ends = await this.#ends(finalsOf(before));
     if (!isCompleted(before, ends)) return halt(this.#parts, stored, rest);
     // One whose time is over ends as the row that was looked at, which another judge may have let run in time; what
     // comes after it is woken by that, and halted.
-    if (row.options?.step?.turn?.role === "turnstile" || this.#isOver(row)) return this.#end(row);
+    if (row.options?.step?.waitsFor?.role === "turnstile" || this.#isOver(row)) return this.#end(row);
     await this.#commit([this.#reach(row, JSON.stringify(handedOn(before, ends)))]);
   }
 

@@ -1,9 +1,9 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { encodePlan, type Plan } from "../../core/workflow/plan.ts";
-import type { WorkflowRecord } from "../../core/workflow/record.ts";
+import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT, type Effect, type Unit } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { foundOr } from "../enqueue/enqueue-batches.ts";
 import { workflowEvents } from "./announce-workflow.ts";
 import { STARTS_WITHIN } from "./workflow-cleanup.ts";
@@ -31,9 +31,9 @@ export interface NewWorkflow {
 
 /** Stores workflows, each with all its jobs or not at all. */
 export class WorkflowIntake {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
   }
 

@@ -1,11 +1,11 @@
-import { letGo } from "../../core/job/verdict.ts";
+import { letGo } from "../../core/job/decision.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { jobsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";
-import { forgetAt, type WorkflowRecord } from "../../core/workflow/record.ts";
+import { forgetAt, type WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
 import { outsidersUnit } from "../commit/decision-unit.ts";
-import type { Parts } from "../context.ts";
-import { inTurns } from "../runtime/run-limited.ts";
+import type { EngineContext } from "../context.ts";
+import { runLimited } from "../runtime/run-limited.ts";
 import { halt } from "./cancel-steps.ts";
 import { countSteps } from "./close-workflow.ts";
 import {
@@ -31,18 +31,18 @@ const TRIES = 20;
  * Looks after the records of workflows: lets go of the jobs of those that have ended, finishes a cancellation that was
  * interrupted, takes away what an interrupted start has left, and forgets what need not be kept.
  */
-export class WorkflowKeeper {
-  readonly #parts: Parts;
+export class WorkflowCleanup {
+  readonly #parts: EngineContext;
   readonly #underWay = new Map<string, Promise<void>>();
 
-  constructor(parts: Parts) {
+  constructor(parts: EngineContext) {
     this.#parts = parts;
   }
 
   /** Answers when the first of them wants to be looked at again. */
-  async judge(records: readonly RecordRow[]): Promise<Instant | null> {
+  async clean(records: readonly RecordRow[]): Promise<Instant | null> {
     const due = records.map(storedWorkflow).filter(({ id }) => !this.#underWay.has(id));
-    const wakes = await inTurns(due, AT_ONCE, (stored) => this.#look(stored));
+    const wakes = await runLimited(due, AT_ONCE, (stored) => this.#look(stored));
     return wakes.reduce(earlier, null);
   }
 

@@ -3,13 +3,13 @@ import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
-import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/record.ts";
+import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { tellWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { countSteps } from "./close-workflow.ts";
-import type { WorkflowKeeper } from "./workflow-cleanup.ts";
+import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import {
   guardOf,
   loadPlan,
@@ -47,12 +47,12 @@ export class WorkflowHandle<Result = unknown> {
   readonly id: string;
   /** The id was known already: this is the old workflow, and nothing was added. */
   readonly duplicate: boolean;
-  readonly #parts: Parts;
-  readonly #keeper: WorkflowKeeper;
+  readonly #parts: EngineContext;
+  readonly #cleanup: WorkflowCleanup;
 
-  constructor(parts: Parts, keeper: WorkflowKeeper, id: string, duplicate: boolean) {
+  constructor(parts: EngineContext, keeper: WorkflowCleanup, id: string, duplicate: boolean) {
     this.#parts = parts;
-    this.#keeper = keeper;
+    this.#cleanup = keeper;
     this.id = id;
     this.duplicate = duplicate;
   }
@@ -117,7 +117,7 @@ export class WorkflowHandle<Result = unknown> {
       tellWorkflow(bus, this.id, record, now);
       waiters.hint(record.end);
       const marked = await loadWorkflow(store, this.id);
-      if (marked?.record.phase === "ending") await this.#keeper.finish(marked);
+      if (marked?.record.phase === "ending") await this.#cleanup.finish(marked);
       wakeSweepAt(now);
       return summaryOf({ ...stored, record }) as WorkflowSummary;
     }

@@ -1,14 +1,20 @@
 import { refuse } from "../../core/errors.ts";
 import {
   type EnqueueContext,
+  type JobTemplate,
   type NewJob,
+  prepareJob,
   preparePayload,
-  prepareStencil,
-  type Stencil,
   stamp,
 } from "../../core/job/envelope.ts";
-import { dueAtOf, type JobImage, type JobOptions, rankOf, type Turn } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/turn-rules.ts";
+import {
+  dueAtOf,
+  type JobImage,
+  type JobOptions,
+  rankOf,
+  type StepDependencies,
+} from "../../core/job/job.ts";
+import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import { formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import type { AnyNode, StepNode } from "../../core/workflow/node.ts";
 import type { PlannedJob } from "../../core/workflow/plan.ts";
@@ -52,42 +58,51 @@ export function workflowJob(
   if (!node) return bookkeepingJob(planned, context);
   const isStarter = needs === 0;
   const { wire, visibility } = node.extra;
-  const stencil = prepareStencil(node.definition, node.options, {
+  const template = prepareJob(node.definition, node.options, {
     ...context.enqueue,
     wire,
     visibility,
     ...(isStarter && { parent: { id: context.id, totalAt: context.endsAt } }),
   });
-  refuseTooLate(stencil, context);
+  refuseTooLate(template, context);
   // Uniqueness does not hold for steps: one that is left out would never end.
-  const { uniqueKey: _uniqueKey, ...job } = stamp(stencil, texts.get(node) as string, () => id, node.payload);
+  const { uniqueKey: _uniqueKey, ...job } = stamp(
+    template,
+    texts.get(node) as string,
+    () => id,
+    node.payload,
+  );
   if (isStarter)
     return { ...job, workflow: context.id, options: { ...job.options, step: { wakes: planned.wakes } } };
   const options: JobOptions = {
     ...job.options,
-    step: { wakes: planned.wakes, turn: turnOf(planned, node, context) },
+    step: { wakes: planned.wakes, waitsFor: turnOf(planned, node, context) },
   };
   // It is told of as enqueued when its turn has come.
-  const { tells: _tells, ...waiting } = job;
+  const { records: _tells, ...waiting } = job;
   return {
     ...waiting,
     workflow: context.id,
-    // Its gate must not let it through before its turn is judged: whoever judges it takes the last one away.
-    needs: job.gate === undefined ? needs : needs + 1,
+    // Its limit must not let it through before its turn is judged: whoever judges it takes the last one away.
+    needs: job.limitKey === undefined ? needs : needs + 1,
     image: pendingImage(job.image),
     options,
   };
 }
 
 /** A first step that would start when all is over could never run. */
-function refuseTooLate({ image, createdAt }: Stencil, { endsAt }: WorkflowContext): void {
+function refuseTooLate({ image, createdAt }: JobTemplate, { endsAt }: WorkflowContext): void {
   const dueAt = dueAtOf(image.rank);
   if (endsAt === null || dueAt < endsAt) return;
   const fix = `a step starts ${formatDuration(dueAt - createdAt)} from now: lengthen it, or start the step earlier`;
   throw refuse("never_runs", "options.timeout", formatDuration(endsAt - createdAt), fix);
 }
 
-function turnOf({ role, after }: PlannedJob, { options }: StepNode, { endsAt }: WorkflowContext): Turn {
+function turnOf(
+  { role, after }: PlannedJob,
+  { options }: StepNode,
+  { endsAt }: WorkflowContext,
+): StepDependencies {
   return {
     role,
     ...(after && { after }),
@@ -108,7 +123,7 @@ function bookkeepingJob(planned: PlannedJob, { id: workflow, enqueue }: Workflow
   const { id, role, needs, wakes } = planned;
   return {
     id,
-    fresh: true,
+    hasNewId: true,
     ...BOOKKEEPING,
     priority: 0,
     createdAt: enqueue.now,
@@ -119,7 +134,7 @@ function bookkeepingJob(planned: PlannedJob, { id: workflow, enqueue }: Workflow
       rank: rankOf(0, enqueue.now),
       attempt: 0,
       returns: 0,
-      strikes: 0,
+      expiredClaims: 0,
       waitAt: null,
       totalAt: null,
       startedAt: null,
@@ -132,7 +147,7 @@ function bookkeepingJob(planned: PlannedJob, { id: workflow, enqueue }: Workflow
       deadLetter: false,
     },
     payload: "null",
-    options: { step: { wakes, turn: { role } } },
+    options: { step: { wakes, waitsFor: { role } } },
     needs,
     workflow,
   };

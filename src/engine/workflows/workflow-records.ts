@@ -1,7 +1,7 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import { decodePlan, type Plan } from "../../core/workflow/plan.ts";
-import { decodeWorkflow, encodeWorkflow, type WorkflowRecord } from "../../core/workflow/record.ts";
+import { decodeWorkflow, encodeWorkflow, type WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import type { Effect, Guard, RecordKey, RecordRow, Store } from "../../ports/store.ts";
 
 /** So many jobs of a workflow are read or written in one call: payloads come with them. */

@@ -1,6 +1,6 @@
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { StepCounts, WorkflowFailure, WorkflowState } from "../../core/workflow/record.ts";
+import type { StepCounts, WorkflowFailure, WorkflowState } from "../../core/workflow/workflow-record.ts";
 import type { StoredWorkflow } from "./workflow-records.ts";
 
 /** A workflow as it stands. */

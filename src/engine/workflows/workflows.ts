@@ -4,13 +4,13 @@ import { type EnqueueContext, type NewJob, startOf } from "../../core/job/envelo
 import { earlier, type Instant } from "../../core/time.ts";
 import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../../core/workflow/node.ts";
 import { layOut } from "../../core/workflow/plan.ts";
-import type { WorkflowRecord } from "../../core/workflow/record.ts";
+import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import type { Parts } from "../context.ts";
+import type { EngineContext } from "../context.ts";
 import { tellWorkflow } from "./announce-workflow.ts";
 import { type ParsedOptions, parseOptions, type WorkflowOptions } from "./start-options.ts";
 import { type NewWorkflow, WorkflowIntake } from "./store-workflow.ts";
-import type { WorkflowKeeper } from "./workflow-cleanup.ts";
+import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import { WorkflowHandle } from "./workflow-handle.ts";
 import { leavesOf, preparePayloads, workflowJob } from "./workflow-jobs.ts";
 import { storedWorkflow, WORKFLOW } from "./workflow-records.ts";
@@ -27,16 +27,16 @@ export interface WorkflowsHost {
   context(): EnqueueContext;
   /** Counts and tells of jobs that are durable now. */
   notice(jobs: readonly NewJob[]): void;
-  readonly keeper: WorkflowKeeper;
+  readonly cleanup: WorkflowCleanup;
 }
 
 /** Workflows: jobs that follow each other, or run side by side, as one thing that can be watched and cancelled. */
 export class Workflows {
-  readonly #parts: Parts;
+  readonly #parts: EngineContext;
   readonly #host: WorkflowsHost;
   readonly #intake: WorkflowIntake;
 
-  constructor(parts: Parts, host: WorkflowsHost) {
+  constructor(parts: EngineContext, host: WorkflowsHost) {
     this.#parts = parts;
     this.#host = host;
     this.#intake = new WorkflowIntake(parts);
@@ -58,7 +58,7 @@ export class Workflows {
     const workflow = this.#prepare(node, parsed, leaves, texts);
     const isNew = await this.#intake.store(workflow, parsed.tx);
     if (isNew && parsed.tx === undefined) this.#tell(workflow);
-    return new WorkflowHandle(this.#parts, this.#host.keeper, workflow.id, !isNew);
+    return new WorkflowHandle(this.#parts, this.#host.cleanup, workflow.id, !isNew);
   }
 
   #checkTransaction(tx: unknown): void {
@@ -105,7 +105,7 @@ export class Workflows {
 
   /** A handle on a workflow that was started elsewhere or earlier. */
   get<Result = unknown>(id: string): WorkflowHandle<Result> {
-    return new WorkflowHandle(this.#parts, this.#host.keeper, id, false);
+    return new WorkflowHandle(this.#parts, this.#host.cleanup, id, false);
   }
 
   /** Workflows in the order in which they were started; `after` is the last id of the page before. */

@@ -1,6 +1,6 @@
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { byKey, type Route, type RouteContext, route } from "../route.ts";
 import { adminJobReply, adminJobsReply, bulkReply as bulkReplySchema } from "../wire/admin-replies.ts";
 import { adminJobsQuery, type BulkBody, bulkSchema, prioritySchema } from "../wire/admin-schemas.ts";

@@ -1,6 +1,6 @@
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
 import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
 import { purgeReply, queueConfigReply } from "../wire/admin-replies.ts";
 import { type PurgeBody, purgeSchema, purgeWaitingSchema } from "../wire/admin-schemas.ts";

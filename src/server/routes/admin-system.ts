@@ -1,9 +1,9 @@
 import { instantText } from "../../core/event/wire-fields.ts";
 import type { Instant } from "../../core/time.ts";
-import type { RecessView } from "../../engine/queues/maintenance-record.ts";
+import type { MaintenanceView } from "../../engine/queues/maintenance-record.ts";
 import { byKey, json, type Reply, type Route, reply, route } from "../route.ts";
-import { configReply, metricsReply, middlewareReply, recessReply } from "../wire/admin-replies.ts";
-import { metricsQuery, recessSchema } from "../wire/admin-schemas.ts";
+import { configReply, maintenanceReply, metricsReply, middlewareReply } from "../wire/admin-replies.ts";
+import { maintenanceSchema, metricsQuery } from "../wire/admin-schemas.ts";
 import { RECENTLY } from "../wire/counts.ts";
 import { durationOf } from "../wire/durations.ts";
 
@@ -12,7 +12,7 @@ const TAG = "admin";
 const at = (instant: Instant | null) => (instant === null ? null : instantText(instant));
 
 /** In the words of the specification, and in those of the public clients. */
-function maintenanceFields(view: RecessView | null): Reply {
+function maintenanceFields(view: MaintenanceView | null): Reply {
   const startedAt = at(view?.startedAt ?? null);
   return json(200, {
     enabled: view !== null,
@@ -35,9 +35,9 @@ const getMaintenance = (path: string) =>
     right: "read",
     tag: TAG,
     summary: "Whether jobs are handed out",
-    reply: recessReply,
+    reply: maintenanceReply,
     replies: { 200: "Whether it is on, since when, and until when" },
-    run: async (_call, { engine }) => maintenanceFields(await engine.recess.status()),
+    run: async (_call, { engine }) => maintenanceFields(await engine.maintenance.status()),
   });
 
 const setMaintenance = (method: "POST" | "PUT", path: string) =>
@@ -47,20 +47,20 @@ const setMaintenance = (method: "POST" | "PUT", path: string) =>
     right: "operate",
     tag: TAG,
     summary: "Hand out no more jobs of any queue, or go on",
-    reply: recessReply,
-    body: recessSchema,
+    reply: maintenanceReply,
+    body: maintenanceSchema,
     replies: {
       200: "Fetches get nothing and crons do not fire, here at once and in other processes within 5 s; jobs are taken in",
     },
     async run({ body, identity }, { engine }) {
       const by = byKey(identity);
       if (!body.enabled) {
-        await engine.recess.end(by);
+        await engine.maintenance.end(by);
         return maintenanceFields(null);
       }
       const { reason, duration, estimated_duration } = body;
       return maintenanceFields(
-        await engine.recess.begin(
+        await engine.maintenance.begin(
           {
             ...(reason && { reason }),
             ...(duration && { for: timeOf(duration) }),
@@ -148,11 +148,11 @@ const metrics = route({
 });
 
 /** The specification and the public admin page say `system`, the public command line does not. */
-const RECESS = ["/ojs/v1/admin/system/maintenance", "/ojs/v1/admin/maintenance"];
+const MAINTENANCE = ["/ojs/v1/admin/system/maintenance", "/ojs/v1/admin/maintenance"];
 const CONFIG = ["/ojs/v1/admin/system/config", "/ojs/v1/admin/config"];
 
 export const adminSystemRoutes: readonly Route[] = [
-  ...RECESS.flatMap((path) => [
+  ...MAINTENANCE.flatMap((path) => [
     getMaintenance(path),
     setMaintenance("POST", path),
     setMaintenance("PUT", path),

@@ -2,7 +2,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { json, type Route, route } from "../route.ts";
 import { deletedReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import { pageQuery } from "../wire/schemas.ts";
-import { letterRoutesBy, plainFace } from "./job-actions.ts";
+import { letterRoutesBy, plainRoutes } from "./job-actions.ts";
 import { listReply } from "./jobs.ts";
 
 const TAG = "dead letters";
@@ -36,5 +36,5 @@ const REMOVAL = {
 
 export const deadLetterRoutes: readonly Route[] = [
   list,
-  ...letterRoutesBy("/ojs/v1/dead-letter", plainFace(TAG), REMOVAL),
+  ...letterRoutesBy("/ojs/v1/dead-letter", plainRoutes(TAG), REMOVAL),
 ];

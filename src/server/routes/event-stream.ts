@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { type EventFilter, isEventCursor } from "../../core/event/journal-event.ts";
-import { HttpError } from "../errors.ts";
 import type { Feed } from "../event-hub.ts";
 import { eventFrame, eventLine } from "../event-lines.ts";
+import { HttpError } from "../http-error.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
 import { readTypes, wireEvents } from "../wire/event.ts";
 import { listOf } from "./events.ts";

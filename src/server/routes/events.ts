@@ -1,5 +1,5 @@
 import { isEventCursor } from "../../core/event/journal-event.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { json, type Route, route } from "../route.ts";
 import { readTypes, wireEvents } from "../wire/event.ts";
 import { eventsReplySchema } from "../wire/replies.ts";

@@ -10,7 +10,7 @@ import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema, retryJobSchema } from "../wire/schemas.ts";
 
 /** How jobs are shown under a path: the same is done to them under several. */
-export interface Face {
+export interface RouteSet {
   readonly tag: string;
   readonly reply: z.ZodType;
   show(row: JobRow): Reply;
@@ -34,20 +34,20 @@ export function jobReply(status: number, row: JobRow): Reply {
 }
 
 /** As producers and workers see them. */
-export const plainFace = (tag: string): Face => ({
+export const plainRoutes = (tag: string): RouteSet => ({
   tag,
   reply: jobReplySchema,
   show: (row) => jobReply(200, row),
 });
 
 /** As operators see them. */
-export const ADMIN: Face = {
+export const ADMIN: RouteSet = {
   tag: "admin",
   reply: adminJobReply,
   show: (row) => reply(200, detailText(row)),
 };
 
-export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, face: Face): Route =>
+export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, face: RouteSet): Route =>
   route({
     method,
     path,
@@ -61,7 +61,7 @@ export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, 
       face.show(await engine.cancel(jobId(params), byKey(identity))),
   });
 
-export const retryBy = (path: string, face: Face): Route =>
+export const retryBy = (path: string, face: RouteSet): Route =>
   route({
     method: "POST",
     path,
@@ -94,7 +94,7 @@ interface Removal {
 }
 
 /** Looks at one dead letter, runs it again, or deletes it. */
-export const letterRoutesBy = (path: string, face: Face, removal: Removal): readonly Route[] => [
+export const letterRoutesBy = (path: string, face: RouteSet, removal: Removal): readonly Route[] => [
   route({
     method: "GET",
     path: `${path}/:id`,

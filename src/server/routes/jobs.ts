@@ -7,8 +7,8 @@ import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
-import { HttpError } from "../errors.ts";
 import { conflict, notFound } from "../failures.ts";
+import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { readJob } from "../wire/enqueue.ts";
 import { jobText } from "../wire/job.ts";
@@ -25,10 +25,10 @@ import {
   jobsQuery,
   resultQuery,
 } from "../wire/schemas.ts";
-import { cancelBy, jobId, jobReply, loadJob, plainFace, retryBy } from "./job-actions.ts";
+import { cancelBy, jobId, jobReply, loadJob, plainRoutes, retryBy } from "./job-actions.ts";
 
 const TAG = "jobs";
-const FACE = plainFace(TAG);
+const FACE = plainRoutes(TAG);
 
 /** What the conformance suite's own middleware would refuse; only behind its flag. */
 function refuseForSuite(body: EnqueueBody): void {
@@ -283,7 +283,7 @@ const retries = route({
         ...(isLast && isWaiting && { next_retry_at: instantText(dueAtOf(row.rank)) }),
       };
     });
-    const retry = row.policy?.retry ?? row.options?.rung?.retry;
+    const retry = row.policy?.retry ?? row.options?.settings?.retry;
     const policy = retry ? retryFields(retry) : {};
     return json(200, { job_id: row.id, state: row.state, attempt: row.attempt, retries, policy });
   },

@@ -1,6 +1,6 @@
 import { instantText, noteFields } from "../../core/event/wire-fields.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { progressOf } from "../../core/job/progress.ts";
+import { progressOf } from "../../core/job/job-progress.ts";
 import type { Json } from "../../core/schema.ts";
 import { checkpointOf } from "../../engine/operations/checkpoints.ts";
 import { notFound } from "../failures.ts";

@@ -1,6 +1,6 @@
 import { instantText } from "../../core/event/wire-fields.ts";
 import type { JobPage } from "../../engine/operations/find-jobs.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import {
   pausedReply,

@@ -80,7 +80,7 @@ const stream = route({
       name: "stats",
       filter: { types: ["job.*", "queue.*", "worker.*"], ...(queue !== undefined && { queues: [queue] }) },
       frame,
-      pulse: () => metrics(context),
+      snapshot: () => metrics(context),
     }),
 });
 

@@ -1,10 +1,10 @@
 import { instantText } from "../../core/event/wire-fields.ts";
 import { UUID } from "../../core/ids.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { progressOf } from "../../core/job/progress.ts";
+import { progressOf } from "../../core/job/job-progress.ts";
 import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
-import { HttpError } from "../errors.ts";
 import { notFound } from "../failures.ts";
+import { HttpError } from "../http-error.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { readIsoDuration } from "../wire/durations.ts";
 import { jobText } from "../wire/job.ts";

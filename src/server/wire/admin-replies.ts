@@ -209,7 +209,7 @@ export const purgeReply = z
   .looseObject({ queue: z.string(), purged_count: count, deleted: count, is_complete: z.boolean() })
   .meta({ id: "Purged" });
 
-export const recessReply = z
+export const maintenanceReply = z
   .looseObject({
     enabled: z.boolean(),
     maintenance: z.boolean(),

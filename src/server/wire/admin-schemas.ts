@@ -142,7 +142,7 @@ export const purgeWaitingSchema = z
   .looseObject({ states: optional(z.array(purged).min(1).max(7)), ...purgeFields })
   .nullish();
 
-export const recessSchema = z
+export const maintenanceSchema = z
   .looseObject({
     enabled: z.boolean(),
     reason: optional(z.string().max(500)).meta({ description: "What is being done; kept in the audit too." }),

@@ -1,4 +1,4 @@
-import type { Figures } from "../../core/stats/figures.ts";
+import type { JobStats } from "../../core/stats/job-stats.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 
 /** Jobs that ended are counted over this time: out of the statistics, so that history costs nothing. */
@@ -7,7 +7,7 @@ export const LATELY = "24h";
 export const RECENTLY = "5m";
 const RECENT_MINUTES = 5;
 
-type Counted = Pick<Figures, "completed" | "discarded" | "cancelled"> & { readonly depth: Depth };
+type Counted = Pick<JobStats, "completed" | "discarded" | "cancelled"> & { readonly depth: Depth };
 
 /** Jobs by state: those that wait or run as they stand now, those that ended as the figures have them. */
 export function countsOf({ depth, completed, discarded, cancelled }: Counted) {
@@ -17,7 +17,7 @@ export function countsOf({ depth, completed, discarded, cancelled }: Counted) {
 const rounded = (count: number) => Math.round((count / RECENT_MINUTES) * 100) / 100;
 
 /** Attempts per minute that came to an end of their own, and those of them that failed. */
-export function throughputOf(figures: Pick<Figures, "enqueued" | "completed" | "failed">) {
+export function throughputOf(figures: Pick<JobStats, "enqueued" | "completed" | "failed">) {
   const { enqueued, completed, failed } = figures;
   return {
     processed_per_minute: rounded(completed + failed),

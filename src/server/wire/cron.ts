@@ -4,7 +4,7 @@ import { instantText } from "../../core/event/wire-fields.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readIsoDuration } from "./durations.ts";
 import { readJob } from "./enqueue.ts";

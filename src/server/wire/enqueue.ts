@@ -1,12 +1,12 @@
-import { DEFAULT_QUEUE, defineJob, type JobDefinition } from "../../core/job/definition.ts";
 import type { EnqueueOptions } from "../../core/job/envelope.ts";
-import type { Backoff, JobOptions, Rung } from "../../core/job/job.ts";
-import { parseRung, type RetentionOptions, type RungOptions } from "../../core/job/policy.ts";
+import type { Backoff, JobOptions, PolicySettings } from "../../core/job/job.ts";
+import { DEFAULT_QUEUE, defineJob, type JobDefinition } from "../../core/job/job-definition.ts";
+import { type PolicyOptions, parseSettings, type RetentionOptions } from "../../core/job/policy.ts";
 import type { RetryOptions } from "../../core/job/retry.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Duration, Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/remote/service.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { readInstant, readIsoDuration } from "./durations.ts";
 import { readLimit } from "./limit.ts";
 import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
@@ -231,10 +231,10 @@ function readRetention(said: unknown): RetentionOptions | undefined {
 
 const TERMINALS = ["completed", "discarded", "cancelled"] as const;
 
-/** What a worker's definitions say, in the words of the core: the definition rung of its jobs. */
+/** What a worker's definitions say, in the words of the core: the definition source of its jobs. */
 export function readDefinitions(
   said: { readonly [type: string]: DefinitionBody } | null | undefined,
-): ReadonlyMap<string, Rung> | undefined {
+): ReadonlyMap<string, PolicySettings> | undefined {
   if (!said) return undefined;
   const types = Object.entries(said);
   if (types.length > MOST_NAMED) {
@@ -242,13 +242,13 @@ export function readDefinitions(
   }
   return new Map(
     types.map(([type, body]) => {
-      return [type, parseRung(readRung(body), `definitions.${type}`)] as const;
+      return [type, parseSettings(readPolicy(body), `definitions.${type}`)] as const;
     }),
   );
 }
 
 /** Timeouts, retries and retention of many jobs, in the words of the core. */
-export function readRung(body: DefinitionBody): RungOptions {
+export function readPolicy(body: DefinitionBody): PolicyOptions {
   const timeouts = readTimeouts(body as EnqueueBody);
   const retry = readRetry(body.retry ?? undefined, body.retry_fit ?? undefined);
   const retention = readRetention(body.retention_ms);

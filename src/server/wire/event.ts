@@ -1,7 +1,7 @@
 import { type CloudEvent, toCloudEvent } from "../../core/event/cloud-event.ts";
 import { eventId } from "../../core/event/event-id.ts";
 import { fitsFilter, type JournalEvent } from "../../core/event/journal-event.ts";
-import type { KeptEvent } from "../../core/event/kept-event.ts";
+import type { StoredEvent } from "../../core/event/stored-event.ts";
 
 /** An event on the wire: the envelope, and beside it what some clients look for outside of the data. */
 interface WireEvent extends CloudEvent {
@@ -18,7 +18,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   "job.discarded": "backpressure.dropped",
 };
 
-function aliasOf({ name, error }: KeptEvent): string | undefined {
+function aliasOf({ name, error }: StoredEvent): string | undefined {
   // Of all jobs that are discarded, only those that made room for others.
   return name === "job.discarded" && error?.code !== "queue_full" ? undefined : ALIASES[name];
 }

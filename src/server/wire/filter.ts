@@ -3,7 +3,7 @@ import type { Instant } from "../../core/time.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
 import type { Identity } from "../auth.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply } from "../route.ts";
 import type { BulkBody, FilterBody } from "./admin-schemas.ts";
 import { readInstant } from "./durations.ts";

@@ -1,7 +1,7 @@
 import { errorFields, instantText } from "../../core/event/wire-fields.ts";
+import { waitsForLimit } from "../../core/job/decision.ts";
 import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
-import { progressOf } from "../../core/job/progress.ts";
-import { isAtGate } from "../../core/job/verdict.ts";
+import { progressOf } from "../../core/job/job-progress.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { checkpointOf } from "../../engine/operations/checkpoints.ts";
@@ -74,7 +74,7 @@ function timesText(row: JobRow, fields: WireFields | undefined): string {
 function limitsText(row: JobRow): string {
   const { policy, options } = row;
   if (policy === null && options === null) return "";
-  const said = options?.rung?.timeouts;
+  const said = options?.settings?.timeouts;
   return (
     number("timeout_ms", policy ? policy.attempt : said?.attempt) +
     number("total_timeout_ms", options?.total) +
@@ -83,7 +83,7 @@ function limitsText(row: JobRow): string {
     number("heartbeat_timeout_ms", policy ? policy.heartbeat : said?.heartbeat) +
     number("visibility_timeout_ms", policy?.visibility ?? options?.visibility) +
     text("timeout_mode", policy?.mode ?? said?.mode) +
-    text("retry_fit", policy?.retry.retryFit ?? options?.rung?.retry?.retryFit)
+    text("retry_fit", policy?.retry.retryFit ?? options?.settings?.retry?.retryFit)
   );
 }
 
@@ -107,13 +107,13 @@ function tracesText(row: JobRow): string {
 
 /** A job that waits for its limit alone is available to those who look: nobody has to do anything for it to run. */
 function stateOf(row: JobRow): JobState {
-  return isAtGate(row) ? "available" : row.state;
+  return waitsForLimit(row) ? "available" : row.state;
 }
 
 const DEFAULT_ATTEMPTS = 3;
 
 function maxAttempts(row: JobRow): number {
-  return row.policy?.retry.attempts ?? row.options?.rung?.retry?.attempts ?? DEFAULT_ATTEMPTS;
+  return row.policy?.retry.attempts ?? row.options?.settings?.retry?.attempts ?? DEFAULT_ATTEMPTS;
 }
 
 type WireFields = { readonly [name: string]: Json };
@@ -165,8 +165,8 @@ export function deadlinesText(row: JobRow, now: Instant): string {
 
 /** A job as it is handed to the worker that fetched it. */
 export function fetchedText(row: JobRow, now: Instant): string {
-  // Where a rung named the heartbeat, only the handler's own signs of life count (SEMANTICS 3.6).
-  const beats = row.policy?.rungs.heartbeat === "built-in" ? "worker" : "handler";
+  // Where a source named the heartbeat, only the handler's own signs of life count (SEMANTICS 3.6).
+  const beats = row.policy?.sources.heartbeat === "built-in" ? "worker" : "handler";
   return jobText(row, `,"fence":${row.fence},"beats":"${beats}","deadlines":${deadlinesText(row, now)}`);
 }
 

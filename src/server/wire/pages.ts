@@ -1,5 +1,5 @@
 import type { JobCount, JobPage, PageOptions } from "../../engine/operations/find-jobs.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
 import { jobText } from "./job.ts";
@@ -10,13 +10,13 @@ const MOST_SKIPPED = 5_000;
 const STEP = 1_000;
 
 /** Where a list is to be read. */
-interface Place {
+interface PageRequest {
   readonly page: number;
   readonly perPage: number;
   readonly cursor: string | null;
 }
 
-export function placeOf({ page = 1, per_page, limit, cursor }: PageQuery, usual = PER_PAGE): Place {
+export function placeOf({ page = 1, per_page, limit, cursor }: PageQuery, usual = PER_PAGE): PageRequest {
   return { page, perPage: per_page ?? limit ?? usual, cursor: cursor || null };
 }
 

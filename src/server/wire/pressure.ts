@@ -1,7 +1,7 @@
-import { DEFAULT_QUEUE } from "../../core/job/definition.ts";
+import { DEFAULT_QUEUE } from "../../core/job/job-definition.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RemoteJob } from "../../engine/remote/service.ts";
-import { HttpError, type PlainHeaders } from "../errors.ts";
+import { HttpError, type PlainHeaders } from "../http-error.ts";
 
 const NONE: PlainHeaders = {};
 
@@ -40,7 +40,7 @@ export async function refuseTooMany(
       .reduce((sum, one) => sum + one.count, 0);
     if (waiting + count <= most) continue;
     const message = `queue: "${queue}" has room for ${Math.max(0, most - waiting)} of these ${count} jobs, and nothing was stored`;
-    engine.queues.tellFull(queue, waiting, most);
+    engine.queues.announceFull(queue, waiting, most);
     throw new HttpError(429, "QUEUE_FULL", message, {
       retryable: count <= most,
       headers: { "Retry-After": "1", ...depthHeaders(waiting, most) },

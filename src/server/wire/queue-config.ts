@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { Backoff } from "../../core/job/job.ts";
-import type { RungOptions } from "../../core/job/policy.ts";
+import type { PolicyOptions } from "../../core/job/policy.ts";
 import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { someTime } from "./admin-schemas.ts";
 import { durationOf, readIsoDuration } from "./durations.ts";
-import { readRung } from "./enqueue.ts";
+import { readPolicy } from "./enqueue.ts";
 import { iso, kept, optional, queueName, retrySchema, timeoutFields } from "./schemas.ts";
 
 /** Settings of a queue on the wire, there and back. */
@@ -72,7 +72,7 @@ export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptio
   if (concurrency != null) said.concurrency = concurrency;
   const depth = backpressure && readDepth(backpressure);
   if (depth) said.depth = depth;
-  Object.assign(said, readRung({ ...timeouts, ...(retry && { retry }) }));
+  Object.assign(said, readPolicy({ ...timeouts, ...(retry && { retry }) }));
   if (retention != null) said.retention = readRetention(retention);
   const named: [keyof QueueOptions, unknown][] = [
     ["concurrency", concurrency],
@@ -115,7 +115,7 @@ const ms = (said: KeptFor) => ({
   milliseconds: typeof said === "number" ? said : (readIsoDuration(said) ?? (durationOf(said) as number)),
 });
 
-function readRetention(said: NonNullable<ConfigBody["retention"]>): NonNullable<RungOptions["retention"]> {
+function readRetention(said: NonNullable<ConfigBody["retention"]>): NonNullable<PolicyOptions["retention"]> {
   if (typeof said !== "object") return ms(said);
   const { completed, discarded, cancelled, dead_letter } = said;
   return {
@@ -150,8 +150,8 @@ function optionsOf({ timeouts, retention, ...rest }: StoredQueue): QueueOptions 
     );
   return {
     ...rest,
-    ...(timeouts && { timeouts: limits as RungOptions["timeouts"] }),
-    ...(keptBy && { retention: keptBy as RungOptions["retention"] }),
+    ...(timeouts && { timeouts: limits as PolicyOptions["timeouts"] }),
+    ...(keptBy && { retention: keptBy as PolicyOptions["retention"] }),
   } as QueueOptions;
 }
 

@@ -1,11 +1,11 @@
 import { instantText } from "../../core/event/wire-fields.ts";
-import type { Figures } from "../../core/stats/figures.ts";
+import type { JobStats } from "../../core/stats/job-stats.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { pauseKey, type RecordRow } from "../../ports/store.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "./counts.ts";
 import { configFields } from "./queue-config.ts";
 import { queueName } from "./schemas.ts";
@@ -15,7 +15,7 @@ const MOST = 10_000;
 /** Queues of the engine's own, where nobody enqueues. */
 const OWN = "curfew.";
 
-const NOTHING: Figures & { readonly depth: Depth } = {
+const NOTHING: JobStats & { readonly depth: Depth } = {
   enqueued: 0,
   started: 0,
   failed: 0,
@@ -46,8 +46,8 @@ export function queueOf(params: Readonly<Record<string, string>>): string {
 /** What there is to say about a queue. */
 interface QueueFacts {
   readonly name: string;
-  readonly day: Figures & { readonly depth: Depth };
-  readonly recent: Figures;
+  readonly day: JobStats & { readonly depth: Depth };
+  readonly recent: JobStats;
   readonly settings: RecordRow | undefined;
   readonly pause: RecordRow | undefined;
 }

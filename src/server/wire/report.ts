@@ -1,8 +1,8 @@
-import type { JobEvent } from "../../core/job/events.ts";
+import type { ErrorInput } from "../../core/job/decision.ts";
 import { isSignalled, isTooLate, type Sender } from "../../core/job/holder.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import type { JobEvent } from "../../core/job/job-events.ts";
 import { SHUTDOWN } from "../../core/job/reasons.ts";
-import type { ErrorInput } from "../../core/job/verdict.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { readInstant } from "./durations.ts";

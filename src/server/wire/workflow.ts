@@ -12,7 +12,7 @@ import {
   wireStep,
 } from "../../core/workflow/node.ts";
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
-import { HttpError } from "../errors.ts";
+import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readIsoDuration } from "./durations.ts";
 import { readJob } from "./enqueue.ts";

@@ -1,7 +1,7 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
-import { effectiveLimit, type GateUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
+import { effectiveLimit, type KeyUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import {
@@ -9,7 +9,7 @@ import {
   type Enqueued,
   type Guard,
   type JobWrite,
-  limitKey,
+  limitRecordKey,
   type Outcome,
   START_KIND,
   startKey,
@@ -17,7 +17,7 @@ import {
   type Unit,
 } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
-import { gatesLast } from "../gates.ts";
+import { admissionsLast } from "../admissions.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HintBatch } from "./hints.ts";
 import type { JobEntry, JobTable } from "./job-table.ts";
@@ -44,7 +44,7 @@ export function commitUnit(tables: Tables, unit: Unit, now: Instant, hints: Hint
   }
   if (unit.job && entry) writeJob(tables.jobs, entry, unit.job, hints);
   const revoked: Revoked[] = [];
-  for (const effect of unit.effects ? gatesLast(unit.effects) : []) {
+  for (const effect of unit.effects ? admissionsLast(unit.effects) : []) {
     if ("revoke" in effect) revoked.push(tables.timeouts.cancel(effect.revoke, now));
     else applyEffect(tables, effect, now, hints);
   }
@@ -89,7 +89,7 @@ function writeJob(jobs: JobTable, entry: JobEntry, write: JobWrite, hints: HintB
   else if (write.image) jobs.write(entry, writtenRow(before, write, before.rev + 1));
   else jobs.amend(entry, writtenRow(before, write, before.rev));
   const isVoided = (write.nextFence ?? before.fence) !== before.fence;
-  if (before.state === "active" && (isVoided || write.tell)) hints.lost(before.id);
+  if (before.state === "active" && (isVoided || write.notifyHolder)) hints.lost(before.id);
   if (isTerminal(state) && !isTerminal(before.state)) hints.settled(before.id);
   if (state === "available" && before.state !== "available") hints.ready(before.queue);
 }
@@ -103,7 +103,7 @@ export function enqueueJob(
   const answer = jobs.insert(job);
   if (answer !== "created") return answer;
   if (job.image.state === "available") hints.ready(job.queue);
-  if (job.tells) events.add(job.tells, now);
+  if (job.records) events.add(job.records, now);
   return answer;
 }
 
@@ -135,32 +135,32 @@ function applyEffect(
 /** As many as wait, as are asked for, and as the limit has room for. */
 function admit(
   { jobs, records }: Tables,
-  { admit: gate, count, limit }: Extract<Effect, { admit: string }>,
+  { admit: limitKey, count, limit }: Extract<Effect, { admit: string }>,
   hints: HintBatch,
 ): void {
   const room = limit
-    ? roomOf(effectiveLimit(limit, overrideOf(records, gate)), gateUse(jobs, records, gate))
+    ? roomOf(effectiveLimit(limit, overrideOf(records, limitKey)), limitUse(jobs, records, limitKey))
     : count;
-  for (const { row } of jobs.admit(gate, Math.min(count, room))) hints.ready(row.queue);
+  for (const { row } of jobs.admit(limitKey, Math.min(count, room))) hints.ready(row.queue);
 }
 
 function spend(records: RecordTable, effect: Extract<Effect, { spend: string }>, now: Instant): void {
-  const { spend: gate, by, at, limit } = effect;
-  const { rate } = effectiveLimit(limit, overrideOf(records, gate));
+  const { spend: limitKey, by, at, limit } = effect;
+  const { rate } = effectiveLimit(limit, overrideOf(records, limitKey));
   if (rate === undefined || at + rate.per <= now) return;
-  records.put(startKey(gate, by), { gate, limit } as unknown as Json, at + rate.per);
+  records.put(startKey(limitKey, by), { limitKey, limit } as unknown as Json, at + rate.per);
 }
 
-function overrideOf(records: RecordTable, gate: string): LimitOverride | undefined {
-  return records.get(limitKey(gate))?.body as LimitOverride | undefined;
+function overrideOf(records: RecordTable, limitKey: string): LimitOverride | undefined {
+  return records.get(limitRecordKey(limitKey))?.body as LimitOverride | undefined;
 }
 
-export function startsBehind(records: RecordTable, gate: string): ReturnType<RecordTable["count"]> {
-  return records.count(START_KIND, startsOf(gate).from);
+export function startsBehind(records: RecordTable, limitKey: string): ReturnType<RecordTable["count"]> {
+  return records.count(START_KIND, startsOf(limitKey).from);
 }
 
-export function gateUse(jobs: JobTable, records: RecordTable, gate: string): GateUse {
-  return { ...jobs.gates.count(gate), starts: startsBehind(records, gate).count };
+export function limitUse(jobs: JobTable, records: RecordTable, limitKey: string): KeyUse {
+  return { ...jobs.limits.count(limitKey), starts: startsBehind(records, limitKey).count };
 }
 
 function countDown(jobs: JobTable, id: string, now: Instant): void {

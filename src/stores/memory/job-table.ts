@@ -1,7 +1,8 @@
-import { type NewJob, newRow } from "../../core/job/envelope.ts";
-import { isWanted } from "../../core/job/filter.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
+import { isWanted } from "../../core/job/job-filter.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { newRow } from "../../core/job/new-row.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
@@ -13,11 +14,11 @@ import {
   LOG_LIMIT,
   type NumberedLine,
   queueMark,
-  WALK_STRETCH,
+  SCAN_STEP,
 } from "../../ports/store.ts";
-import { cursorOf, type Path, type Place, placeOf } from "../walk.ts";
+import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
-import { GateTable } from "./gate-table.ts";
+import { LimitTable } from "./limit-table.ts";
 import { availableRow, claimedRow } from "./row.ts";
 import { SortedList } from "./sorted-list.ts";
 
@@ -61,7 +62,7 @@ export class JobTable {
   readonly #byId = new SortedList<JobEntry>((a, b) => compareText(a.row.id, b.row.id));
   readonly #deadLetters = new SortedList<JobEntry>(compareEnd);
   readonly #queues = new Map<string, QueueIndex>();
-  readonly gates = new GateTable<JobEntry>(compareRank);
+  readonly limits = new LimitTable<JobEntry>(compareRank);
   readonly #uniqueKeys = new Map<string, JobEntry>();
   readonly #promotable = new DueHeap<JobEntry>();
   readonly #judgeable = new DueHeap<JobEntry>();
@@ -109,7 +110,7 @@ export class JobTable {
     const { queue, limit, most } = request;
     const ready = this.#queues.get(queue)?.ready;
     if (!ready) return [];
-    const room = most === undefined ? limit : Math.min(limit, most - this.gates.activeIn(queue));
+    const room = most === undefined ? limit : Math.min(limit, most - this.limits.activeIn(queue));
     if (room <= 0) return [];
     const mark = most === undefined ? null : queueMark(queue);
     return ready
@@ -117,15 +118,15 @@ export class JobTable {
       .map((entry) => {
         this.#leaveHeap(entry);
         const row = claimedRow(entry.row, request);
-        entry.row = mark !== null && row.gate === null ? { ...row, gate: mark } : row;
+        entry.row = mark !== null && row.limitKey === null ? { ...row, limitKey: mark } : row;
         this.#enter(entry);
         return entry.row;
       });
   }
 
-  /** Makes the best jobs behind a gate available. */
-  admit(gate: string, count: number): JobEntry[] {
-    const admitted = this.gates.best(gate, count);
+  /** Makes the best jobs behind a limit available. */
+  admit(limitKey: string, count: number): JobEntry[] {
+    const admitted = this.limits.best(limitKey, count);
     for (const entry of admitted) this.write(entry, availableRow(entry.row));
     return admitted;
   }
@@ -201,16 +202,16 @@ export class JobTable {
   }
 
   /** One step of a walk: calls back for what matches, and answers where it ended, or null if there is no more. */
-  step(path: Path, found: (row: JobRow) => boolean): string | null {
+  step(path: ScanPath, found: (row: JobRow) => boolean): string | null {
     const list = path.byEnd ? this.#deadLetters : this.#byId;
     const { after, newestFirst } = path;
     const isBefore = (entry: JobEntry) => after !== null && comparePlace(entry.row, after) <= 0;
     const isStillBefore = (entry: JobEntry) => after === null || comparePlace(entry.row, after) < 0;
-    let left = WALK_STRETCH;
+    let left = SCAN_STEP;
     for (const { row } of newestFirst ? list.back(isStillBefore) : list.from(isBefore)) {
       left -= 1;
       const wantsMore = isWanted(row, path.filter) ? found(row) : true;
-      if (!wantsMore || left === 0) return cursorOf(placeOf(row, path.byEnd));
+      if (!wantsMore || left === 0) return cursorOf(scanCursorOf(row, path.byEnd));
     }
     return null;
   }
@@ -258,7 +259,7 @@ export class JobTable {
     depth.states[row.state] += 1;
     if (row.deadLetter) this.#deadLetters.add(entry);
     if (row.state === "available") queue.ready.add(entry);
-    if (row.gate !== null) this.gates.enter(entry, row.gate);
+    if (row.limitKey !== null) this.limits.enter(entry, row.limitKey);
     const dueAt = isTerminal(row.state) ? row.pruneAt : row.wakeAt;
     if (dueAt !== null) this.#heapOf(row).add(entry, dueAt);
     if (uniqueKey !== null) this.#holdKey(entry, uniqueKey);
@@ -275,7 +276,7 @@ export class JobTable {
   #leaveHeap(entry: JobEntry): void {
     const { row } = entry;
     entry.depth.states[row.state] -= 1;
-    if (row.gate !== null) this.gates.leave(entry, row.gate);
+    if (row.limitKey !== null) this.limits.leave(entry, row.limitKey);
     if (entry.slot >= 0) this.#heapOf(entry.row).remove(entry);
   }
 
@@ -331,10 +332,10 @@ function compareRank(a: JobEntry, b: JobEntry): number {
 
 /** The order in which dead letters are walked. */
 function compareEnd(a: JobEntry, b: JobEntry): number {
-  return comparePlace(a.row, placeOf(b.row, true));
+  return comparePlace(a.row, scanCursorOf(b.row, true));
 }
 
-function comparePlace(row: JobRow, { id, at }: Place): number {
+function comparePlace(row: JobRow, { id, at }: ScanCursor): number {
   return (at === null ? 0 : (row.finishedAt ?? 0) - at) || compareText(row.id, id);
 }
 

@@ -5,10 +5,10 @@ import {
   BATCH_LIMIT,
   type BeatAnswer,
   type BeatRequest,
-  type GateRow,
   type Inspector,
   type JobStore,
   LIVE_LIMIT,
+  type LimitRow,
   LOG_LIMIT,
   pauseKey,
   type RecordStore,
@@ -16,10 +16,10 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
-import { boundedQueues } from "../gates.ts";
-import { checkBatch, checkJobs, checkLimit, checkUnits } from "../limits.ts";
-import { pathOf } from "../walk.ts";
-import { commitUnit, enqueueJob, gateUse, startsBehind, type Tables } from "./commit.ts";
+import { boundedQueues } from "../admissions.ts";
+import { checkBatch, checkJobs, checkLimit, checkUnits } from "../check-batch.ts";
+import { pathOf } from "../scan-cursor.ts";
+import { commitUnit, enqueueJob, limitUse, startsBehind, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
 import { JobTable } from "./job-table.ts";
@@ -155,14 +155,14 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       checkLimit(limit);
       return jobs.holders(after, limit);
     },
-    async gates(after, limit) {
+    async limitKeys(after, limit) {
       assertOpen();
       checkLimit(limit);
-      return jobs.gates.names(after, limit).map((gate) => gateRow(jobs, records, gate));
+      return jobs.limits.names(after, limit).map((limitKey) => limitRow(jobs, records, limitKey));
     },
-    async gate(gate) {
+    async limitKey(limitKey) {
       assertOpen();
-      return gateRow(jobs, records, gate);
+      return limitRow(jobs, records, limitKey);
     },
     async page(walk, limit) {
       assertOpen();
@@ -206,10 +206,10 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
   };
 }
 
-function gateRow(jobs: JobTable, records: RecordTable, gate: string): GateRow {
-  const { nextAt } = startsBehind(records, gate);
-  const { waiting } = jobs.gates.count(gate);
-  return { gate, waiting, ...gateUse(jobs, records, gate), nextAt };
+function limitRow(jobs: JobTable, records: RecordTable, limitKey: string): LimitRow {
+  const { nextAt } = startsBehind(records, limitKey);
+  const { waiting } = jobs.limits.count(limitKey);
+  return { key: limitKey, waiting, ...limitUse(jobs, records, limitKey), nextAt };
 }
 
 /** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
@@ -220,7 +220,7 @@ function beatJob({ jobs, events }: Tables, beat: BeatRequest["jobs"][number], no
   if (row.fence !== beat.fence || row.state !== "active") return { lost: row.state };
   if (beat.stallAt !== undefined) {
     jobs.amend(entry, { ...row, stallAt: beat.stallAt });
-    if (beat.tells) events.add(beat.tells, now);
+    if (beat.records) events.add(beat.records, now);
   }
   return row.rev === beat.rev ? "ok" : "changed";
 }

@@ -23,7 +23,7 @@ export function claimedRow(row: JobRow, { now, lease, salt, worker }: ClaimReque
   };
 }
 
-/** A waiting job that may start: its delay or backoff is over, or its gate let it through. */
+/** A waiting job that may start: its delay or backoff is over, or its limit let it through. */
 export function availableRow(row: JobRow): JobRow {
   return {
     ...row,
@@ -35,12 +35,12 @@ export function availableRow(row: JobRow): JobRow {
 }
 
 /**
- * One need less. The last one, or the last but one of a job with a gate, wakes the job to be judged, and that is a revision: an outsider who read the row before
+ * One need less. The last one, or the last but one of a job with a limit, wakes the job to be judged, and that is a revision: an outsider who read the row before
  * would otherwise write an older `wakeAt` over it, and nobody would ever look at the job again.
  */
 export function countedDownRow(row: JobRow, now: Instant): JobRow {
   const needs = row.needs - 1;
-  return needs > (row.gate === null ? 0 : 1)
+  return needs > (row.limitKey === null ? 0 : 1)
     ? { ...row, needs }
     : { ...row, needs, wake: "judge", wakeAt: now, rev: row.rev + 1 };
 }

@@ -1,7 +1,7 @@
 import { checkTimeout } from "../../core/timeout/timeout.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
+import { checkBatch, checkLimit } from "../check-batch.ts";
 import { claimLimit } from "../claim-request.ts";
-import { checkBatch, checkLimit } from "../limits.ts";
 import { HintBatch, type Listeners } from "./hints.ts";
 import type { TimeoutTable } from "./timeout-table.ts";
 

@@ -1,5 +1,4 @@
 import { earlier, type Instant } from "../../core/time.ts";
-import { decodeHeaders, encodeHeaders } from "../../core/timeout/headers.ts";
 import {
   compareIds,
   destinationScope,
@@ -12,11 +11,12 @@ import {
   type TimeoutId,
   type TimeoutRow,
 } from "../../core/timeout/timeout.ts";
+import { decodeHeaders, encodeHeaders } from "../../core/timeout/timeout-headers.ts";
 import type {
   DueRequest,
   ExtendedLease,
-  HeldTimeout,
   LeaseAnswer,
+  LeasedTimeout,
   Move,
   ReleasedTimeout,
   Revoked,
@@ -122,7 +122,7 @@ export class TimeoutTable {
       });
   }
 
-  remove({ id, owner }: HeldTimeout, now: Instant): LeaseAnswer {
+  remove({ id, owner }: LeasedTimeout, now: Instant): LeaseAnswer {
     const entry = this.#entries.get(id);
     const loss = owner === undefined ? null : leaseLoss(entry?.row, owner, now);
     if (loss) return loss;

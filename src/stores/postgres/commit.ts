@@ -7,14 +7,14 @@ import type { Revoked } from "../../ports/timeouts.ts";
 import { textOfUnit } from "../sql/batches.ts";
 import { idArray } from "./array-literal.ts";
 import { commitSteps, leadingSteps } from "./commit-steps.ts";
-import { type LaneGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
+import { type ConnectionGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
 import { addEvents, type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import { CREATE_RECORD, DELETE_RECORD, HOLD_JOB, HOLD_RECORD, LOCATE, PUT_RECORD } from "./statements.ts";
 import { areOneShape, OK, placeOf, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
-export function laneScope(lanes: LaneGroup): CommitScope {
+export function laneScope(lanes: ConnectionGroup): CommitScope {
   return {
     run: (statement, values) => withRepeats(() => lanes.run(statement, values), REPEATABLE_WRITES),
     atomically: (work) => withRepeats(() => lanes.transaction(work), REPEATABLE_WRITES),

@@ -144,7 +144,7 @@ function isConnectionLost(error: unknown): boolean {
   return state === undefined || state.startsWith("57P") || state.startsWith("08");
 }
 
-export interface LaneOptions {
+export interface ConnectionOptions {
   readonly pool: PoolLike;
   readonly bind: SchemaBinding;
   /** Runs on each new connection before anything else. */
@@ -161,15 +161,15 @@ interface Connected {
  * One connection of the store's own, opened when it is first needed and again after it was lost. Work takes turns, so
  * a transaction never has a stranger's statement in its middle.
  */
-export class Lane implements Runner {
-  readonly #options: LaneOptions;
+export class Connection implements Runner {
+  readonly #options: ConnectionOptions;
   #connected: Promise<Connected> | null = null;
   #lastTurn: Promise<unknown> = Promise.resolve();
   #isClosed = false;
   /** How many turns are taken or waited for. */
   load = 0;
 
-  constructor(options: LaneOptions) {
+  constructor(options: ConnectionOptions) {
     this.#options = options;
   }
 
@@ -271,11 +271,11 @@ export class Lane implements Runner {
 function ignore(): void {}
 
 /** Lanes that do the same work; each piece goes to the one with the least to do. */
-export class LaneGroup implements Runner {
-  readonly #lanes: readonly Lane[];
+export class ConnectionGroup implements Runner {
+  readonly #connections: readonly Connection[];
 
-  constructor(size: number, options: LaneOptions) {
-    this.#lanes = Array.from({ length: size }, () => new Lane(options));
+  constructor(size: number, options: ConnectionOptions) {
+    this.#connections = Array.from({ length: size }, () => new Connection(options));
   }
 
   run(statement: Statement, values?: unknown[]): Promise<SqlRow[]> {
@@ -287,11 +287,11 @@ export class LaneGroup implements Runner {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#lanes.map((lane) => lane.close()));
+    await Promise.all(this.#connections.map((lane) => lane.close()));
   }
 
-  #next(): Lane {
-    return this.#lanes.reduce((best, lane) => (lane.load < best.load ? lane : best));
+  #next(): Connection {
+    return this.#connections.reduce((best, lane) => (lane.load < best.load ? lane : best));
   }
 }
 

@@ -7,9 +7,9 @@ import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { eventRow, packEvents } from "../sql/event-pack.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
-import { type LaneGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
-import { type Bounded, enqueueBounded } from "./gates.ts";
+import { type ConnectionGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
+import { type Bounded, enqueueBounded } from "./key-limits.ts";
 import {
   ADD_EVENTS,
   HOLDERS,
@@ -26,7 +26,7 @@ const UNIQUE_VIOLATION = "23505";
 
 /** Enqueues on the store's own lanes, a statement's worth at a time. */
 export async function enqueueOn(
-  lanes: LaneGroup,
+  lanes: ConnectionGroup,
   jobs: readonly NewJob[],
   now: Instant,
   hints: HintBatch,
@@ -38,14 +38,14 @@ export async function enqueueOn(
   return answers;
 }
 
-/** Jobs off one stencil go by the leanest statement there is, others by the general one. */
+/** Jobs off one template go by the leanest statement there is, others by the general one. */
 async function enqueueBatch(
-  lanes: LaneGroup,
+  lanes: ConnectionGroup,
   jobs: readonly NewJob[],
   now: Instant,
   hints: HintBatch,
 ): Promise<Enqueued[]> {
-  const isTelling = jobs.some(({ tells }) => tells);
+  const isTelling = jobs.some(({ records }) => records);
   if (areAlike(jobs)) {
     try {
       const values = alikeValues(jobs);
@@ -59,7 +59,7 @@ async function enqueueBatch(
     }
   }
   // A given id takes two statements to be sure of, and nobody may see what the second one takes back.
-  const isOneStatement = jobs.every(({ fresh }) => fresh);
+  const isOneStatement = jobs.every(({ hasNewId }) => hasNewId);
   return withRepeats(() =>
     isOneStatement
       ? enqueueWith(lanes, jobs, hints, isTelling ? now : undefined)
@@ -68,7 +68,7 @@ async function enqueueBatch(
 }
 
 function toldBy(jobs: readonly NewJob[]): NewEvent[] {
-  return jobs.flatMap(({ tells }) => (tells ? [tells] : []));
+  return jobs.flatMap(({ records }) => (records ? [records] : []));
 }
 
 /** Enqueues within a transaction that somebody else ends, and adds what the new jobs tell. */
@@ -128,7 +128,7 @@ async function insert(
   hints: HintBatch,
   { tries, tellAt }: { readonly tries: number; readonly tellAt: Instant | undefined },
 ): Promise<Enqueued[]> {
-  const given = jobs.filter(({ fresh }) => !fresh).map(({ id }) => id);
+  const given = jobs.filter(({ hasNewId }) => !hasNewId).map(({ id }) => id);
   const values = insertValues(jobs, given);
   const rows =
     tellAt === undefined
@@ -178,7 +178,7 @@ function toldValues(jobs: readonly NewJob[]): unknown[] {
   let next = 0;
   return [
     heads,
-    jsonTexts(jobs, ({ tells }) => (tells ? items[next++] : null)),
+    jsonTexts(jobs, ({ records }) => (records ? items[next++] : null)),
     numberArray([...jobs.keys()], (place) => place),
   ];
 }
@@ -187,11 +187,11 @@ function addReady(job: NewJob, hints: HintBatch): void {
   if (job.image.state === "available") hints.ready.add(job.queue);
 }
 
-/** Whether all jobs are off one stencil and nothing about them can collide with another. */
+/** Whether all jobs are off one template and nothing about them can collide with another. */
 function areAlike(jobs: readonly NewJob[]): boolean {
   const { image, options, queue, type, createdAt } = jobs[0] as NewJob;
   if (
-    image.attempt + image.returns + image.strikes > 0 ||
+    image.attempt + image.returns + image.expiredClaims > 0 ||
     image.startedAt !== null ||
     image.stallAt !== null
   ) {
@@ -199,7 +199,7 @@ function areAlike(jobs: readonly NewJob[]): boolean {
   }
   return jobs.every(
     (job) =>
-      job.fresh &&
+      job.hasNewId &&
       job.image === image &&
       job.options === options &&
       job.queue === queue &&
@@ -207,7 +207,7 @@ function areAlike(jobs: readonly NewJob[]): boolean {
       job.createdAt === createdAt &&
       job.needs === undefined &&
       job.workflow === undefined &&
-      job.gate === undefined &&
+      job.limitKey === undefined &&
       job.uniqueKey === undefined,
   );
 }
@@ -246,7 +246,7 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     numberArray(jobs, ({ createdAt }) => createdAt),
     numberArray(jobs, ({ needs }) => needs ?? 0),
     textArray(jobs, ({ workflow }) => workflow),
-    textArray(jobs, ({ gate }) => gate),
+    textArray(jobs, ({ limitKey }) => limitKey),
     textArray(jobs, ({ uniqueKey }) => uniqueKey),
     jsonTexts(jobs, ({ payload }) => payload),
     jsonTexts(jobs, optionsText),
@@ -256,7 +256,7 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     numberArray(jobs, ({ image }) => image.rank),
     numberArray(jobs, ({ image }) => image.attempt),
     numberArray(jobs, ({ image }) => image.returns),
-    numberArray(jobs, ({ image }) => image.strikes),
+    numberArray(jobs, ({ image }) => image.expiredClaims),
     numberArray(jobs, ({ image }) => image.waitAt),
     numberArray(jobs, ({ image }) => image.totalAt),
     numberArray(jobs, ({ image }) => image.startedAt),

@@ -3,13 +3,13 @@ import { UUID } from "../../core/ids.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, LOG_LIMIT } from "../../ports/store.ts";
-import { gatesLast } from "../gates.ts";
+import { admissionsLast } from "../admissions.ts";
 import { eventRow } from "../sql/event-pack.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
-import { admit, spend } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
+import { admit, spend } from "./key-limits.ts";
 import { ADD_EVENTS, ADD_LOGS, COUNT_DOWN } from "./statements.ts";
 
 /** Where units are committed: by the store on its own lanes, or within a transaction that a caller has begun. */
@@ -28,11 +28,11 @@ type LogLine = Extract<Effect, { log: unknown }>;
 
 export function isFollower(effect: Effect): effect is Follower {
   const isNote = "event" in effect || "log" in effect;
-  return isNote || "enqueue" in effect || "countdown" in effect || isAtGate(effect);
+  return isNote || "enqueue" in effect || "countdown" in effect || isAdmission(effect);
 }
 
-/** What is done about a gate: it may be put off until other jobs are written. */
-function isAtGate(effect: Effect): boolean {
+/** What is done about a limit: it may be put off until other jobs are written. */
+function isAdmission(effect: Effect): boolean {
   return "admit" in effect || "spend" in effect || "ready" in effect;
 }
 
@@ -49,8 +49,8 @@ export async function follow(
   let next = 0;
   for (const effect of effects) {
     if ("event" in effect) told.push(effect);
-    else if ("enqueue" in effect && answers[next++] === "created" && effect.enqueue.tells)
-      told.push(effect.enqueue.tells);
+    else if ("enqueue" in effect && answers[next++] === "created" && effect.enqueue.records)
+      told.push(effect.enqueue.records);
   }
   await countDown(
     session,
@@ -61,10 +61,10 @@ export async function follow(
     session,
     effects.filter((effect) => "log" in effect),
   );
-  if (effects.some(isAtGate)) await passGates(session, effects, now, hints);
+  if (effects.some(isAdmission)) await admitWaiting(session, effects, now, hints);
 }
 
-async function passGates(
+async function admitWaiting(
   session: Runner,
   effects: readonly Follower[],
   now: Instant,
@@ -75,7 +75,7 @@ async function passGates(
     effects.filter((effect) => "spend" in effect),
     now,
   );
-  for (const effect of gatesLast(effects)) {
+  for (const effect of admissionsLast(effects)) {
     if ("ready" in effect) hints.ready.add(effect.ready);
     else if ("admit" in effect) await admit(session, effect, hints);
   }

@@ -6,7 +6,7 @@ import type { Hint } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { HINTED_WITHIN } from "../../ports/timeouts.ts";
 import { textArray } from "./array-literal.ts";
-import { Lane, type LaneOptions, type NotificationLike, type Runner } from "./connection.ts";
+import { Connection, type ConnectionOptions, type NotificationLike, type Runner } from "./connection.ts";
 import { NOTIFY } from "./statements.ts";
 
 /** What one call has to tell; a queue is named once, however many of its jobs became available. */
@@ -140,7 +140,7 @@ function channelOf(schema: string): string {
 /** Tells the store's listeners here at once, and those of other processes by NOTIFY on a connection of its own. */
 export class HintChannel {
   readonly #channel: string;
-  readonly #lane: Lane;
+  readonly #lane: Connection;
   readonly #system: Pick<System, "after">;
   readonly #listeners = new Set<(hint: Hint) => void>();
   readonly #urgent: Outbox;
@@ -148,13 +148,13 @@ export class HintChannel {
   #isClosed = false;
   #backend = 0;
 
-  constructor(schema: string, lane: Pick<LaneOptions, "pool" | "bind">, system: Pick<System, "after">) {
+  constructor(schema: string, lane: Pick<ConnectionOptions, "pool" | "bind">, system: Pick<System, "after">) {
     this.#channel = channelOf(schema);
     this.#system = system;
     const send = (hints: readonly Hint[]) => this.#notify(this.#lane, hints);
     this.#urgent = new Outbox(system, { ...URGENT, send });
     this.#settled = new Outbox(system, { ...SETTLED, send });
-    this.#lane = new Lane({
+    this.#lane = new Connection({
       ...lane,
       prepare: async (session, client) => {
         client.on("notification", (message) => this.#receive(message));

@@ -2,7 +2,7 @@ import { DONE, LIVE, type Statement } from "./statements.ts";
 
 /**
  * A page of jobs by id. $1 queue, $2 type, $3 state, $4 dead letter, $5 after this id (each may be null), $6 limit,
- * $7 the gate of live jobs or null.
+ * $7 the limit of live jobs or null.
  * Unnamed, so that each page is planned for the filter it has.
  */
 export const LIST_JOBS: Statement = {
@@ -10,7 +10,7 @@ export const LIST_JOBS: Statement = {
 (select ${LIVE} from curfew.jobs
   where ($1::text is null or queue = $1::text) and ($2::text is null or type = $2::text)
     and ($3::smallint is null or state = $3::smallint) and coalesce($4::smallint, 0) = 0
-    and ($5::uuid is null or id > $5::uuid) and ($7::text is null or gate = $7::text)
+    and ($5::uuid is null or id > $5::uuid) and ($7::text is null or limit_key = $7::text)
   order by id limit $6::bigint)
 union all
 (select ${DONE} from curfew.done

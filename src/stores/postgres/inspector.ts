@@ -3,13 +3,11 @@ import { type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkLimit } from "../limits.ts";
+import { checkLimit } from "../check-batch.ts";
+import { pathOf } from "../scan-cursor.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
-import { pathOf } from "../walk.ts";
 import type { Runner } from "./connection.ts";
-import { DEPTHS, GATES } from "./gate-statements.ts";
-import { gateRow } from "./gates.ts";
 import {
   COUNT_LIVE,
   DEPTH,
@@ -21,11 +19,13 @@ import {
   READ_LINES,
   READ_LOGS,
 } from "./inspect-statements.ts";
-import { countJobs, walkJobs } from "./walking.ts";
+import { limitRow } from "./key-limits.ts";
+import { DEPTHS, LIMIT_KEYS } from "./limit-statements.ts";
+import { countJobs, scanJobs } from "./scan-jobs.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {
-    async jobs({ queue, type, state, deadLetter, gate }, after, limit) {
+    async jobs({ queue, type, state, deadLetter, limitKey }, after, limit) {
       checkLimit(limit);
       const rows = await runner.run(LIST_JOBS, [
         queue ?? null,
@@ -34,7 +34,7 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
         deadLetter === undefined ? null : Number(deadLetter),
         after,
         limit,
-        gate ?? null,
+        limitKey ?? null,
       ]);
       return rows.map(decodeJob);
     },
@@ -44,15 +44,15 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       const rows = await runner.run(HOLDERS, [after, limit]);
       return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
     },
-    async gates(after, limit) {
+    async limitKeys(after, limit) {
       checkLimit(limit);
-      const gates = await runner.run(GATES, [after, limit]);
-      return Promise.all(gates.map(([gate]) => gateRow(runner, gate as string)));
+      const limits = await runner.run(LIMIT_KEYS, [after, limit]);
+      return Promise.all(limits.map(([limitKey]) => limitRow(runner, limitKey as string)));
     },
-    gate: (gate) => gateRow(runner, gate),
+    limitKey: (limitKey) => limitRow(runner, limitKey),
     async page(walk, limit) {
       checkLimit(limit, BATCH_LIMIT);
-      return walkJobs(runner, pathOf(walk), limit);
+      return scanJobs(runner, pathOf(walk), limit);
     },
     count: async (walk) => countJobs(runner, pathOf(walk)),
     async live() {

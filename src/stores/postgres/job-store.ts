@@ -12,15 +12,15 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
-import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
+import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
 import { packEvents } from "../sql/event-pack.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
-import { type LaneGroup, withRepeats } from "./connection.ts";
+import { type ConnectionGroup, withRepeats } from "./connection.ts";
+import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueTold, enqueueWithin } from "./enqueue.ts";
-import { type Bounded, claimLimited } from "./gates.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
-import type { Lanes } from "./lanes.ts";
+import { type Bounded, claimLimited } from "./key-limits.ts";
 import {
   BEAT,
   BEAT_TOLD,
@@ -35,9 +35,13 @@ import {
   PRUNE_EVENTS,
 } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
-import { type Place, placeOf } from "./write-jobs.ts";
+import { type LocatedJob, placeOf } from "./write-jobs.ts";
 
-export function createJobStore(lanes: Lanes, channel: HintChannel, transactions: Transactions): JobStore {
+export function createJobStore(
+  lanes: Connections,
+  channel: HintChannel,
+  transactions: Transactions,
+): JobStore {
   return {
     async enqueue(jobs, { now, tx, bounds, onDepth }) {
       checkJobs(jobs);
@@ -89,7 +93,7 @@ export function createJobStore(lanes: Lanes, channel: HintChannel, transactions:
 
 /** A hint of what was undone and is repeated does no harm. */
 async function enqueueInTurn(
-  lanes: LaneGroup,
+  lanes: ConnectionGroup,
   jobs: readonly NewJob[],
   bounded: Bounded,
   hints: HintBatch,
@@ -97,7 +101,7 @@ async function enqueueInTurn(
   return withRepeats(() => lanes.transaction((session) => enqueueWithin(session, jobs, bounded, hints)));
 }
 
-async function claim(lanes: LaneGroup, request: ClaimRequest): Promise<JobRow[]> {
+async function claim(lanes: ConnectionGroup, request: ClaimRequest): Promise<JobRow[]> {
   const { queue, now, limit, salt, from, worker, lease, most } = request;
   const rows =
     most === undefined
@@ -111,7 +115,7 @@ function byRank(a: JobRow, b: JobRow): number {
   return a.rank - b.rank || (a.id < b.id ? -1 : 1);
 }
 
-async function beat(lanes: LaneGroup, { now, worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
+async function beat(lanes: ConnectionGroup, { now, worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
   const known = jobs.filter(({ id }) => UUID.test(id));
   const values = [
     worker.id,
@@ -121,7 +125,7 @@ async function beat(lanes: LaneGroup, { now, worker, jobs }: BeatRequest): Promi
     numberArray(known, ({ fence }) => fence),
     numberArray(known, ({ stallAt }) => stallAt),
   ];
-  const isTelling = known.some(({ tells }) => tells);
+  const isTelling = known.some(({ records }) => records);
   const rows = await withRepeats(() =>
     isTelling ? lanes.run(BEAT_TOLD, [...values, ...toldOf(known, now)]) : lanes.run(BEAT, values),
   );
@@ -131,14 +135,14 @@ async function beat(lanes: LaneGroup, { now, worker, jobs }: BeatRequest): Promi
 
 /** What `tell` takes. */
 function toldOf(jobs: BeatRequest["jobs"], now: Instant): unknown[] {
-  const telling = jobs.flatMap(({ id, tells }) => (tells ? [{ id, tells }] : []));
-  const { heads, items } = packEvents(telling.map(({ tells }) => tells));
+  const telling = jobs.flatMap(({ id, records }) => (records ? [{ id, records }] : []));
+  const { heads, items } = packEvents(telling.map(({ records }) => records));
   const places = new Map(telling.map(({ id }, place) => [id, place]));
   const placeAt = ({ id }: { readonly id: JobId }) => places.get(id);
   return [now, heads, jsonTexts(jobs, (job) => items[placeAt(job) ?? -1]), numberArray(jobs, placeAt)];
 }
 
-function beatAnswer(job: BeatRequest["jobs"][number], place: Place | undefined): BeatAnswer {
+function beatAnswer(job: BeatRequest["jobs"][number], place: LocatedJob | undefined): BeatAnswer {
   if (!place) return { lost: "gone" };
   const { state, fence, rev } = place.at;
   if (fence !== job.fence || state !== "active") return { lost: state };
@@ -150,7 +154,7 @@ function beatAnswer(job: BeatRequest["jobs"][number], place: Place | undefined):
  * what is left to do may take longer than their start.
  */
 async function sweep(
-  lanes: LaneGroup,
+  lanes: ConnectionGroup,
   { now, limit, holdUntil }: SweepRequest,
   onReady: (queues: Iterable<string>) => void,
 ): Promise<Swept> {
@@ -182,12 +186,12 @@ interface NextWakes {
   readonly records: Instant | null;
 }
 
-async function nextWakes(lanes: LaneGroup): Promise<NextWakes> {
+async function nextWakes(lanes: ConnectionGroup): Promise<NextWakes> {
   const [judged, ready, records] = (await lanes.run(NEXT_WAKE))[0] as (number | null)[];
   return { judged: judged ?? null, ready: ready ?? null, records: records ?? null };
 }
 
-async function load(lanes: LaneGroup, ids: readonly JobId[]): Promise<(JobRow | null)[]> {
+async function load(lanes: ConnectionGroup, ids: readonly JobId[]): Promise<(JobRow | null)[]> {
   const rows = await lanes.run(LOAD, [idArray(ids.filter((id) => UUID.test(id)))]);
   const jobs = new Map(rows.map((row) => [row[0] as JobId, decodeJob(row)]));
   return ids.map((id) => jobs.get(id) ?? null);

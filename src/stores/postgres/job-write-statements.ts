@@ -29,7 +29,7 @@ const ARRAYS = `unnest(
   $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
   $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::smallint[],
   ${[22, 23, 24, 25, 26, 27].map(texts).join(", ")}
-) as a(id, fence, rev, next_fence, state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
+) as a(id, fence, rev, next_fence, state, wake, wake_at, rank, attempt, returns, expired_claims, wait_at, total_at,
   started_at, soft_at, hard_at, stall_at, heartbeat, finished_at, prune_at, dead_letter,
   options, policy, errors, progress, checkpoint, result)`;
 
@@ -40,7 +40,7 @@ const ARRAYS = `unnest(
 const WRITES = `(
   select a.id, a.fence, a.rev, a.next_fence, coalesce(a.state, $28::smallint) as state,
          coalesce(a.wake, $29::smallint) as wake, a.wake_at, a.rank, coalesce(a.attempt, $30::int) as attempt,
-         coalesce(a.returns, $31::int) as returns, coalesce(a.strikes, $32::int) as strikes, a.wait_at, a.total_at,
+         coalesce(a.returns, $31::int) as returns, coalesce(a.expired_claims, $32::int) as expired_claims, a.wait_at, a.total_at,
          a.started_at, a.soft_at, a.hard_at, a.stall_at, coalesce(a.heartbeat, $33::bigint) as heartbeat,
          a.finished_at, a.prune_at, coalesce(a.dead_letter, $34::smallint) as dead_letter, a.options,
          coalesce(a.policy, $35::text) as policy, a.errors, a.progress, a.checkpoint, a.result
@@ -53,11 +53,11 @@ const MATCH =
 /** A row as a write leaves it, in the order of JOB. A document that says nothing stays; the empty text clears it. */
 const WRITTEN = `
   j.id, j.queue, j.type, j.priority, coalesce(s.next_fence, j.fence), j.rev + 1, j.created_at, j.claimed_at, j.worker,
-  j.needs, j.workflow, j.gate, j.payload,
+  j.needs, j.workflow, j.limit_key, j.payload,
   nullif(coalesce(s.options, j.options), ''), nullif(coalesce(s.policy, j.policy), ''),
   nullif(coalesce(s.errors, j.errors), ''), nullif(coalesce(s.progress, j.progress), ''),
   nullif(coalesce(s.checkpoint, j.checkpoint), ''), nullif(coalesce(s.result, j.result), ''),
-  s.state, s.wake, s.wake_at, s.rank, s.attempt, s.returns, s.strikes, s.wait_at, s.total_at, s.started_at,
+  s.state, s.wake, s.wake_at, s.rank, s.attempt, s.returns, s.expired_claims, s.wait_at, s.total_at, s.started_at,
   s.soft_at, s.hard_at, s.stall_at, s.heartbeat`;
 
 const SET_DOCUMENTS = `
@@ -69,7 +69,7 @@ const SET_DOCUMENTS = `
 
 const SET_IMAGE = `
   rev = j.rev + 1, state = s.state, wake = s.wake, wake_at = s.wake_at, rank = s.rank, attempt = s.attempt,
-  returns = s.returns, strikes = s.strikes, wait_at = s.wait_at, total_at = s.total_at, started_at = s.started_at,
+  returns = s.returns, expired_claims = s.expired_claims, wait_at = s.wait_at, total_at = s.total_at, started_at = s.started_at,
   soft_at = s.soft_at, hard_at = s.hard_at, stall_at = s.stall_at, heartbeat = s.heartbeat, ${SET_DOCUMENTS}`;
 
 /**

@@ -1,7 +1,7 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
 import type { Instant } from "../../core/time.ts";
 import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
-import { type LaneGroup, type Runner, type Session, sqlState } from "./connection.ts";
+import { type ConnectionGroup, type Runner, type Session, sqlState } from "./connection.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { ADD_MIGRATION, CLOCK, DURABILITY } from "./statements.ts";
 
@@ -10,7 +10,7 @@ const ADVISORY_LOCK = 7_239_405_611;
 
 /** Brings the schema up to date. Processes that start together wait for each other; an up-to-date schema costs one read. */
 export async function migrate(
-  lane: LaneGroup,
+  lane: ConnectionGroup,
   schema: string,
   known: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
@@ -30,7 +30,11 @@ export async function migrate(
 /** The SQLSTATE of a missing privilege. */
 const NO_RIGHT = "42501";
 
-async function applyPending(lane: LaneGroup, schema: string, known: readonly Migration[]): Promise<void> {
+async function applyPending(
+  lane: ConnectionGroup,
+  schema: string,
+  known: readonly Migration[],
+): Promise<void> {
   await lane.transaction(async (session) => {
     await session.run({ text: "select pg_advisory_xact_lock($1::bigint)" }, [ADVISORY_LOCK]);
     await session.execute(`create schema if not exists "${schema}"`);

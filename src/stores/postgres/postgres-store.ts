@@ -1,13 +1,13 @@
 import { refuse } from "../../core/errors.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkUnits } from "../limits.ts";
+import { checkUnits } from "../check-batch.ts";
 import { commitUnits, laneScope, transactionScope } from "./commit.ts";
 import { bindSchema, type PoolLike, poolOf } from "./connection.ts";
+import { createConnections, MOST_CONNECTIONS } from "./connections.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
-import { createLanes, MOST_CONNECTIONS } from "./lanes.ts";
 import { checkDurability, migrate } from "./migrate.ts";
 import { createRecordStore } from "./record-store.ts";
 import { CLOCK } from "./statements.ts";
@@ -38,10 +38,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   checkPool(connection);
   const pool = typeof connection === "string" ? poolOf(connection) : connection;
   const bind = bindSchema(schema);
-  const lanes = createLanes({ pool, bind });
+  const lanes = createConnections({ pool, bind });
   try {
-    await checkDurability(lanes.desk);
-    await migrate(lanes.desk, schema);
+    await checkDurability(lanes.inspect);
+    await migrate(lanes.inspect, schema);
   } catch (error) {
     await lanes.close();
     throw error;
@@ -56,7 +56,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     jobs: createJobStore(lanes, channel, transactions),
     records: createRecordStore(lanes.write, () => channel.assertOpen()),
     timeouts: createTimeoutStore(lanes, channel, transactions),
-    inspect: createInspector(lanes.desk, system),
+    inspect: createInspector(lanes.inspect, system),
     async clock() {
       return (await lanes.write.run(CLOCK))[0]?.[0] as number;
     },

@@ -1,5 +1,5 @@
 import type { RecordKey, RecordRow, RecordStore } from "../../ports/store.ts";
-import { checkBatch, checkLimit } from "../limits.ts";
+import { checkBatch, checkLimit } from "../check-batch.ts";
 import { decodeRecord } from "../sql/row-codec.ts";
 import { textArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";

@@ -23,7 +23,7 @@ export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job in the shape of a finished one. */
 export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
 
-const COUNTS: ReadonlySet<string> = new Set(["needs", "attempt", "returns", "strikes"]);
+const COUNTS: ReadonlySet<string> = new Set(["needs", "attempt", "returns", "expired_claims"]);
 
 /** `CLAIMED_COLUMNS` as `decodeClaimed` takes them: most counts are zero, and a null is the cheapest value to send. */
 export const CLAIMED = CLAIMED_COLUMNS.map((name) => (COUNTS.has(name) ? `nullif(${name}, 0)` : name)).join(
@@ -95,11 +95,12 @@ export const HOLD_JOB: Statement = {
   text: "select fence from curfew.jobs where id = $1::uuid for update",
 };
 
-/** How often a job is woken while it is counted down: at zero, and at one if it has a gate. */
-const WAKES = "((j.needs <= s.by)::int + (j.gate is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";
+/** How often a job is woken while it is counted down: at zero, and at one if it has a limit. */
+const WAKES =
+  "((j.needs <= s.by)::int + (j.limit_key is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";
 
 /**
- * Counts down what waiting jobs still need; at zero, and with a gate at one, a job is due to be judged. $1 ids, $2 by how
+ * Counts down what waiting jobs still need; at zero, and with a limit at one, a job is due to be judged. $1 ids, $2 by how
  * much, $3 now. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
  */
 export const COUNT_DOWN: Statement = {
@@ -114,14 +115,14 @@ update curfew.jobs j
  where j.id = any($1::uuid[]) and j.id = s.id and j.state in (${PENDING}, ${SCHEDULED}) and j.needs > 0`,
 };
 
-/** Moves the best jobs behind a gate to available. $1 gate, $2 how many. Gives their queues. */
+/** Moves the best jobs behind a limit to available. $1 limit, $2 how many. Gives their queues. */
 export const ADMIT: Statement = {
   name: "admit",
   text: `
 update curfew.jobs set state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1
  where id = any(array(
-         select id from curfew.jobs where gate = $1::text and state = ${PENDING} and needs = 0
-          order by gate, rank, id limit $2::int for update skip locked))
+         select id from curfew.jobs where limit_key = $1::text and state = ${PENDING} and needs = 0
+          order by limit_key, rank, id limit $2::int for update skip locked))
 returning queue`,
 };
 
@@ -155,8 +156,8 @@ insert into curfew.events (at, body) values ($15::bigint, $16::text)`,
 export const INSERT: Statement = {
   name: "insert",
   text: `
-insert into curfew.jobs (id, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
-                         state, wake, wake_at, rank, attempt, returns, strikes, wait_at, total_at,
+insert into curfew.jobs (id, queue, type, priority, created_at, needs, workflow, limit_key, unique_key, payload, options,
+                         state, wake, wake_at, rank, attempt, returns, expired_claims, wait_at, total_at,
                          started_at, soft_at, hard_at, stall_at, heartbeat, fence)
 select s.*
   from unnest($1::uuid[], $2::text[], $3::text[], $4::smallint[], $5::bigint[], $6::int[], $7::text[], $8::text[],

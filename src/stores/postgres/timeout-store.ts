@@ -2,13 +2,13 @@ import type { Instant } from "../../core/time.ts";
 import { checkTimeout, sagaText, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
+import { checkBatch, checkLimit } from "../check-batch.ts";
 import { claimLimit } from "../claim-request.ts";
-import { checkBatch, checkLimit } from "../limits.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
-import { type LaneGroup, type Runner, withRepeats } from "./connection.ts";
+import { type ConnectionGroup, type Runner, withRepeats } from "./connection.ts";
+import type { Connections } from "./connections.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
-import type { Lanes } from "./lanes.ts";
 import {
   CLAIM_DUE,
   CLAIM_DUE_OF,
@@ -33,7 +33,7 @@ import {
  * Repeats single statements that the server undid. Not whole calls: of one that is repeated after half of it was written,
  * the first half would be taken for somebody else's.
  */
-function repeating(lanes: LaneGroup, repeatable?: ReadonlySet<string>): Runner {
+function repeating(lanes: ConnectionGroup, repeatable?: ReadonlySet<string>): Runner {
   return { run: (statement, values) => withRepeats(() => lanes.run(statement, values), repeatable) };
 }
 
@@ -41,7 +41,7 @@ function repeating(lanes: LaneGroup, repeatable?: ReadonlySet<string>): Runner {
 const REPEATABLE_INSERTS: ReadonlySet<string> = new Set(["40001", "40P01", "23505"]);
 
 export function createTimeoutStore(
-  lanes: Lanes,
+  lanes: Connections,
   channel: HintChannel,
   transactions: Transactions,
 ): TimeoutStore {
@@ -89,7 +89,7 @@ export function createTimeoutStore(
 }
 
 function createOperations(
-  lanes: Lanes,
+  lanes: Connections,
   channel: HintChannel,
 ): Pick<TimeoutStore, "requeue" | "reschedule" | "list" | "nextDueAt" | "count"> {
   return {
@@ -118,7 +118,7 @@ function createOperations(
     },
     async list({ destination, saga, isDead, hasWallClock }, after, limit) {
       checkLimit(limit);
-      const rows = await lanes.desk.run(LIST_TIMEOUTS, [
+      const rows = await lanes.inspect.run(LIST_TIMEOUTS, [
         destination ?? null,
         saga ? sagaText(saga) : null,
         isDead === undefined ? null : Number(isDead),
@@ -135,14 +135,14 @@ function createOperations(
       return rows[0]?.[0] as Instant | null;
     },
     async count({ now }) {
-      const [row] = await lanes.desk.run(COUNT_TIMEOUTS, [now]);
+      const [row] = await lanes.inspect.run(COUNT_TIMEOUTS, [now]);
       const [pending, due, leased, dead] = row as readonly number[] as [number, number, number, number];
       return { pending, due, leased, dead };
     },
   };
 }
 
-async function claimDue(lanes: LaneGroup, request: DueRequest, limit: number): Promise<TimeoutRow[]> {
+async function claimDue(lanes: ConnectionGroup, request: DueRequest, limit: number): Promise<TimeoutRow[]> {
   const { now, leaseUntil, owner, destinations } = request;
   const values = [now, leaseUntil, owner, limit];
   const rows = await withRepeats(() =>
@@ -157,7 +157,7 @@ async function claimDue(lanes: LaneGroup, request: DueRequest, limit: number): P
   return rows.map(decodeTimeout).sort(byDue);
 }
 
-async function reap(lanes: LaneGroup, now: Instant): Promise<number> {
+async function reap(lanes: ConnectionGroup, now: Instant): Promise<number> {
   for (let reaped = 0; ; ) {
     const rows = await withRepeats(() => lanes.run(REAP, [now, BATCH_LIMIT]));
     reaped += rows.length;

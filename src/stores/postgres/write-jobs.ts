@@ -136,7 +136,7 @@ function byId(a: JobWrite, b: JobWrite): number {
 
 /** A fence that moved may have voided a running attempt; whoever holds it wants to know. */
 function addHints(hints: HintBatch, write: JobWrite, queue: string | undefined): void {
-  if (write.nextFence !== undefined || write.tell) hints.lost.push(write.id);
+  if (write.nextFence !== undefined || write.notifyHolder) hints.lost.push(write.id);
   if (write.drop || (write.image && isTerminal(write.image.state))) hints.settled.push(write.id);
   else if (write.image?.state === "available" && queue !== undefined) hints.ready.add(queue);
 }
@@ -159,20 +159,20 @@ async function classify(
   return finished;
 }
 
-export interface Place {
+export interface LocatedJob {
   readonly at: NonNullable<Extract<Outcome, { ok: false }>["at"]>;
   readonly isDone: boolean;
 }
 
 /** Where a job stands, from a row of LOCATE. */
-export function placeOf(row: SqlRow): Place {
+export function placeOf(row: SqlRow): LocatedJob {
   return {
     at: { state: stateOf(row[1]), fence: row[2] as number, rev: row[3] as number },
     isDone: row[4] === 1,
   };
 }
 
-function refusalOf(write: JobWrite, place: Place | undefined): Outcome {
+function refusalOf(write: JobWrite, place: LocatedJob | undefined): Outcome {
   if (!place) return { ok: false, because: "gone", at: null };
   const { at, isDone } = place;
   // An attempt has nothing to say about a job that has ended; only an outsider, who names a revision, has.
@@ -202,7 +202,7 @@ function imageValues(writes: readonly JobWrite[]): unknown[] {
   const wake = agreed(images, ({ wake }) => WAKE_CODES[wake]);
   const attempt = agreed(images, ({ attempt }) => attempt);
   const returns = agreed(images, ({ returns }) => returns);
-  const strikes = agreed(images, ({ strikes }) => strikes);
+  const expired_claims = agreed(images, ({ expiredClaims: expired_claims }) => expired_claims);
   const heartbeat = agreed(images, ({ heartbeat }) => heartbeat);
   const deadLetter = agreed(images, ({ deadLetter }) => (deadLetter ? 1 : 0));
   const { texts, policy } = imageDocuments(writes);
@@ -215,7 +215,7 @@ function imageValues(writes: readonly JobWrite[]): unknown[] {
     numberArray(images, ({ rank }) => rank),
     attempt.array,
     returns.array,
-    strikes.array,
+    expired_claims.array,
     numberArray(images, ({ waitAt }) => waitAt),
     numberArray(images, ({ totalAt }) => totalAt),
     numberArray(images, ({ startedAt }) => startedAt),
@@ -231,7 +231,7 @@ function imageValues(writes: readonly JobWrite[]): unknown[] {
     wake.value,
     attempt.value,
     returns.value,
-    strikes.value,
+    expired_claims.value,
     heartbeat.value,
     deadLetter.value,
     policy,

@@ -2,8 +2,8 @@ import type { Instant } from "../../core/time.ts";
 import { leaseLoss, type NewTimeout, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
 import type {
   ExtendedLease,
-  HeldTimeout,
   LeaseAnswer,
+  LeasedTimeout,
   ReleasedTimeout,
   Revoked,
   Which,
@@ -81,7 +81,7 @@ function newValues(timeouts: readonly NewTimeout[]): unknown[] {
 }
 
 /** Runs a write by holders on items of which no two name the same timeout, and says of each what came of it. */
-async function writeHeld<Item extends HeldTimeout>(
+async function writeHeld<Item extends LeasedTimeout>(
   runner: Runner,
   items: readonly Item[],
   now: Instant,
@@ -107,7 +107,7 @@ export type Lease = { readonly owner: Owner | null; readonly leaseUntil: Instant
 
 async function leasesOf(
   runner: Runner,
-  items: readonly HeldTimeout[],
+  items: readonly LeasedTimeout[],
 ): Promise<ReadonlyMap<TimeoutId, Lease>> {
   if (items.length === 0) return new Map();
   return leasesIn(await runner.run(LEASES_OF, [textArray(items, ({ id }) => id)]));
@@ -125,13 +125,13 @@ export function leasesIn(rows: readonly SqlRow[]): ReadonlyMap<TimeoutId, Lease>
 
 export function removeTimeouts(
   runner: Runner,
-  held: readonly HeldTimeout[],
+  held: readonly LeasedTimeout[],
   now: Instant,
 ): Promise<LeaseAnswer[]> {
   return writeHeld(runner, held, now, (wave) => runner.run(REMOVE_TIMEOUTS, [...heldValues(wave), now]));
 }
 
-function heldValues(held: readonly HeldTimeout[]): unknown[] {
+function heldValues(held: readonly LeasedTimeout[]): unknown[] {
   return [textArray(held, ({ id }) => id), textArray(held, ({ owner }) => owner)];
 }
 

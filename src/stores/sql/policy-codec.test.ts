@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../core/job/job.ts";
-import { parseRung, resolvePolicy } from "../../core/job/policy.ts";
+import { parseSettings, resolvePolicy } from "../../core/job/policy.ts";
 import { delays } from "../../core/job/retry.ts";
 import { parsePolicy, policyText } from "./policy-codec.ts";
 
 const usual = resolvePolicy({});
 const odd: Policy = resolvePolicy(
   {
-    enqueue: parseRung({ timeouts: { attempt: "none", grace: "unbounded", mode: "discard" } }, ""),
-    definition: parseRung({ retry: { backoff: delays(["1s", "5s"]), except: ["a.*"] } }, ""),
-    queue: parseRung({ timeouts: { heartbeat: "5s" }, retention: { completed: "0s" } }, ""),
-    engine: parseRung({ retry: { attempts: 9, onExhausted: "dead-letter" } }, ""),
+    enqueue: parseSettings({ timeouts: { attempt: "none", grace: "unbounded", mode: "discard" } }, ""),
+    definition: parseSettings({ retry: { backoff: delays(["1s", "5s"]), except: ["a.*"] } }, ""),
+    queue: parseSettings({ timeouts: { heartbeat: "5s" }, retention: { completed: "0s" } }, ""),
+    engine: parseSettings({ retry: { attempts: 9, onExhausted: "dead-letter" } }, ""),
   },
   { remote: true, hears: false, worker: "w", visibility: 4_000 },
 );

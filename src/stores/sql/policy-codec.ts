@@ -1,4 +1,4 @@
-import type { Policy, PolicyField, RungName } from "../../core/job/job.ts";
+import type { Policy, PolicyField, SettingSource } from "../../core/job/job.ts";
 
 /**
  * Every job that has run keeps its policy, and most of them say what this one says: only the rest is written, which makes
@@ -20,7 +20,7 @@ const USUAL = {
   retention: { completed: 86_400_000, discarded: 1_209_600_000, cancelled: 1_209_600_000 },
   beats: "worker",
   hears: true,
-} satisfies Omit<Policy, "rungs">;
+} satisfies Omit<Policy, "sources">;
 
 /** One letter for each field, in this order. Both lie on disk: add at the end, never change. */
 const FIELDS: readonly PolicyField[] = [
@@ -36,14 +36,14 @@ const FIELDS: readonly PolicyField[] = [
   "onExhausted",
   "retention",
 ];
-const LETTERS: Readonly<Record<RungName, string>> = {
+const LETTERS: Readonly<Record<SettingSource, string>> = {
   enqueue: "e",
   definition: "d",
   queue: "q",
   engine: "n",
   "built-in": "b",
 };
-const RUNGS = new Map(Object.entries(LETTERS).map(([rung, letter]) => [letter, rung as RungName]));
+const SOURCES = new Map(Object.entries(LETTERS).map(([source, letter]) => [letter, source as SettingSource]));
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -53,8 +53,8 @@ const texts = new WeakMap<Policy, string>();
 export function policyText(policy: Policy): string {
   let text = texts.get(policy);
   if (text === undefined) {
-    const { rungs, retry, ...fields } = policy;
-    const letters = FIELDS.map((field) => LETTERS[rungs[field]]).join("");
+    const { sources, retry, ...fields } = policy;
+    const letters = FIELDS.map((field) => LETTERS[sources[field]]).join("");
     text = JSON.stringify({ ...unusual(fields, USUAL), retry: unusual({ ...retry }, USUAL.retry), letters });
     texts.set(policy, text);
   }
@@ -71,8 +71,8 @@ export function parsePolicy(text: string): Policy {
   const { letters, retry, ...fields } = JSON.parse(text) as { letters?: string; retry: object };
   // Written before policies were shortened.
   if (letters === undefined) return JSON.parse(text) as Policy;
-  const rungs = Object.fromEntries(
-    FIELDS.map((field, index) => [field, RUNGS.get(letters.charAt(index)) ?? "built-in"]),
-  ) as Policy["rungs"];
-  return { ...USUAL, ...fields, retry: { ...USUAL.retry, ...retry }, rungs } as Policy;
+  const sources = Object.fromEntries(
+    FIELDS.map((field, index) => [field, SOURCES.get(letters.charAt(index)) ?? "built-in"]),
+  ) as Policy["sources"];
+  return { ...USUAL, ...fields, retry: { ...USUAL.retry, ...retry }, sources: sources } as Policy;
 }

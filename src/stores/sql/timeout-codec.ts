@@ -1,5 +1,4 @@
 import type { Json } from "../../core/schema.ts";
-import { decodeHeaders, encodeHeaders } from "../../core/timeout/headers.ts";
 import {
   compareIds,
   destinationScope,
@@ -9,6 +8,7 @@ import {
   scopeOf,
   type TimeoutRow,
 } from "../../core/timeout/timeout.ts";
+import { decodeHeaders, encodeHeaders } from "../../core/timeout/timeout-headers.ts";
 import type { Which } from "../../ports/timeouts.ts";
 import type { SqlRow } from "./row-codec.ts";
 

@@ -11,11 +11,11 @@ import {
   type Unit,
 } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
-import { gatesLast } from "../gates.ts";
+import { admissionsLast } from "../admissions.ts";
 import { BATCH } from "./connection.ts";
 import { enqueueJob } from "./enqueue.ts";
-import { admit, spend } from "./gates.ts";
 import type { HintBatch } from "./hints.ts";
+import { admit, spend } from "./key-limits.ts";
 import type { Session } from "./session.ts";
 import {
   ADD_LOG,
@@ -26,7 +26,7 @@ import {
   RAISE_FLOOR,
   TRIM_LOG,
 } from "./statements.ts";
-import { locate, type Place, type PlacedWrite, writeJobs } from "./write-jobs.ts";
+import { type LocatedJob, locate, type PlacedWrite, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, insertTimeout, lossOf, removeTimeout } from "./write-timeouts.ts";
 
 const OK: Outcome = { ok: true };
@@ -57,7 +57,7 @@ export function commitUnits(
 }
 
 /** How many units fit into what room is left, at least one. */
-function fittingIn(room: number, units: readonly Unit[], places: ReadonlyMap<JobId, Place>): number {
+function fittingIn(room: number, units: readonly Unit[], places: ReadonlyMap<JobId, LocatedJob>): number {
   let text = 0;
   for (const [index, { job }] of units.entries()) {
     text += (job && places.get(job.id)?.text) ?? 0;
@@ -83,7 +83,7 @@ function isOnItsOwn({ when, effects }: Unit): boolean {
   return effects?.every(isAside) ?? true;
 }
 
-/** Effects that no guard asks about; what a gate lets through may be put off until other jobs are written. */
+/** Effects that no guard asks about; what a limit lets through may be put off until other jobs are written. */
 function isAside(effect: Effect): boolean {
   return "event" in effect || "log" in effect || "admit" in effect || "spend" in effect || "ready" in effect;
 }
@@ -95,7 +95,7 @@ function isAside(effect: Effect): boolean {
 function commitSet(
   session: Session,
   units: readonly Unit[],
-  places: ReadonlyMap<JobId, Place>,
+  places: ReadonlyMap<JobId, LocatedJob>,
   now: Instant,
   hints: HintBatch,
 ): Outcome[] {
@@ -115,7 +115,7 @@ function commitSet(
     return unit.effects?.some((effect) => "revoke" in effect) ? { ok: true, revoked } : OK;
   });
   writeJobs(session, writes, hints);
-  for (const effect of gatesLast(effects)) {
+  for (const effect of admissionsLast(effects)) {
     if ("revoke" in effect) revoked.push(cancelTimeouts(session, effect.revoke, now));
     else applyEffect(session, effect, now, hints);
   }
@@ -127,7 +127,7 @@ type Refusal = Extract<Outcome, { ok: false }>["because"];
 function refusal(
   session: Session,
   { job, when }: Unit,
-  place: Place | undefined,
+  place: LocatedJob | undefined,
   now: Instant,
 ): Refusal | null {
   if (job) {

@@ -4,8 +4,8 @@ import type { System } from "../../ports/system.ts";
 import { type BatchSize, batchesOf } from "../sql/batches.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { DiskSync } from "./disk-sync.ts";
-import { explained, failed, isBusy } from "./errors.ts";
 import { type DatabaseHandle, Session } from "./session.ts";
+import { explained, failed, isBusy } from "./sqlite-errors.ts";
 import { BEGIN, COMMIT, LOG_SIZE, ROLLBACK } from "./statements.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { closeSync, fdatasync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { failed } from "./errors.ts";
+import { failed } from "./sqlite-errors.ts";
 
 /**
  * Brings commits to the disk without stopping the event loop. SQLite itself would wait for the disk inside of each

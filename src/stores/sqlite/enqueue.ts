@@ -2,14 +2,14 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobImage } from "../../core/job/job.ts";
 import type { EnqueueCallOptions, Enqueued } from "../../ports/store.ts";
 import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
-import { isTaken } from "./errors.ts";
-import { WAITING_IN } from "./gate-statements.ts";
 import type { HintBatch } from "./hints.ts";
+import { WAITING_IN } from "./limit-statements.ts";
 import type { Session } from "./session.ts";
+import { isTaken } from "./sqlite-errors.ts";
 import { HOLDER, INSERT, INSERT_ALIKE, IS_DONE } from "./statements.ts";
 import { imageValues, locate } from "./write-jobs.ts";
 
-/** Enqueues jobs in their order, those that follow each other and are off one stencil in one statement. */
+/** Enqueues jobs in their order, those that follow each other and are off one template in one statement. */
 export function enqueueJobs(session: Session, jobs: readonly NewJob[], hints: HintBatch): Enqueued[] {
   const answers: Enqueued[] = [];
   for (let start = 0; start < jobs.length; ) {
@@ -17,8 +17,8 @@ export function enqueueJobs(session: Session, jobs: readonly NewJob[], hints: Hi
     const run = jobs.slice(start, end);
     if (isPlain(run[0] as NewJob) && insertAlike(session, run)) {
       addReady(run[0] as NewJob, hints);
-      for (const { tells } of run) {
-        if (tells) hints.event(tells);
+      for (const { records } of run) {
+        if (records) hints.event(records);
         answers.push("created");
       }
     } else for (const job of run) answers.push(enqueueJob(session, job, hints));
@@ -75,20 +75,28 @@ function endOfRun(jobs: readonly NewJob[], start: number): number {
 const LARGE_PAYLOAD = 4_096;
 
 /** A job that nothing can collide with, and that says nothing beyond what INSERT_ALIKE takes. */
-function isPlain({ fresh, image, payload, needs, workflow, gate, uniqueKey }: NewJob): boolean {
+function isPlain({ hasNewId, image, payload, needs, workflow, limitKey, uniqueKey }: NewJob): boolean {
   return (
-    fresh &&
+    hasNewId &&
     payload.length <= LARGE_PAYLOAD &&
     needs === undefined &&
     workflow === undefined &&
-    gate === undefined &&
+    limitKey === undefined &&
     uniqueKey === undefined &&
     isUnstarted(image)
   );
 }
 
-function isUnstarted({ attempt, returns, strikes, startedAt, softAt, hardAt, stallAt }: JobImage): boolean {
-  return attempt + returns + strikes === 0 && (startedAt ?? softAt ?? hardAt ?? stallAt) === null;
+function isUnstarted({
+  attempt,
+  returns,
+  expiredClaims: expired_claims,
+  startedAt,
+  softAt,
+  hardAt,
+  stallAt,
+}: JobImage): boolean {
+  return attempt + returns + expired_claims === 0 && (startedAt ?? softAt ?? hardAt ?? stallAt) === null;
 }
 
 /** Jobs that were enqueued one by one have options of their own, which mostly say the same. */
@@ -155,10 +163,10 @@ function insertAlike(session: Session, jobs: readonly NewJob[]): boolean {
 
 export function enqueueJob(session: Session, job: NewJob, hints: HintBatch): Enqueued {
   // An id that was made here is known to nobody; one that a user gave may have ended long ago.
-  if (!job.fresh && session.get(IS_DONE, [job.id])) return "exists";
+  if (!job.hasNewId && session.get(IS_DONE, [job.id])) return "exists";
   if (session.run(INSERT, insertValues(job)) === 0) return rivalOf(session, job);
   addReady(job, hints);
-  if (job.tells) hints.event(job.tells);
+  if (job.records) hints.event(job.records);
   return "created";
 }
 
@@ -187,7 +195,7 @@ function insertValues(job: NewJob): unknown[] {
     job.createdAt,
     job.needs ?? 0,
     job.workflow ?? null,
-    job.gate ?? null,
+    job.limitKey ?? null,
     job.uniqueKey ?? null,
     job.payload,
     optionsText(job),

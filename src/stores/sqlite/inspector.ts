@@ -2,20 +2,21 @@ import { type JobId, type JobRow, type JobState, noJobs } from "../../core/job/j
 import type { Json } from "../../core/schema.ts";
 import {
   BATCH_LIMIT,
-  type GateRow,
   type Inspector,
   type JobFilter,
   LIVE_LIMIT,
+  type LimitRow,
   type LiveCount,
   LOG_LIMIT,
 } from "../../ports/store.ts";
-import { checkLimit } from "../limits.ts";
+import { checkLimit } from "../check-batch.ts";
+import { pathOf } from "../scan-cursor.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
-import { pathOf } from "../walk.ts";
 import type { Connection } from "./connection.ts";
-import { COUNT_QUEUES, COUNT_QUEUES_DONE, NEXT_GATE } from "./gate-statements.ts";
-import { gateRow } from "./gates.ts";
+import { limitRow } from "./key-limits.ts";
+import { COUNT_QUEUES, COUNT_QUEUES_DONE, NEXT_LIMIT_KEY } from "./limit-statements.ts";
+import { countJobs, scanJobs } from "./scan-jobs.ts";
 import type { Session } from "./session.ts";
 import {
   COUNT_DONE,
@@ -24,15 +25,14 @@ import {
   HOLDERS,
   LATEST_EVENTS,
   LIST_DONE,
-  LIST_GATED,
   LIST_JOBS,
+  LIST_LIMITED,
   READ_EVENTS,
   READ_LINES,
   READ_LOG,
   STRETCH_END,
   STRETCH_END_DONE,
 } from "./statements.ts";
-import { countJobs, walkJobs } from "./walking.ts";
 
 /** Rows that are looked at in one go: a look at a large table must not stop the engine that shares the thread. */
 const STRETCH = 2_000;
@@ -48,7 +48,7 @@ export function createInspector(connection: Connection): Inspector {
     async page(walk, limit) {
       checkLimit(limit, BATCH_LIMIT);
       const path = pathOf(walk);
-      return connection.read((session) => walkJobs(session, path, limit));
+      return connection.read((session) => scanJobs(session, path, limit));
     },
     async count(walk) {
       const path = pathOf(walk);
@@ -69,11 +69,11 @@ export function createInspector(connection: Connection): Inspector {
       const rows = await connection.read((session) => session.all(HOLDERS, [after ?? "", limit]));
       return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
     },
-    gates: (after, limit) => {
+    limitKeys: (after, limit) => {
       checkLimit(limit);
       return connection.read((session) => gatesAfter(session, after ?? "", limit));
     },
-    gate: (gate) => connection.read((session) => gateRow(session, gate)),
+    limitKey: (limitKey) => connection.read((session) => limitRow(session, limitKey)),
     async events(after, limit) {
       checkLimit(limit);
       const builder = new PageBuilder(after, limit);
@@ -127,13 +127,13 @@ async function depth(connection: Connection, queue?: string): Promise<Record<Job
   return counts;
 }
 
-function gatesAfter(session: Session, after: string, limit: number): GateRow[] {
-  const rows: GateRow[] = [];
+function gatesAfter(session: Session, after: string, limit: number): LimitRow[] {
+  const rows: LimitRow[] = [];
   for (let last = after; rows.length < limit; ) {
-    const gate = session.get(NEXT_GATE, [last, last])?.[0] as string | null;
-    if (gate === null) break;
-    rows.push(gateRow(session, gate));
-    last = gate;
+    const limitKey = session.get(NEXT_LIMIT_KEY, [last, last])?.[0] as string | null;
+    if (limitKey === null) break;
+    rows.push(limitRow(session, limitKey));
+    last = limitKey;
   }
   return rows;
 }
@@ -195,14 +195,16 @@ async function walk(
 
 async function listJobs(
   connection: Connection,
-  { queue, type, state, deadLetter, gate }: JobFilter,
+  { queue, type, state, deadLetter, limitKey }: JobFilter,
   after: JobId,
   limit: number,
 ): Promise<JobRow[]> {
   const filter = [queue ?? null, type ?? null, state === undefined ? null : STATE_CODES[state]];
-  if (gate !== undefined) {
+  if (limitKey !== undefined) {
     if (deadLetter) return [];
-    const rows = await connection.read((session) => session.all(LIST_GATED, [gate, after, ...filter, limit]));
+    const rows = await connection.read((session) =>
+      session.all(LIST_LIMITED, [limitKey, after, ...filter, limit]),
+    );
     return rows.map(decodeJob);
   }
   const found = new Map<JobId, JobRow>();

@@ -11,14 +11,14 @@ import {
   type SweepRequest,
   type Swept,
 } from "../../ports/store.ts";
-import { checkBatch, checkJobs, checkLimit } from "../limits.ts";
+import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
 import { noText, textOfJob } from "../sql/batches.ts";
 import { CLAIMED_COLUMNS, decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { putRecord } from "./commit.ts";
 import { BATCH, type Connection } from "./connection.ts";
 import { enqueueBounded, enqueueJobs } from "./enqueue.ts";
-import { ACTIVE_IN, MARK } from "./gate-statements.ts";
 import type { HintBatch } from "./hints.ts";
+import { ACTIVE_IN, MARK } from "./limit-statements.ts";
 import { RowRuns } from "./row-runs.ts";
 import type { Session } from "./session.ts";
 import {
@@ -175,11 +175,11 @@ function roomIn(session: Session, { queue, most }: ClaimRequest): number {
   return most - (session.get(ACTIVE_IN, [queue])?.[0] as number);
 }
 
-/** Jobs that were claimed under the limit of their queue are counted by their gate. */
+/** Jobs that were claimed under the limit of their queue are counted by their limit. */
 function marked(session: Session, queue: string, rows: JobRow[], numbers: readonly number[]): JobRow[] {
-  const gate = queueMark(queue);
-  session.run(MARK, [gate, JSON.stringify(numbers)]);
-  return rows.map((row) => (row.gate === null ? { ...row, gate } : row));
+  const limitKey = queueMark(queue);
+  session.run(MARK, [limitKey, JSON.stringify(numbers)]);
+  return rows.map((row) => (row.limitKey === null ? { ...row, limitKey } : row));
 }
 
 /** Reads a transaction's worth at a time, like everything else; how much that is, the rows themselves tell. */
@@ -223,13 +223,13 @@ function beatJobs(session: Session, beats: BeatRequest["jobs"], hints: HintBatch
     beats.map(({ id }) => id),
   );
   const runs = new RowRuns(session);
-  const answers = beats.map(({ id, fence, rev, stallAt, tells }): BeatAnswer => {
+  const answers = beats.map(({ id, fence, rev, stallAt, records }): BeatAnswer => {
     const place = places.get(id);
     if (!place) return { lost: "gone" };
     if (place.fence !== fence || place.state !== "active") return { lost: place.state };
     if (stallAt !== undefined) {
       runs.add(BEAT_ROWS, [stallAt], place.row);
-      if (tells) hints.event(tells);
+      if (records) hints.event(records);
     }
     return place.rev === rev ? "ok" : "changed";
   });

@@ -2,9 +2,9 @@ import { CurfewError } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
 import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
 import type { Connection } from "./connection.ts";
-import { failed } from "./errors.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import type { Session } from "./session.ts";
+import { failed } from "./sqlite-errors.ts";
 import { ADD_MIGRATION, APPLIED_MIGRATIONS, CREATE_MIGRATIONS, HAS_MIGRATIONS } from "./statements.ts";
 
 /** Brings the tables up to date. Processes that start together wait for each other; an up-to-date file costs one read. */

@@ -3,9 +3,9 @@ import { dirname, resolve } from "node:path";
 import { refuse } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
 import { Connection } from "./connection.ts";
-import { failed } from "./errors.ts";
 import { setRightIfAlone } from "./file-clock.ts";
 import { migrate } from "./migrate.ts";
+import { failed } from "./sqlite-errors.ts";
 
 /** Opens the file, which is created where it is missing, and brings its tables up to date. */
 export async function openFile(path: string, system: System): Promise<Connection> {

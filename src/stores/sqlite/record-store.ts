@@ -1,5 +1,5 @@
 import type { RecordStore } from "../../ports/store.ts";
-import { checkBatch, checkLimit } from "../limits.ts";
+import { checkBatch, checkLimit } from "../check-batch.ts";
 import { noText } from "../sql/batches.ts";
 import { decodeRecord } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";

@@ -1,6 +1,6 @@
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { checkUnits } from "../limits.ts";
+import { checkUnits } from "../check-batch.ts";
 import { textOfUnit } from "../sql/batches.ts";
 import { commitUnits } from "./commit.ts";
 import { FileClock } from "./file-clock.ts";

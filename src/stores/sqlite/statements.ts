@@ -28,7 +28,7 @@ const IMAGE_COLUMNS = [
   "rank",
   "attempt",
   "returns",
-  "strikes",
+  "expired_claims",
   "wait_at",
   "total_at",
   "started_at",
@@ -65,7 +65,7 @@ export function byRange(text: string): string {
 }
 
 /** The columns of a job that no write touches. */
-const KEPT = "id, queue, type, priority, created_at, claimed_at, worker, needs, workflow, gate, payload";
+const KEPT = "id, queue, type, priority, created_at, claimed_at, worker, needs, workflow, limit_key, payload";
 const MOVED_INTO = `${KEPT}, rev, fence, ${IMAGE_COLUMNS.join(", ")}, ${DOCUMENT_COLUMNS.join(", ")}`;
 const MOVED = `${KEPT}, rev + 1, coalesce(?, fence), ${IMAGE_COLUMNS.map(() => "?").join(", ")}, ${WRITTEN_DOCUMENTS.join(", ")}`;
 
@@ -158,7 +158,7 @@ select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, key, value from json_each(?)`;
 
 /** Adds a job. Takes the columns as they are named. Inserts nothing if a live job has its id or its unique key. */
 export const INSERT = `
-insert into curfew_jobs (id, fence, queue, type, priority, created_at, needs, workflow, gate, unique_key, payload, options,
+insert into curfew_jobs (id, fence, queue, type, priority, created_at, needs, workflow, limit_key, unique_key, payload, options,
                          ${IMAGE_COLUMNS.join(", ")})
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
 on conflict do nothing`;
@@ -224,11 +224,11 @@ select ${LIVE} from curfew_jobs where id = ? union all select ${DONE} from curfe
 /** Moves the end of leases, which no index holds. Takes stall_at and rows. */
 export const BEAT = `update curfew_jobs set stall_at = ? where ${ROWS}`;
 
-/** Whether the next need is the last one, or the last but one of a job with a gate. */
-const IS_WOKEN = "(needs = 1 or (needs = 2 and gate is not null))";
+/** Whether the next need is the last one, or the last but one of a job with a limit. */
+const IS_WOKEN = "(needs = 1 or (needs = 2 and limit_key is not null))";
 
 /**
- * Counts down what a waiting job still needs; at zero, and with a gate at one, it is due to be judged. Takes now and the
+ * Counts down what a waiting job still needs; at zero, and with a limit at one, it is due to be judged. Takes now and the
  * id. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
  */
 export const COUNT_DOWN = `
@@ -237,12 +237,12 @@ update curfew_jobs
        wake_at = iif(${IS_WOKEN}, ?, wake_at)
  where id = ? and state in (${PENDING}, ${SCHEDULED}) and needs > 0`;
 
-/** Moves the best jobs behind a gate to available. Takes gate and how many. Gives their queues. */
+/** Moves the best jobs behind a limit to available. Takes limit and how many. Gives their queues. */
 export const ADMIT = `
 update curfew_jobs set ${MADE_AVAILABLE}
  where rowid in (
-         select rowid from curfew_jobs indexed by curfew_jobs_gate
-          where gate = ? and state = ${PENDING} and needs = 0 order by rank, id limit ?)
+         select rowid from curfew_jobs indexed by curfew_jobs_limit
+          where limit_key = ? and state = ${PENDING} and needs = 0 order by rank, id limit ?)
 returning queue`;
 
 /** The next instant at which a job or record is due; null when nothing is pending. */
@@ -379,10 +379,10 @@ const MATCHING = `
  */
 export const LIST_JOBS = `select ${LIVE} from curfew_jobs ${MATCHING} order by id limit ?`;
 
-/** Live jobs of a gate. Takes the gate, the id they come after, queue, type, state (each null for any), limit. */
-export const LIST_GATED = `
+/** Live jobs of a limit. Takes the limit, the id they come after, queue, type, state (each null for any), limit. */
+export const LIST_LIMITED = `
 select ${LIVE} from curfew_jobs
- where gate = ? and id > ? and queue = coalesce(?, queue) and type = coalesce(?, type) and state = coalesce(?, state)
+ where limit_key = ? and id > ? and queue = coalesce(?, queue) and type = coalesce(?, type) and state = coalesce(?, state)
  order by id limit ?`;
 
 /** LIST_JOBS for finished jobs; takes dead_letter (null for any) before the limit. */

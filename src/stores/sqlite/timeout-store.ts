@@ -7,8 +7,8 @@ import {
   type TimeoutRow,
 } from "../../core/timeout/timeout.ts";
 import type { DueRequest, TimeoutCounts, TimeoutFilter, TimeoutStore } from "../../ports/timeouts.ts";
+import { checkBatch, checkLimit } from "../check-batch.ts";
 import { claimLimit } from "../claim-request.ts";
-import { checkBatch, checkLimit } from "../limits.ts";
 import { noText, textOfTimeout } from "../sql/batches.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { BATCH, type Connection } from "./connection.ts";

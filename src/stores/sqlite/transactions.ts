@@ -4,9 +4,9 @@ import type { Instant } from "../../core/time.ts";
 import type { CommitOptions } from "../../ports/store.ts";
 import { eventRow } from "../sql/event-pack.ts";
 import type { Connection } from "./connection.ts";
-import { explained, failed, isBusy } from "./errors.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import { type DatabaseHandle, Session } from "./session.ts";
+import { explained, failed, isBusy } from "./sqlite-errors.ts";
 import { ADD_EVENT, BEGIN_PART, DATABASE_FILE, KEEP_PART, SYNCHRONOUS, UNDO_PART } from "./statements.ts";
 
 /** Does work at once, and gathers what there is to tell of it. */

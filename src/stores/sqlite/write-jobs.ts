@@ -21,7 +21,7 @@ import {
 } from "./statements.ts";
 
 /** Where a job stands, as read in the transaction that writes it. */
-export interface Place {
+export interface LocatedJob {
   readonly row: number;
   readonly state: JobState;
   readonly fence: number;
@@ -32,8 +32,8 @@ export interface Place {
 }
 
 /** Where jobs stand, live or finished; unknown ones are left out. */
-export function locate(session: Session, ids: readonly JobId[]): Map<JobId, Place> {
-  const places = new Map<JobId, Place>();
+export function locate(session: Session, ids: readonly JobId[]): Map<JobId, LocatedJob> {
+  const places = new Map<JobId, LocatedJob>();
   if (ids.length > 0) find(session, LOCATE, ids, places);
   if (places.size < ids.length) {
     const missing = ids.filter((id) => !places.has(id));
@@ -42,7 +42,7 @@ export function locate(session: Session, ids: readonly JobId[]): Map<JobId, Plac
   return places;
 }
 
-function find(session: Session, text: string, ids: readonly JobId[], places: Map<JobId, Place>): void {
+function find(session: Session, text: string, ids: readonly JobId[], places: Map<JobId, LocatedJob>): void {
   for (const [id, row, state, fence, rev, queue, size] of session.all(text, [JSON.stringify(ids)])) {
     places.set(id as JobId, {
       row: row as number,
@@ -57,7 +57,7 @@ function find(session: Session, text: string, ids: readonly JobId[], places: Map
 
 /** A write whose guard holds, and where it goes. A job's state tells in which table it lies. */
 export interface PlacedWrite {
-  readonly place: Place;
+  readonly place: LocatedJob;
   readonly write: JobWrite;
 }
 
@@ -104,7 +104,11 @@ export function forgetLogs(session: Session, ids: readonly JobId[]): void {
   if (ids.length > 0 && session.get(ANY_LOG)) session.run(FORGET_LOGS, [JSON.stringify(ids)]);
 }
 
-function addHints(hints: HintBatch, place: Place, { id, image, nextFence, tell }: JobWrite): void {
+function addHints(
+  hints: HintBatch,
+  place: LocatedJob,
+  { id, image, nextFence, notifyHolder: tell }: JobWrite,
+): void {
   const state = image?.state ?? place.state;
   const isVoided = (nextFence ?? place.fence) !== place.fence;
   if (place.state === "active" && (isVoided || tell)) hints.lost(id);
@@ -121,7 +125,7 @@ export function imageValues(image: JobImage): unknown[] {
     image.rank,
     image.attempt,
     image.returns,
-    image.strikes,
+    image.expiredClaims,
     image.waitAt,
     image.totalAt,
     image.startedAt,

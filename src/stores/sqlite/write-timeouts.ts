@@ -2,8 +2,8 @@ import type { Instant } from "../../core/time.ts";
 import { leaseLoss, type NewTimeout, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
 import type {
   ExtendedLease,
-  HeldTimeout,
   LeaseAnswer,
+  LeasedTimeout,
   ReleasedTimeout,
   Revoked,
   Which,
@@ -46,15 +46,20 @@ export function lossOf(session: Session, id: TimeoutId, owner: Owner, now: Insta
   return leaseLoss(lease, owner, now);
 }
 
-function answerOf(session: Session, changes: number, { id, owner }: HeldTimeout, now: Instant): LeaseAnswer {
+function answerOf(
+  session: Session,
+  changes: number,
+  { id, owner }: LeasedTimeout,
+  now: Instant,
+): LeaseAnswer {
   return changes > 0 || owner === undefined ? "ok" : (lossOf(session, id, owner, now) ?? "ok");
 }
 
-function heldValues({ id, owner = undefined }: HeldTimeout, now: Instant): unknown[] {
+function heldValues({ id, owner = undefined }: LeasedTimeout, now: Instant): unknown[] {
   return [id, owner ?? null, owner ?? null, now];
 }
 
-export function removeTimeout(session: Session, held: HeldTimeout, now: Instant): LeaseAnswer {
+export function removeTimeout(session: Session, held: LeasedTimeout, now: Instant): LeaseAnswer {
   return answerOf(session, session.run(REMOVE_TIMEOUT, heldValues(held, now)), held, now);
 }
 

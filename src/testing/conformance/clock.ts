@@ -26,7 +26,7 @@ function told(row: JobRow, from: Instant): unknown[] {
     const at = row[name];
     return at === null ? null : at - from;
   });
-  return [row.state, row.wake, row.attempt, row.strikes, row.rev, ...instants];
+  return [row.state, row.wake, row.attempt, row.expiredClaims, row.rev, ...instants];
 }
 
 /** One job's life in a queue of its own, told by a caller whose time is `now`. */

@@ -98,7 +98,7 @@ const races: ConformanceCase[] = [
     name: "the same id from many handles is created once",
     async run(bed) {
       for (let round = 0; round < 20; round++) {
-        const job = { ...bed.job(), fresh: false };
+        const job = { ...bed.job(), hasNewId: false };
         const answers = await everywhere(bed, (store) => store.jobs.enqueue([job], { now: bed.now }));
         assert.deepEqual(answers.flat().sort(), ["created", ...times(HANDLES - 1, () => "exists")]);
       }

@@ -12,7 +12,7 @@ const enqueueing: ConformanceCase[] = [
       const first = bed.job({ uniqueKey: "key" });
       const second = bed.job();
       const rival = bed.job({ uniqueKey: "key" });
-      const again = { ...second, fresh: false };
+      const again = { ...second, hasNewId: false };
       const third = bed.job();
       const answers = await bed.store.jobs.enqueue([first, second], { now: bed.now });
       assert.deepEqual(answers, ["created", "created"]);
@@ -37,7 +37,7 @@ const enqueueing: ConformanceCase[] = [
     async run(bed) {
       const row = await bed.add();
       const ended = await bed.write(row, { type: "cancel" }, { outsider: true });
-      const again = { ...bed.job(), id: row.id, fresh: false, payload: '{"other":1}' };
+      const again = { ...bed.job(), id: row.id, hasNewId: false, payload: '{"other":1}' };
       assert.deepEqual(await bed.store.jobs.enqueue([again], { now: bed.now }), ["exists"]);
       assert.deepEqual(await bed.load(row.id), ended);
     },
@@ -154,7 +154,7 @@ const claiming: ConformanceCase[] = [
     async run(bed) {
       await bed.add({ dueAt: bed.now + 1 });
       await bed.add({ needs: 1 });
-      await bed.add({ gate: "gate" });
+      await bed.add({ limitKey: "key" });
       await bed.write(await bed.add(), { type: "cancel" }, { outsider: true });
       assert.deepEqual(await bed.claim({ now: bed.now + 60_000 }), []);
     },

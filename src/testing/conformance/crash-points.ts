@@ -12,7 +12,7 @@ const enqueues: ConformanceCase[] = (["drop", "lose-reply"] as const).map((fault
   name: `enqueue, ${fault}: repeated, every job is there once`,
   async run(bed) {
     const store = faultyStore(bed.store, failFirst("jobs.enqueue", fault));
-    const jobs = times(10, () => ({ ...bed.job(), fresh: false }));
+    const jobs = times(10, () => ({ ...bed.job(), hasNewId: false }));
     await assert.rejects(store.jobs.enqueue(jobs, { now: bed.now }), FAILED);
     const expected = fault === "drop" ? "created" : "exists";
     assert.deepEqual(
@@ -46,7 +46,7 @@ const claims: ConformanceCase[] = [
       assert.deepEqual((await bed.sweep(runsOutAt - 1)).jobs, []);
       const [due] = (await bed.sweep(runsOutAt)).jobs;
       const back = await bed.write(found(due), { type: "wake" }, { now: runsOutAt, outsider: true });
-      assert.deepEqual([back.state, back.strikes, back.attempt], ["available", 1, 0]);
+      assert.deepEqual([back.state, back.expiredClaims, back.attempt], ["available", 1, 0]);
       const [again] = await store.jobs.claim(claimRequest(bed, { now: runsOutAt }));
       assert(found(again).fence > held.fence);
       assert.deepEqual(await store.jobs.claim(claimRequest(bed)), []);
@@ -108,7 +108,7 @@ const whole: ConformanceCase[] = [
     timeout: 60_000,
     async run(bed) {
       const store = faultyStore(bed.store, failRandomly(bed.random, { drop: 0.1, loseReply: 0.1 }));
-      const jobs = times(200, () => ({ ...bed.job(), fresh: false }));
+      const jobs = times(200, () => ({ ...bed.job(), hasNewId: false }));
       await untilDone(() => store.jobs.enqueue(jobs, { now: bed.now }));
       let { now } = bed;
       while ((await bed.store.inspect.depth()).completed < jobs.length) {

@@ -1,5 +1,5 @@
+import type { Decision } from "../../core/job/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import type { Decision } from "../../core/job/verdict.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Guard, Unit } from "../../ports/store.ts";
 

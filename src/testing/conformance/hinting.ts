@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { imageOf } from "../../core/job/verdict.ts";
+import { imageOf } from "../../core/job/decision.ts";
 import type { Capabilities, Hint, Store } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, type TestBed } from "./test-bed.ts";
@@ -48,8 +48,8 @@ const cases: ConformanceCase[] = [
       await bed.add();
       const held = await bed.claimOne();
       await heard(bed, { ready: "default" }, () => bed.write(held, { type: "release" }));
-      await bed.add({ gate: "gate", queue: "gated" });
-      await heard(bed, { ready: "gated" }, () => bed.effect({ admit: "gate", count: 1 }));
+      await bed.add({ limitKey: "limitKey", queue: "gated" });
+      await heard(bed, { ready: "gated" }, () => bed.effect({ admit: "limitKey", count: 1 }));
       await heard(bed, { ready: "named" }, () => bed.effect({ ready: "named" }));
     },
   },
@@ -80,7 +80,13 @@ const cases: ConformanceCase[] = [
     async run(bed) {
       await bed.add();
       const { id, fence, rev } = await bed.start(await bed.claimOne());
-      const changed = { id, fence, rev, image: imageOf(found(await bed.load(id))), tell: true as const };
+      const changed = {
+        id,
+        fence,
+        rev,
+        image: imageOf(found(await bed.load(id))),
+        notifyHolder: true as const,
+      };
       await heard(bed, { lost: id }, () => bed.commit({ job: changed }));
     },
   },

@@ -16,7 +16,7 @@ function beatOf({ id, fence, rev }: JobRow): BeatJob {
   return { id, fence, rev };
 }
 
-const strikes: ConformanceCase[] = [
+const expiredClaims: ConformanceCase[] = [
   {
     name: "a claim that runs out before its start spends nothing and adds a strike",
     async run(bed) {
@@ -27,9 +27,9 @@ const strikes: ConformanceCase[] = [
       const [due] = (await bed.sweep(runsOutAt)).jobs;
       assert.equal(due?.id, held.id);
       const back = await bed.write(found(due), { type: "wake" }, { now: runsOutAt, outsider: true });
-      assert.deepEqual([back.state, back.strikes, back.attempt], ["available", 1, 0]);
+      assert.deepEqual([back.state, back.expiredClaims, back.attempt], ["available", 1, 0]);
       assert(back.fence > held.fence);
-      assert.equal((await bed.claimOne({ now: runsOutAt })).strikes, 1);
+      assert.equal((await bed.claimOne({ now: runsOutAt })).expiredClaims, 1);
     },
   },
   {
@@ -40,7 +40,7 @@ const strikes: ConformanceCase[] = [
       const silentAt = bed.now + (held.heartbeat ?? 0);
       const [due] = (await bed.sweep(silentAt)).jobs;
       const after = await bed.write(found(due), { type: "wake" }, { now: silentAt, outsider: true });
-      assert.deepEqual([after.state, after.strikes, after.attempt], ["retryable", 0, 1]);
+      assert.deepEqual([after.state, after.expiredClaims, after.attempt], ["retryable", 0, 1]);
       assert.equal(after.errors?.[0]?.type, "stalled");
       assert(after.fence > held.fence);
     },
@@ -50,7 +50,7 @@ const strikes: ConformanceCase[] = [
     async run(bed) {
       await bed.add();
       const back = await bed.write(await bed.claimOne(), { type: "release" });
-      assert.deepEqual([back.state, back.attempt, back.strikes, back.returns], ["available", 0, 0, 0]);
+      assert.deepEqual([back.state, back.attempt, back.expiredClaims, back.returns], ["available", 0, 0, 0]);
       assert.equal((await bed.claimOne()).id, back.id);
     },
   },
@@ -137,7 +137,7 @@ const beats: ConformanceCase[] = [
         await startedWithBeats(bed),
       ];
       const head = { name: "beat" };
-      const telling = (row: JobRow, of: string) => ({ ...beatOf(row), tells: { event: head, of: { of } } });
+      const telling = (row: JobRow, of: string) => ({ ...beatOf(row), records: { event: head, of: { of } } });
       const stallAt = bed.now + 33_333;
       await beat(
         bed,
@@ -171,6 +171,6 @@ const beats: ConformanceCase[] = [
 ];
 
 export const leases: ConformanceSection = {
-  name: "strikes, leases and beats",
-  cases: [...strikes, ...beats],
+  name: "expiredClaims, leases and beats",
+  cases: [...expiredClaims, ...beats],
 };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { JobRow } from "../../core/job/job.ts";
-import type { GateLimit } from "../../core/limit/limit.ts";
+import type { KeyLimit } from "../../core/limit/limit.ts";
 import {
   type Effect,
-  limitKey,
+  limitRecordKey,
   queueMark,
   START_KIND,
   type Store,
@@ -13,15 +13,15 @@ import {
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, claimRequest, found, idsOf, POLICY, type TestBed, times } from "./test-bed.ts";
 
-const GATE = "gate";
+const LIMIT_KEY = "key";
 
-function admit(limit: GateLimit, gate = GATE): Effect {
-  return { admit: gate, count: 200, limit };
+function admit(limit: KeyLimit, limitKey = LIMIT_KEY): Effect {
+  return { admit: limitKey, count: 200, limit };
 }
 
-/** So many jobs that wait at a gate, in the order of their turns. */
-async function waiting(bed: TestBed, count: number, limit: GateLimit = {}): Promise<string[]> {
-  const jobs = times(count, () => bed.job({ gate: GATE, options: { limit } }));
+/** So many jobs that wait at a limit, in the order of their turns. */
+async function waiting(bed: TestBed, count: number, limit: KeyLimit = {}): Promise<string[]> {
+  const jobs = times(count, () => bed.job({ limitKey: LIMIT_KEY, options: { limit } }));
   for (const batch of batches(jobs)) await bed.addMany(batch);
   return idsOf(jobs);
 }
@@ -32,7 +32,7 @@ async function available(bed: TestBed): Promise<string[]> {
 
 const start = (bed: TestBed) => ({ type: "start", policy: POLICY, upper: bed.now }) as const;
 
-/** The end of a job that was claimed, with what it does to its gate. */
+/** The end of a job that was claimed, with what it does to its limit. */
 function completed(bed: TestBed, row: JobRow, effects: readonly Effect[]): Unit {
   const started: JobRow = { ...row, startedAt: bed.now, attempt: 1, policy: POLICY };
   return bed.unit(started, { type: "succeed", signalled: false }, { effects });
@@ -40,7 +40,7 @@ function completed(bed: TestBed, row: JobRow, effects: readonly Effect[]): Unit 
 
 const places: ConformanceCase[] = [
   {
-    name: "a gate under a limit lets through as many as it has room for, and no more",
+    name: "a key under a limit lets through as many as it has room for, and no more",
     async run(bed) {
       const ids = await waiting(bed, 5);
       await bed.effect(admit({ concurrency: 2 }));
@@ -50,7 +50,7 @@ const places: ConformanceCase[] = [
       await bed.start(found(first));
       await bed.effect(admit({ concurrency: 2 }));
       assert.deepEqual(await available(bed), ids.slice(1, 2));
-      await bed.effect({ admit: GATE, count: 1, limit: { concurrency: 10 } });
+      await bed.effect({ admit: LIMIT_KEY, count: 1, limit: { concurrency: 10 } });
       assert.deepEqual(await available(bed), ids.slice(1, 3));
     },
   },
@@ -69,7 +69,7 @@ const places: ConformanceCase[] = [
     },
   },
   {
-    name: "200 jobs of one gate that end in one call let 200 others through",
+    name: "200 jobs of one key that end in one call let 200 others through",
     async run(bed) {
       const limit = { concurrency: 200 };
       const ids = await waiting(bed, 450);
@@ -100,13 +100,13 @@ const places: ConformanceCase[] = [
     async run(bed) {
       const ids = await waiting(bed, 6);
       const put = (body: { concurrency?: number | null }): Effect => ({
-        put: limitKey(GATE),
+        put: limitRecordKey(LIMIT_KEY),
         body,
         wakeAt: null,
       });
       await bed.effect(put({ concurrency: 2 }), admit({ concurrency: 5 }));
       assert.deepEqual(await available(bed), ids.slice(0, 2));
-      await bed.effect({ delete: limitKey(GATE) }, admit({ concurrency: 3 }));
+      await bed.effect({ delete: limitRecordKey(LIMIT_KEY) }, admit({ concurrency: 3 }));
       assert.deepEqual(await available(bed), ids.slice(0, 3));
       await bed.effect(put({ concurrency: null }), admit({ concurrency: 3 }));
       assert.deepEqual(await available(bed), ids);
@@ -126,14 +126,14 @@ const rates: ConformanceCase[] = [
       const { id, fence } = found(first);
       await bed.effect(admit(limit));
       assert.deepEqual(await available(bed), [ids[1]], "a claim that has not started counts");
-      const spend = { spend: GATE, by: `${id} ${fence}`, at: bed.now, limit };
+      const spend = { spend: LIMIT_KEY, by: `${id} ${fence}`, at: bed.now, limit };
       await bed.write(found(first), start(bed), { effects: [spend, admit(limit)] });
       assert.deepEqual(await available(bed), [ids[1]], "a start counts");
       const [record] = await bed.store.records.list(START_KIND, null, 10);
-      assert.deepEqual(record?.body, { gate: GATE, limit });
+      assert.deepEqual(record?.body, { limitKey: LIMIT_KEY, limit });
       assert.equal(record?.wakeAt, bed.now + 1_000);
-      assert.deepEqual((await bed.store.inspect.gate(GATE)).nextAt, bed.now + 1_000);
-      await bed.effect({ delete: startKey(GATE, `${id} ${fence}`) }, admit(limit));
+      assert.deepEqual((await bed.store.inspect.limitKey(LIMIT_KEY)).nextAt, bed.now + 1_000);
+      await bed.effect({ delete: startKey(LIMIT_KEY, `${id} ${fence}`) }, admit(limit));
       assert.deepEqual(await available(bed), ids.slice(1, 3));
     },
   },
@@ -141,8 +141,8 @@ const rates: ConformanceCase[] = [
     name: "a start is remembered once, not after its time, and not without a rate",
     async run(bed) {
       const limit = { rate: { limit: 5, per: 1_000 } };
-      const count = async () => (await bed.store.inspect.gate(GATE)).starts;
-      const spend = { spend: GATE, by: "a", at: bed.now, limit };
+      const count = async () => (await bed.store.inspect.limitKey(LIMIT_KEY)).starts;
+      const spend = { spend: LIMIT_KEY, by: "a", at: bed.now, limit };
       await bed.effect(spend, spend);
       assert.equal(await count(), 1);
       await bed.effect(
@@ -152,15 +152,18 @@ const rates: ConformanceCase[] = [
       assert.equal(await count(), 1);
       await bed.effect(
         { ...spend, by: "d", at: bed.now - 999 },
-        { ...spend, spend: "gate 2" },
+        { ...spend, spend: "key 2" },
         { ...spend, spend: "gat" },
       );
       assert.equal(await count(), 2);
-      await bed.effect({ put: limitKey(GATE), body: { rate: null }, wakeAt: null }, { ...spend, by: "e" });
+      await bed.effect(
+        { put: limitRecordKey(LIMIT_KEY), body: { rate: null }, wakeAt: null },
+        { ...spend, by: "e" },
+      );
       assert.equal(await count(), 2);
       await bed.effect(
-        { put: limitKey(GATE), body: { rate: { limit: 1, per: 9_000 } }, wakeAt: null },
-        { spend: GATE, by: "f", at: bed.now - 5_000, limit: {} },
+        { put: limitRecordKey(LIMIT_KEY), body: { rate: { limit: 1, per: 9_000 } }, wakeAt: null },
+        { spend: LIMIT_KEY, by: "f", at: bed.now - 5_000, limit: {} },
       );
       assert.equal(await count(), 3);
     },
@@ -182,7 +185,7 @@ const races: ConformanceCase[] = [
       const work = async (store: Store) => {
         while (left > 0) {
           const rows = await store.jobs.claim(claimRequest(bed, { limit: 3 }));
-          const use = await store.inspect.gate(GATE);
+          const use = await store.inspect.limitKey(LIMIT_KEY);
           assert(use.available + use.active <= 7, `${use.available} available and ${use.active} active`);
           assert(use.available + use.active > 0 || use.waiting === 0, "nobody is let through");
           const units = rows.map((row) => completed(bed, row, [admit(limit)]));
@@ -195,17 +198,17 @@ const races: ConformanceCase[] = [
     },
   },
   {
-    name: "jobs that are written while their gate is filled are not passed over for good",
+    name: "jobs that are written while their key is filled are not passed over for good",
     timeout: 60_000,
     async run(bed) {
       const limit = { concurrency: 1 };
       const [one, other] = await bed.handles(2);
       for (let round = 0; round < 30; round++) {
-        const job = bed.job({ gate: `gate ${round}`, options: { limit } });
+        const job = bed.job({ limitKey: `key ${round}`, options: { limit } });
         await bed.addMany([job]);
         const row = found(await bed.load(job.id));
         const note = { job: { id: row.id, fence: row.fence, documents: { progress: "1" } } };
-        const effects = [admit(limit, `gate ${round}`)];
+        const effects = [admit(limit, `key ${round}`)];
         await Promise.all([
           one?.commit([note], { now: bed.now }),
           other?.commit([{ effects }], { now: bed.now }),
@@ -221,12 +224,12 @@ const queues: ConformanceCase[] = [
     name: "a claim under the limit of a queue takes no more than it has room for, and marks what it takes",
     async run(bed) {
       await bed.addMany(times(6, () => bed.job()));
-      const own = await bed.add({ priority: 1, gate: GATE });
-      await bed.effect({ admit: GATE, count: 1 });
+      const own = await bed.add({ priority: 1, limitKey: LIMIT_KEY });
+      await bed.effect({ admit: LIMIT_KEY, count: 1 });
       const rows = await bed.claim({ most: 3 });
       assert.deepEqual(
-        rows.map(({ gate }) => gate),
-        [GATE, queueMark("default"), queueMark("default")],
+        rows.map(({ limitKey }) => limitKey),
+        [LIMIT_KEY, queueMark("default"), queueMark("default")],
       );
       assert.equal(rows[0]?.id, own.id);
       for (const row of rows) assert.deepEqual(await bed.load(row.id), row);
@@ -270,15 +273,15 @@ const queues: ConformanceCase[] = [
         first,
         bed.job({ queue: "other", dueAt: bed.now + 1_000 }),
         bed.job({ queue: "other" }),
-        bed.job({ gate: GATE }),
+        bed.job({ limitKey: LIMIT_KEY }),
       ];
       const created = ["created", "created", "created", "created"];
       assert.deepEqual(await bed.store.jobs.enqueue(jobs, options), created);
       const more = [
-        { ...first, fresh: false },
+        { ...first, hasNewId: false },
         bed.job({ uniqueKey: "key" }),
         bed.job(),
-        { ...first, fresh: false },
+        { ...first, hasNewId: false },
       ];
       const again = bed.job({ uniqueKey: "key" });
       const answers = await bed.store.jobs.enqueue(
@@ -306,7 +309,7 @@ const queues: ConformanceCase[] = [
         onDepth: (_: string, count: number) => void depths.push(count),
       };
       const later = () => bed.job({ dueAt: bed.now + 60_000 });
-      const jobs = [bed.job(), bed.job(), bed.job({ gate: GATE }), later(), later()];
+      const jobs = [bed.job(), bed.job(), bed.job({ limitKey: LIMIT_KEY }), later(), later()];
       const created = times(4, () => "created");
       assert.deepEqual(await bed.store.jobs.enqueue(jobs, options), [...created, "full"]);
       // Two run, so there is room for two; when they come back to be retried they are let in, and nobody else is.
@@ -355,24 +358,28 @@ const queues: ConformanceCase[] = [
 
 const looks: ConformanceCase[] = [
   {
-    name: "gates, their jobs and the depth of all queues can be looked at",
+    name: "limit keys, their jobs and the depth of all queues can be looked at",
     async run(bed) {
       const limit = { rate: { limit: 9, per: 500 } };
       const ids = await waiting(bed, 3);
-      await bed.add({ gate: "another", queue: "b" });
-      await bed.add({ gate: GATE, needs: 1 });
-      await bed.effect({ admit: GATE, count: 2 }, { spend: GATE, by: "x", at: bed.now, limit });
+      await bed.add({ limitKey: "another", queue: "b" });
+      await bed.add({ limitKey: LIMIT_KEY, needs: 1 });
+      await bed.effect({ admit: LIMIT_KEY, count: 2 }, { spend: LIMIT_KEY, by: "x", at: bed.now, limit });
       await bed.claimOne();
       const use = { available: 1, active: 1, unstarted: 1, retryable: 0 };
-      const gate = { gate: GATE, waiting: 1, ...use, starts: 1, nextAt: bed.now + 500 };
+      const row = { key: LIMIT_KEY, waiting: 1, ...use, starts: 1, nextAt: bed.now + 500 };
       const nobody = { available: 0, active: 0, unstarted: 0, retryable: 0, starts: 0, nextAt: null };
-      assert.deepEqual(await bed.store.inspect.gate(GATE), gate);
-      assert.deepEqual(await bed.store.inspect.gate("unknown"), { gate: "unknown", waiting: 0, ...nobody });
-      const all = [{ gate: "another", waiting: 1, ...nobody }, gate];
-      assert.deepEqual(await bed.store.inspect.gates(null, 10), all);
-      assert.deepEqual(await bed.store.inspect.gates("another", 10), all.slice(1));
-      assert.deepEqual(await bed.store.inspect.gates(null, 1), all.slice(0, 1));
-      const listed = await bed.store.inspect.jobs({ gate: GATE, state: "pending" }, null, 1);
+      assert.deepEqual(await bed.store.inspect.limitKey(LIMIT_KEY), row);
+      assert.deepEqual(await bed.store.inspect.limitKey("unknown"), {
+        key: "unknown",
+        waiting: 0,
+        ...nobody,
+      });
+      const all = [{ key: "another", waiting: 1, ...nobody }, row];
+      assert.deepEqual(await bed.store.inspect.limitKeys(null, 10), all);
+      assert.deepEqual(await bed.store.inspect.limitKeys("another", 10), all.slice(1));
+      assert.deepEqual(await bed.store.inspect.limitKeys(null, 1), all.slice(0, 1));
+      const listed = await bed.store.inspect.jobs({ limitKey: LIMIT_KEY, state: "pending" }, null, 1);
       assert.deepEqual(idsOf(listed), [ids[2]]);
       const depths = await bed.store.inspect.depths();
       assert.deepEqual([...depths.keys()], ["b", "default"]);
@@ -381,7 +388,7 @@ const looks: ConformanceCase[] = [
   },
 ];
 
-/** What keeps limits: gates under a limit, starts that are remembered, queues with a limit or a bound of their own. */
+/** What keeps limits: limits under a limit, starts that are remembered, queues with a limit or a bound of their own. */
 export const limits: ConformanceSection = {
   name: "limits",
   cases: [...places, ...rates, ...races, ...queues, ...looks],

@@ -102,7 +102,7 @@ const extremes: ConformanceCase[] = [
   },
   { name: "large documents by the dozen come back as they went in", timeout: 60_000, run: largeDocuments },
   {
-    name: "a unique key, gate, workflow or key of a record longer than 512 characters is refused, and nothing written",
+    name: "a unique key, limitKey, workflow or key of a record longer than 512 characters is refused, and nothing written",
     run: refusesLongNames,
   },
   {
@@ -110,9 +110,9 @@ const extremes: ConformanceCase[] = [
     async run(bed) {
       const names = ["x".repeat(255), `${"x".repeat(254)}y`, "ü🎉".repeat(85), "queue", "Queue", "queué"];
       for (const name of names) {
-        const sketch = { queue: name, type: name, gate: name, workflow: name, uniqueKey: name };
+        const sketch = { queue: name, type: name, limitKey: name, workflow: name, uniqueKey: name };
         const row = await bed.add(sketch);
-        assert.deepEqual([row.queue, row.type, row.gate, row.workflow], [name, name, name, name]);
+        assert.deepEqual([row.queue, row.type, row.limitKey, row.workflow], [name, name, name, name]);
         await bed.effect({ admit: name, count: 1 });
         const held = await bed.claimOne({ queue: name, worker: name });
         assert.deepEqual([held.id, held.worker], [row.id, name]);
@@ -171,7 +171,7 @@ async function refusesLongNames(bed: TestBed): Promise<void> {
   const [longest, tooLong] = ["é".repeat(512), "é".repeat(513)];
   await bed.add({ uniqueKey: longest, workflow: longest });
   await bed.effect({ put: [longest, longest], body: 1, wakeAt: null });
-  for (const sketch of [{ uniqueKey: tooLong }, { gate: tooLong }, { workflow: tooLong }]) {
+  for (const sketch of [{ uniqueKey: tooLong }, { limitKey: tooLong }, { workflow: tooLong }]) {
     const jobs = [bed.job(), bed.job(sketch)];
     await assert.rejects(bed.store.jobs.enqueue(jobs, { now: bed.now }), { code: "too_large" });
     const effects = jobs.map((enqueue) => ({ enqueue }));
@@ -204,17 +204,25 @@ async function addRandom(bed: TestBed, count: number): Promise<JobRow[]> {
       dueAt: bed.now + randomInt(bed.random, 1_000_000),
       ...(bed.random() < 0.3 && { needs: randomInt(bed.random, 10_000) }),
       ...(bed.random() < 0.3 && { workflow: bed.nextId() }),
-      ...(bed.random() < 0.3 && { gate: `gate ${randomInt(bed.random, 5)}` }),
+      ...(bed.random() < 0.3 && { limitKey: `key ${randomInt(bed.random, 5)}` }),
       payload: JSON.stringify(STRINGS[randomInt(bed.random, STRINGS.length)]),
     }),
   );
   await bed.addMany(jobs);
   const rows = await bed.store.jobs.load(idsOf(jobs));
   for (const [index, job] of jobs.entries()) {
-    const { fresh: _fresh, image, needs = 0, gate = null, workflow = null, ...said } = job;
+    const { hasNewId: _fresh, image, needs = 0, limitKey = null, workflow = null, ...said } = job;
     const unwritten = { policy: null, errors: null, progress: null, checkpoint: null, result: null };
     const unclaimed = { fence: 0, rev: 0, claimedAt: null, worker: null };
-    assert.deepEqual(rows[index], { ...said, ...image, ...unwritten, ...unclaimed, needs, gate, workflow });
+    assert.deepEqual(rows[index], {
+      ...said,
+      ...image,
+      ...unwritten,
+      ...unclaimed,
+      needs,
+      limitKey,
+      workflow,
+    });
   }
   return rows.map(found);
 }
@@ -240,7 +248,7 @@ function randomImage({ random, now }: TestBed, priority: number): JobImage {
     rank: rankOf(priority, now + randomInt(random, 10 ** 12)),
     attempt: randomInt(random, 30_000),
     returns: randomInt(random, 1_000),
-    strikes: randomInt(random, 1_000),
+    expiredClaims: randomInt(random, 1_000),
     waitAt: maybe(),
     totalAt: maybe(),
     startedAt: maybe(),

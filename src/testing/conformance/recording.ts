@@ -192,7 +192,7 @@ const guards: ConformanceCase[] = [
     name: "an enqueue of a known id as an effect does nothing, and the unit stands",
     async run(bed) {
       const row = await bed.add({ uniqueKey: "key" });
-      const again = { ...bed.job(), id: row.id, fresh: false };
+      const again = { ...bed.job(), id: row.id, hasNewId: false };
       const rival = bed.job({ uniqueKey: "key" });
       assert.deepEqual(await bed.effect({ enqueue: again }, { enqueue: rival }, put(KEY, 1)), { ok: true });
       assert.deepEqual(await bed.store.jobs.load([row.id, rival.id]), [row, null]);

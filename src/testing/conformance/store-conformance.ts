@@ -11,13 +11,13 @@ import { type ConformanceSection, type Runner, registerSections } from "./kit.ts
 import { leases } from "./leases.ts";
 import { limits } from "./limits.ts";
 import { oddData } from "./odd-data.ts";
+import { telling } from "./recorded-events.ts";
 import { recording } from "./recording.ts";
+import { walking } from "./scanning.ts";
 import { sweeping } from "./sweeping.ts";
-import { telling } from "./telling.ts";
 import type { OpenedStore } from "./test-bed.ts";
 import { TIMEOUT_SECTIONS } from "./timeout-kit.ts";
 import { timeoutUnits } from "./timeout-units.ts";
-import { walking } from "./walking.ts";
 import { workflows } from "./workflows.ts";
 
 /** Everything a store must do, in sections that can be run one by one. */

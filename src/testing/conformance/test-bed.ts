@@ -3,15 +3,15 @@ import { createIdSource } from "../../core/ids.ts";
 import { CLAIM_LEASE, waitingWake } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
-import type { JobEvent } from "../../core/job/events.ts";
 import { fenceSalt, type JobId, type JobImage, type JobRow, rankOf } from "../../core/job/job.ts";
+import type { JobEvent } from "../../core/job/job-events.ts";
 import { resolvePolicy } from "../../core/job/policy.ts";
 import { type Random, seededRandom } from "../../core/random.ts";
 import type { Instant } from "../../core/time.ts";
 import type { ClaimRequest, Effect, Outcome, Store, Swept, Unit } from "../../ports/store.ts";
 import { type Decided, decidedUnit } from "./decided-unit.ts";
 
-/** The policy of a job for which no rung says anything. */
+/** The policy of a job for which no source says anything. */
 export const POLICY = resolvePolicy({});
 const QUEUE = "default";
 export const LEASE = CLAIM_LEASE;
@@ -140,13 +140,13 @@ export function claimRequest(
 /** A job as an enqueue at `now` would make it. */
 export function sketchJob(sketch: JobSketch, now: Instant, nextId: () => JobId): NewJob {
   const { dueAt = now, waitAt = null, totalAt = null, heartbeat = null, ...said } = sketch;
-  const isHeld = said.gate !== undefined || (said.needs ?? 0) > 0;
+  const isHeld = said.limitKey !== undefined || (said.needs ?? 0) > 0;
   const state = isHeld ? "pending" : dueAt > now ? "scheduled" : "available";
   const priority = said.priority ?? 0;
   const rank = rankOf(priority, dueAt);
   return {
     id: said.id ?? nextId(),
-    fresh: said.id === undefined,
+    hasNewId: said.id === undefined,
     queue: QUEUE,
     type: "kit.job",
     createdAt: now,
@@ -160,7 +160,7 @@ export function sketchJob(sketch: JobSketch, now: Instant, nextId: () => JobId):
       rank,
       attempt: 0,
       returns: 0,
-      strikes: 0,
+      expiredClaims: 0,
       waitAt,
       totalAt,
       startedAt: null,

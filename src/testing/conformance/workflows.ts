@@ -191,28 +191,28 @@ const stops: ConformanceCase[] = [
   },
 ];
 
-const gates: ConformanceCase[] = [
+const limits: ConformanceCase[] = [
   {
-    name: "a step with a gate is woken at its last need but one, and its gate holds it until the last is gone",
+    name: "a step with a limit is woken at its last need but one, and its limit holds it until the last is gone",
     async run(bed) {
-      const step = await bed.add({ gate: "gate", needs: 3, options: { limit: {} } });
+      const step = await bed.add({ limitKey: "key", needs: 3, options: { limit: {} } });
       await bed.effect({ countdown: step.id });
       assert.deepEqual(await bed.load(step.id), { ...step, needs: 2 });
-      await bed.effect({ countdown: step.id }, { admit: "gate", count: 10, limit: { concurrency: 5 } });
+      await bed.effect({ countdown: step.id }, { admit: "key", count: 10, limit: { concurrency: 5 } });
       const woken = { ...step, needs: 1, wake: "judge", wakeAt: bed.now, rev: step.rev + 1 };
       assert.deepEqual(await bed.load(step.id), woken);
       assert.deepEqual(idsOf((await bed.sweep()).jobs), [step.id]);
-      await bed.effect({ countdown: step.id }, { admit: "gate", count: 10, limit: { concurrency: 5 } });
+      await bed.effect({ countdown: step.id }, { admit: "key", count: 10, limit: { concurrency: 5 } });
       assert.equal(found(await bed.load(step.id)).state, "available");
-      const other = await bed.add({ gate: "gate", needs: 2, options: { limit: {} } });
+      const other = await bed.add({ limitKey: "key", needs: 2, options: { limit: {} } });
       await bed.effect({ countdown: other.id }, { countdown: other.id });
       assert.equal(found(await bed.load(other.id)).rev, other.rev + 2);
     },
   },
   {
-    name: "a scheduled job is counted down as well: what kept it from its gate is gone when it is due",
+    name: "a scheduled job is counted down as well: what kept it from its limit is gone when it is due",
     async run(bed) {
-      const step = await bed.add({ gate: "gate", needs: 1, options: { limit: {} } });
+      const step = await bed.add({ limitKey: "key", needs: 1, options: { limit: {} } });
       const { image } = bed.job({ dueAt: bed.now + 60_000 });
       const write = { id: step.id, fence: step.fence, rev: step.rev, image };
       await bed.commit({ job: write, effects: [{ countdown: step.id }] });
@@ -221,45 +221,45 @@ const gates: ConformanceCase[] = [
     },
   },
   {
-    name: "a gate admits its best n, and what it admits can be claimed",
+    name: "a limit admits its best n, and what it admits can be claimed",
     async run(bed) {
-      const urgent = bed.job({ gate: "gate", priority: 5 });
-      const [first, second, third] = times(3, () => bed.job({ gate: "gate" }));
-      const other = bed.job({ gate: "other gate" });
+      const urgent = bed.job({ limitKey: "key", priority: 5 });
+      const [first, second, third] = times(3, () => bed.job({ limitKey: "key" }));
+      const other = bed.job({ limitKey: "other" });
       assert(first && second && third);
       await bed.addMany([third, other, urgent, second, first]);
       assert.deepEqual(await bed.claim(), []);
-      await bed.effect({ admit: "gate", count: 2 });
+      await bed.effect({ admit: "key", count: 2 });
       assert.deepEqual(idsOf(await bed.claim()), [urgent.id, first.id]);
-      await bed.effect({ admit: "gate", count: 100 });
+      await bed.effect({ admit: "key", count: 100 });
       assert.deepEqual(idsOf(await bed.claim()), [second.id, third.id]);
-      await bed.effect({ admit: "gate", count: 1 }, { admit: "unknown", count: 1 });
+      await bed.effect({ admit: "key", count: 1 }, { admit: "unknown", count: 1 });
       assert.deepEqual(await bed.claim(), []);
     },
   },
   { name: "an admitted job is written like a promoted one", run: admitsAsPromoted },
   {
-    name: "a gate admits no job that still needs others, and none that has ended",
+    name: "a limit admits no job that still needs others, and none that has ended",
     async run(bed) {
-      const held = await bed.add({ gate: "gate", needs: 1 });
-      await bed.write(await bed.add({ gate: "gate" }), { type: "cancel" }, { outsider: true });
-      await bed.effect({ admit: "gate", count: 10 });
+      const held = await bed.add({ limitKey: "key", needs: 1 });
+      await bed.write(await bed.add({ limitKey: "key" }), { type: "cancel" }, { outsider: true });
+      await bed.effect({ admit: "key", count: 10 });
       assert.deepEqual(await bed.claim(), []);
       assert.deepEqual(await bed.load(held.id), held);
-      await bed.effect({ countdown: held.id }, { admit: "gate", count: 10 });
+      await bed.effect({ countdown: held.id }, { admit: "key", count: 10 });
       assert.deepEqual(idsOf(await bed.claim()), [held.id]);
     },
   },
 ];
 
 async function admitsAsPromoted(bed: TestBed): Promise<void> {
-  const row = await bed.add({ gate: "gate", totalAt: bed.now + 5_000, waitAt: bed.now + 9_000 });
-  await bed.effect({ admit: "gate", count: 1 });
+  const row = await bed.add({ limitKey: "key", totalAt: bed.now + 5_000, waitAt: bed.now + 9_000 });
+  await bed.effect({ admit: "key", count: 1 });
   const admitted = { state: "available", wake: "judge", wakeAt: bed.now + 5_000, rev: row.rev + 1 } as const;
   assert.deepEqual(await bed.load(row.id), { ...row, ...admitted });
 }
 
 export const workflows: ConformanceSection = {
-  name: "countdowns, stops and gates",
-  cases: [...countdowns, ...units, ...stops, ...gates],
+  name: "countdowns, stops and limits",
+  cases: [...countdowns, ...units, ...stops, ...limits],
 };

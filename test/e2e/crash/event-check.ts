@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { LIFECYCLE_EVENTS } from "../../../src/core/job/verdict.ts";
+import { LIFECYCLE_EVENTS } from "../../../src/core/job/decision.ts";
 import type { Engine, JobRow, JournalEvent } from "../../../src/index.ts";
 
 /** Follows the stream of events while processes and the store are hurt, and holds it against the rows afterwards. */

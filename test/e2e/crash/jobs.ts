@@ -1,4 +1,4 @@
-import { unchecked } from "../../../src/core/job/definition.ts";
+import { unchecked } from "../../../src/core/job/job-definition.ts";
 import { constant, defineJob } from "../../../src/index.ts";
 
 /** How a job of the crash test behaves; the worker processes and the checker share this. */

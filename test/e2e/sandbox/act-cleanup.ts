@@ -1,5 +1,5 @@
 /** A module that exports a hook for all its attempts, beside one that an attempt registers for itself. */
-import type { JobDefinition } from "../../../src/core/job/definition.ts";
+import type { JobDefinition } from "../../../src/core/job/job-definition.ts";
 import { type CleanupHook, processor } from "../../../src/engine/attempt/processor.ts";
 import { act } from "./act-job.ts";
 

@@ -1,5 +1,5 @@
 // Not from the index: a sandbox of the tests is started hundreds of times, and most of its start is what it imports.
-import { defineJob } from "../../../src/core/job/definition.ts";
+import { defineJob } from "../../../src/core/job/job-definition.ts";
 import { constant } from "../../../src/core/job/retry.ts";
 
 /** What the module does is named by the payload, so that one sandbox serves every test. */

@@ -1,7 +1,7 @@
 /** The module inside the sandboxes of the tests. */
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, writeSync } from "node:fs";
-import type { JobDefinition } from "../../../src/core/job/definition.ts";
+import type { JobDefinition } from "../../../src/core/job/job-definition.ts";
 import { Discard, snooze } from "../../../src/core/job/reasons.ts";
 import { type AttemptContext, processor } from "../../../src/engine/attempt/processor.ts";
 import { act } from "./act-job.ts";

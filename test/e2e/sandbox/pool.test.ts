@@ -102,7 +102,7 @@ describe("8.5 the pool", () => {
     const stage = await openStage({ concurrency: 1, spare: 0, module, env: ["CURFEW_LOADS_FOR"] });
     // The lease of a claim is no longer than the heartbeat, and half of it may be spent on waiting.
     const row = await stage.play("noop", null, { timeouts: { heartbeat: "2s" } });
-    expect(row).toMatchObject({ state: "completed", attempt: 1, strikes: 0, returns: 0 });
+    expect(row).toMatchObject({ state: "completed", attempt: 1, expiredClaims: 0, returns: 0 });
     expect(stage.events.map(({ name }) => name)).toContain("job.released");
   });
 
@@ -116,7 +116,7 @@ describe("8.5 the pool", () => {
     await stage.worker.close();
     expect(performance.now() - from).toBeLessThan(2_000);
     for (const id of ids)
-      expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0, strikes: 0 });
+      expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0, expiredClaims: 0 });
     expect(stage.processes()).toEqual([]);
   });
 

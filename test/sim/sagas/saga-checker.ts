@@ -1,4 +1,4 @@
-import { decodeRecord, type SagaRecord } from "../../../src/core/saga/record.ts";
+import { decodeRecord, type SagaRecord } from "../../../src/core/saga/saga-record.ts";
 import type { Json } from "../../../src/core/schema.ts";
 import type { TimeoutId } from "../../../src/core/timeout/timeout.ts";
 import type { Outcome, RecordRow, Store, Unit } from "../../../src/ports/store.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defineSaga } from "../../../src/core/saga/definition.ts";
 import type { SagaContext } from "../../../src/core/saga/saga.ts";
+import { defineSaga } from "../../../src/core/saga/saga-definition.ts";
 import type { Duration } from "../../../src/core/time.ts";
 import type { Dice } from "../dice.ts";
 import type { Machine } from "../machine.ts";

@@ -1,4 +1,4 @@
-import { unchecked } from "../../../src/core/job/definition.ts";
+import { unchecked } from "../../../src/core/job/job-definition.ts";
 import { constant } from "../../../src/core/job/retry.ts";
 import type { Json } from "../../../src/core/schema.ts";
 import {

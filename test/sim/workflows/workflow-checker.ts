@@ -3,7 +3,7 @@ import type { NewJob } from "../../../src/core/job/envelope.ts";
 import type { JobRow } from "../../../src/core/job/job.ts";
 import { isTerminal } from "../../../src/core/job/lifecycle.ts";
 import type { Json } from "../../../src/core/schema.ts";
-import { decodeWorkflow, type WorkflowRecord } from "../../../src/core/workflow/record.ts";
+import { decodeWorkflow, type WorkflowRecord } from "../../../src/core/workflow/workflow-record.ts";
 import type { Outcome, Store, Unit } from "../../../src/ports/store.ts";
 import type { Violation } from "../checker.ts";
 import type { Machine } from "../machine.ts";
@@ -159,17 +159,17 @@ export class WorkflowChecker {
   /** Never are more let through than there are places. */
   async #lookBehind(
     store: Store,
-    gate: string,
+    limitKey: string,
     limit: { concurrency: number; strict?: true },
   ): Promise<void> {
-    const { available, active, retryable } = await store.inspect.gate(gate);
+    const { available, active, retryable } = await store.inspect.limitKey(limitKey);
     const held = available + active + (limit.strict ? retryable : 0);
     if (held > limit.concurrency)
       this.report(
         "limits are kept",
-        `${held} steps hold places of "${gate}", which has ${limit.concurrency}`,
+        `${held} steps hold places of "${limitKey}", which has ${limit.concurrency}`,
       );
-    if (held === limit.concurrency) this.#trace.add("store", `"${gate}" is full`);
+    if (held === limit.concurrency) this.#trace.add("store", `"${limitKey}" is full`);
   }
 
   #stored(job: NewJob): void {

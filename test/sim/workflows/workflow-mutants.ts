@@ -62,7 +62,7 @@ export const WORKFLOW_MUTANTS: readonly WorkflowMutant[] = [
     mutate: (store) => withUnits(store, ({ when: _when, ...unit }) => unit),
   },
   {
-    name: "a store that forgets to let some through at their gates",
+    name: "a store that forgets to admit some jobs",
     caughtBy: /everything settles/,
     mutate: (store, dice) =>
       withEffects(store, (effect) => ("admit" in effect && dice.chance(0.2) ? [] : [effect])),

@@ -1,0 +1,210 @@
+import type { JobRow } from "../core/job/job.ts";
+import type { AttemptParts } from "../engine/context.ts";
+import type { EngineClock } from "../engine/runtime/engine-clock.ts";
+import { Loop } from "../engine/runtime/loop.ts";
+
+/** A fetched job that waits for a slot. Its attempt has started, so its deadlines run. */
+interface Held {
+  readonly row: JobRow;
+  readonly fetchedAt: number;
+  /** By `clock.elapsed()`: when it was last certain that it is ours. */
+  confirmedAt: number;
+}
+
+export interface Fetched {
+  readonly rows: readonly JobRow[];
+  /** Whether the server held the request back until there was something, or its patience was over. */
+  readonly hasWaited: boolean;
+}
+
+interface LaneHost {
+  readonly parts: AttemptParts;
+  readonly clock: EngineClock;
+  readonly canFetch: boolean;
+  readonly isClosing: boolean;
+  /** Fetches are bounded by what is not reported yet, so a slow server slows them down. */
+  readonly room: number;
+  /** Starts the watch over the event loop. */
+  busy(): void;
+  isFresh(since: number): boolean;
+  fetch(queue: string, count: number): Promise<Fetched>;
+  enter(lane: RemoteConsumer, row: JobRow): void;
+  giveBack(rows: readonly JobRow[]): void;
+  confirm(rows: readonly JobRow[]): Promise<Set<JobRow>>;
+  failed(error: unknown, during: string): void;
+}
+
+const MOST_AT_ONCE = 200;
+/** Only handlers that take less than this on average get jobs fetched ahead: those are started, and must not wait long. */
+const SHORT_RUN = 20;
+const HELD_AT_MOST = 500;
+const CONFIRMED_WITHIN = 250;
+const POLL = 1_000;
+const AFTER_WAIT = 10;
+
+/** One queue of a remote worker: its slots, the jobs it holds for them, and the loop that fetches more. */
+export class RemoteConsumer {
+  readonly queue: string;
+  readonly concurrency: number;
+  readonly loop: Loop;
+  /** What the last fetch that failed said. */
+  failure = "";
+  readonly #host: LaneHost;
+  #held: Held[] = [];
+  #running = 0;
+  #confirming = 0;
+  #isDry = false;
+  #isFetching = false;
+  #isPumping = false;
+  #averageRun: number | undefined;
+
+  constructor(host: LaneHost, queue: string, concurrency: number) {
+    this.#host = host;
+    this.queue = queue;
+    this.concurrency = concurrency;
+    const { system, logger } = host.parts;
+    this.loop = new Loop({
+      name: `fetch ${queue}`,
+      system,
+      logger,
+      round: () => this.#fetch(),
+      onError: (error) => {
+        this.failure = error instanceof Error ? error.message : String(error);
+        host.failed(error, `fetch ${queue}`);
+      },
+    });
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  get isBusy(): boolean {
+    return this.#isFetching || this.#running > 0 || this.heldCount > 0;
+  }
+
+  get heldCount(): number {
+    return this.#held.length + this.#confirming;
+  }
+
+  *held(): Iterable<JobRow> {
+    for (const { row } of this.#held) yield row;
+  }
+
+  ranFor(elapsed: number): void {
+    this.#averageRun = this.#averageRun === undefined ? elapsed : this.#averageRun * 0.9 + elapsed * 0.1;
+  }
+
+  get #ahead(): number {
+    if (this.#averageRun === undefined || this.#averageRun > SHORT_RUN) return 0;
+    return Math.floor((this.concurrency * SHORT_RUN) / Math.max(this.#averageRun, 1));
+  }
+
+  get #wanted(): number {
+    if (!this.#host.canFetch) return 0;
+    const target = Math.min(this.concurrency - this.#running + this.#ahead, this.#host.room, MOST_AT_ONCE);
+    const held = this.heldCount;
+    // Half empty: late enough that fetches are large, early enough that handlers seldom wait for a round trip.
+    return held > target / 2 ? 0 : target - held;
+  }
+
+  async #fetch(): Promise<number | null> {
+    const { clock, parts } = this.#host;
+    const count = this.#wanted;
+    if (count <= 0) {
+      // Whoever frees a slot wakes the loop; a worker that may not fetch looks again after a while.
+      this.#isDry = false;
+      return this.#host.canFetch ? null : POLL;
+    }
+    this.#host.busy();
+    const sentAt = clock.elapsed();
+    this.#isFetching = true;
+    const { rows, hasWaited } = await this.#host.fetch(this.queue, count).finally(() => {
+      this.#isFetching = false;
+    });
+    const fetchedAt = clock.elapsed();
+    const confirmedAt = this.#host.isFresh(sentAt) ? fetchedAt : sentAt;
+    for (const row of rows) this.#held.push({ row, fetchedAt, confirmedAt });
+    this.#isDry = rows.length < count;
+    if (this.#host.isClosing) {
+      this.#host.giveBack(this.takeHeld());
+      return null;
+    }
+    this.pump();
+    if (!this.#isDry) return this.#wanted > 0 ? 0 : null;
+    return hasWaited || rows.length > 0 ? AFTER_WAIT : POLL * (0.5 + 0.5 * parts.system.random());
+  }
+
+  /** Enters held jobs into free slots. A handler that ends at once frees its slot from within, so this is not re-entered. */
+  pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    this.#fill();
+    this.#isPumping = false;
+    if (!this.#isDry && this.#wanted > 0) this.loop.wake();
+  }
+
+  #fill(): void {
+    while (this.#running < this.concurrency && this.#held.length > 0 && !this.#host.isClosing) {
+      const [first] = this.#held as [Held];
+      const now = this.#host.clock.elapsed();
+      if (now - first.confirmedAt > CONFIRMED_WITHIN || now - first.fetchedAt > HELD_AT_MOST) {
+        this.#reconsider(now);
+        return;
+      }
+      this.#held.shift();
+      this.#running += 1;
+      this.#host.enter(this, first.row);
+    }
+  }
+
+  /** What waited too long is given back; what may be old news is confirmed before anything is entered (SEMANTICS 3.1). */
+  #reconsider(now: number): void {
+    const all = this.#held.splice(0);
+    const old = all.filter((held) => now - held.fetchedAt > HELD_AT_MOST);
+    const doubtful = all.filter((held) => now - held.fetchedAt <= HELD_AT_MOST);
+    if (old.length > 0) {
+      // Slots did not become free as soon as they used to.
+      this.#averageRun = HELD_AT_MOST;
+      this.#host.giveBack(old.map(({ row }) => row));
+    }
+    if (doubtful.length > 0) void this.#confirm(doubtful);
+  }
+
+  async #confirm(doubtful: readonly Held[]): Promise<void> {
+    this.#confirming += doubtful.length;
+    const sentAt = this.#host.clock.elapsed();
+    let valid = new Set<JobRow>();
+    try {
+      valid = await this.#host.confirm(doubtful.map(({ row }) => row));
+    } catch (error) {
+      // Without an answer nothing may be entered, so the jobs go back to whoever can.
+      this.#host.failed(error, "confirm");
+      this.#host.giveBack(doubtful.map(({ row }) => row));
+    }
+    this.#confirming -= doubtful.length;
+    const confirmedAt = this.#host.isFresh(sentAt) ? this.#host.clock.elapsed() : sentAt;
+    const kept = doubtful.filter(({ row }) => valid.has(row));
+    for (const held of kept) held.confirmedAt = confirmedAt;
+    this.#held.unshift(...kept);
+    if (this.#host.isClosing) this.#host.giveBack(this.takeHeld());
+    else this.pump();
+  }
+
+  /** Looks after jobs that wait too long for a slot; called on every tick of the worker. */
+  tidy(now: number): void {
+    const [first] = this.#held;
+    if (first && now - first.fetchedAt > HELD_AT_MOST) this.#reconsider(now);
+  }
+
+  /** A slot is free again. */
+  freed(): void {
+    this.#running -= 1;
+    this.pump();
+  }
+
+  /** Takes out everything that is held, for a shutdown. */
+  takeHeld(): JobRow[] {
+    return this.#held.splice(0).map(({ row }) => row);
+  }
+}

@@ -1,0 +1,136 @@
+import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
+import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
+import type { PolicySettings } from "./job.ts";
+import { type PolicyOptions, parseSettings } from "./policy.ts";
+import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique-key.ts";
+
+/** What producer and worker share: the name of the work, its typed input and output, and its timeouts. */
+export interface JobDefinition<Input = unknown, Payload = Input, Result = unknown> {
+  readonly type: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly payload: Schema<Input, Payload> | undefined;
+  readonly result: Schema<unknown, Result> | undefined;
+  readonly settings: PolicySettings;
+  /** The limit that its jobs run under. */
+  readonly limit: KeyedLimit | undefined;
+  readonly unique: UniqueRule | undefined;
+  readonly [DEFINITION]: true;
+}
+
+const DEFINITION: unique symbol = Symbol("curfew.definition");
+
+/** Any definition, whatever its types. */
+export type AnyDefinition = JobDefinition<unknown, unknown, unknown>;
+
+export type InputOfJob<Definition> =
+  Definition extends JobDefinition<infer Input, unknown, unknown> ? Input : never;
+
+export interface DefinitionOptions<P extends Schema | undefined, R extends Schema | undefined>
+  extends PolicyOptions {
+  /** Lower-case words joined by dots: `"card.charge"`. */
+  readonly type: string;
+  /** Any Standard Schema; the payload is checked when it is enqueued and parsed when it is processed. */
+  readonly payload?: P;
+  /** Any Standard Schema for what the processor returns. */
+  readonly result?: R;
+  readonly queue?: string;
+  /** -100 (last) to 100 (first); 0 is the default. */
+  readonly priority?: number;
+  /** How many of its jobs may run at once or start in a span of time, by a key: a text, or a function of the payload. */
+  readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
+  /** Keeps a second job from being added while the first one counts; see `UniqueOptions`. */
+  readonly unique?: UniqueOptions;
+}
+
+type InputBy<P> = P extends Schema ? InputOf<P> : Json | undefined;
+type PayloadBy<P> = P extends Schema ? OutputOf<P> : Json | undefined;
+type ResultBy<R> = R extends Schema ? OutputOf<R> : Json | undefined;
+
+const TYPE = /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/;
+const QUEUE = /^[a-z0-9][a-z0-9.-]*$/;
+const KEYS = [
+  "type",
+  "payload",
+  "result",
+  "queue",
+  "priority",
+  "unique",
+  "limit",
+  "timeouts",
+  "retry",
+  "retention",
+] as const;
+
+export const DEFAULT_QUEUE = "default";
+
+/** Declares a job once, for the process that enqueues it and the one that works on it. */
+export function defineJob<P extends Schema | undefined = undefined, R extends Schema | undefined = undefined>(
+  options: DefinitionOptions<P, R>,
+): JobDefinition<InputBy<P>, PayloadBy<P>, ResultBy<R>> {
+  refuseUnknownKeys(options, "definition", KEYS);
+  for (const name of ["payload", "result"] as const) {
+    if (options[name] !== undefined && !isSchema(options[name])) {
+      throw refuse(
+        "invalid_option",
+        name,
+        options[name],
+        "use a Standard Schema, for example one made with zod",
+      );
+    }
+  }
+  return Object.freeze({
+    type: checkType(options.type, "type"),
+    queue: checkQueue(options.queue ?? DEFAULT_QUEUE, "queue"),
+    priority: checkPriority(options.priority ?? 0, "priority"),
+    payload: options.payload as Schema<InputBy<P>, PayloadBy<P>> | undefined,
+    result: options.result as Schema<unknown, ResultBy<R>> | undefined,
+    settings: parseSettings(options, ""),
+    limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
+    unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
+    [DEFINITION]: true as const,
+  });
+}
+
+/** A schema that only carries a type: for payloads whose producers are trusted, or checked elsewhere. */
+export function unchecked<Value>(): Schema<Value, Value> {
+  return { "~standard": { version: 1, vendor: "curfew", validate: (value) => ({ value: value as Value }) } };
+}
+
+export function assertDefinition(value: unknown, field: string): asserts value is AnyDefinition {
+  if (typeof value !== "object" || value === null || !(DEFINITION in value)) {
+    throw refuse("invalid_definition", field, value, "pass what defineJob() returned");
+  }
+}
+
+export function checkType(type: string, field: string): string {
+  if (typeof type !== "string" || type.length > 255 || !TYPE.test(type)) {
+    throw refuse(
+      "invalid_name",
+      field,
+      type,
+      'use lower-case words joined by dots, such as "card.charge", at most 255 characters',
+    );
+  }
+  return type;
+}
+
+export function checkQueue(queue: string, field: string): string {
+  if (typeof queue !== "string" || queue.length > 128 || !QUEUE.test(queue)) {
+    throw refuse(
+      "invalid_name",
+      field,
+      queue,
+      'use lower-case letters, digits, "-" and ".", at most 128 characters',
+    );
+  }
+  return queue;
+}
+
+export function checkPriority(priority: number, field: string): number {
+  if (!Number.isInteger(priority) || priority < -100 || priority > 100) {
+    throw refuse("invalid_priority", field, priority, "use a whole number from -100 (last) to 100 (first)");
+  }
+  return priority;
+}

@@ -1,0 +1,152 @@
+import type { Logger } from "../ports/log.ts";
+import { silentLogger } from "../ports/log.ts";
+import type { Incoming } from "./body-limits.ts";
+import { checked } from "./checked.ts";
+import { asHttpError, errorText } from "./failures.ts";
+import { HttpError, type PlainHeaders } from "./http-error.ts";
+import type { Metrics, RouteMeter } from "./metrics.ts";
+import type { RequestGuard, RequestHeaders } from "./request-guard.ts";
+import type { Route, RouteContext } from "./route.ts";
+
+/** A request as far as the server looks at it, so that it need not be a web Request where Node has a cheaper one. */
+export interface RouteCall {
+  readonly request: RequestHeaders;
+  readonly incoming: Incoming | undefined;
+  readonly params: () => Record<string, string>;
+  readonly query: () => Record<string, string>;
+  readonly isGone: () => boolean;
+}
+
+/** A reply that is ready to be written, whoever writes it. */
+export interface HttpReply {
+  readonly status: number;
+  readonly text: string | null;
+  readonly headers: PlainHeaders;
+  readonly body?: ReadableStream<Uint8Array>;
+}
+
+const CONTENT_TYPE = "application/openjobspec+json";
+const NO_PARAMS: Readonly<Record<string, string>> = {};
+
+/** Takes requests in, lets routes answer, and sees to it that whatever happens has an answer and a line in the log. */
+export class RequestHandler {
+  readonly #guard: RequestGuard;
+  readonly #context: RouteContext;
+  readonly #logger: Logger | null;
+  readonly #meters = new Map<Route, RouteMeter>();
+
+  constructor(
+    guard: RequestGuard,
+    metrics: Metrics,
+    context: RouteContext,
+    routes: readonly Route[],
+    logger: Logger,
+  ) {
+    this.#guard = guard;
+    this.#context = context;
+    // Nothing is put together for a log that nobody reads.
+    this.#logger = logger === silentLogger ? null : logger;
+    for (const route of routes) this.#meters.set(route, metrics.route(route.method, route.path));
+  }
+
+  async answer(route: Route, { request, incoming, params, query, isGone }: RouteCall): Promise<HttpReply> {
+    const { system } = this.#context.service;
+    const startedAt = system.monotonic();
+    const call = this.#guard.open(request);
+    let status = 500;
+    let caller: string | undefined;
+    try {
+      checkVersion(request.headers.get("ojs-version"));
+      const identity = this.#guard.admit(request, route.right);
+      caller = identity.name;
+      const made = {
+        params: route.path.includes(":") ? params() : NO_PARAMS,
+        body: route.body && checked(route.body, await this.#guard.body(request, incoming)),
+        query: route.query && checked(route.query, query()),
+        identity,
+        requestId: call.requestId,
+        header: (name: string) => request.headers.get(name),
+        isGone,
+      };
+      const reply = await route.run(made as never, this.#context);
+      status = reply.status;
+      const answer = ready(reply.status, reply.text, call.headers, reply.headers);
+      return reply.body ? { ...answer, body: reply.body } : answer;
+    } catch (thrown) {
+      const error = asHttpError(thrown);
+      status = error.status;
+      if (status >= 500) this.#failed(thrown, call.requestId);
+      return refused(error, call);
+    } finally {
+      const elapsed = system.monotonic() - startedAt;
+      this.#meters.get(route)?.count(status, elapsed);
+      if (this.#logger) this.#log(this.#logger, route, status, elapsed, call.requestId, caller);
+    }
+  }
+
+  #failed(error: unknown, requestId: string): void {
+    this.#logger?.error({ error, requestId }, "a request failed");
+  }
+
+  #log(
+    logger: Logger,
+    route: Route,
+    status: number,
+    elapsed: number,
+    requestId: string,
+    caller: string | undefined,
+  ): void {
+    const fields = {
+      requestId,
+      method: route.method,
+      route: route.path,
+      status,
+      elapsed: Math.round(elapsed * 1_000) / 1_000,
+      ...(caller !== undefined && { caller }),
+    };
+    if (status >= 400) logger.info(fields, "request refused");
+    else logger.debug(fields, "request");
+  }
+
+  /** The answer to a request that no route takes: a question, a wrong method, or a path that serves no method at all. */
+  unknown(request: RequestHeaders, path: string, methods: readonly string[]): HttpReply | Response {
+    const call = this.#guard.open(request);
+    const preflight = this.#guard.preflight(request, call);
+    if (preflight) return preflight;
+    if (methods.length === 0)
+      return refused(new HttpError(404, "not_found", `Nothing is served at ${path.slice(0, 200)}`), call);
+    const headers = { Allow: ["OPTIONS", ...methods].join(", ") };
+    if (request.method === "OPTIONS") return ready(204, null, call.headers, headers);
+    const message = `${request.method.slice(0, 20)} is not served at this path; use ${methods.join(" or ")}`;
+    return refused(new HttpError(405, "invalid_request", message, { headers }), call);
+  }
+
+  /** What a route could not answer for itself; nothing of ours goes out with it. */
+  broken(error: unknown, request: RequestHeaders): HttpReply {
+    const call = this.#guard.open(request);
+    this.#failed(error, call.requestId);
+    return refused(asHttpError(error), call);
+  }
+
+  page(request: RequestHeaders, html: string): HttpReply {
+    const { headers } = this.#guard.open(request);
+    return ready(200, html, headers, { "Content-Type": "text/html; charset=utf-8" });
+  }
+}
+
+function checkVersion(version: string | null): void {
+  if (version === null || version === "1.0" || /^1(\.\d+){0,2}(-rc\.\d+)?$/.test(version)) return;
+  const shown = JSON.stringify(version.slice(0, 50));
+  throw new HttpError(422, "unsupported", `OJS-Version: ${shown} is not served; send 1.0`);
+}
+
+function ready(status: number, text: string | null, headers: PlainHeaders, more?: PlainHeaders): HttpReply {
+  headers["Content-Type"] = CONTENT_TYPE;
+  headers["OJS-Version"] = "1.0";
+  if (more) Object.assign(headers, more);
+  return { status, text, headers };
+}
+
+function refused(error: HttpError, call: { requestId: string; headers: PlainHeaders }): HttpReply {
+  return ready(error.status, errorText(error, call.requestId), call.headers, error.more.headers);
+}

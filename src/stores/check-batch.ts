@@ -1,0 +1,51 @@
+import { refuse } from "../core/errors.ts";
+import type { NewJob } from "../core/job/envelope.ts";
+import { BATCH_LIMIT, NAME_LIMIT, type RecordKey, type Unit } from "../ports/store.ts";
+
+/** Refuses a call that brings more items than a call may. */
+export function checkBatch(items: readonly unknown[], field: string): void {
+  if (items.length > BATCH_LIMIT) {
+    throw refuse("invalid_limit", field, `${items.length} items`, `bring at most ${BATCH_LIMIT} in one call`);
+  }
+}
+
+export function checkLimit(limit: number, most = Number.MAX_SAFE_INTEGER): void {
+  if (!Number.isInteger(limit) || limit < 1 || limit > most) {
+    throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${most}`);
+  }
+}
+
+/** Refuses jobs that no index could hold, before anything of the call is written. */
+export function checkJobs(jobs: readonly NewJob[]): void {
+  checkBatch(jobs, "jobs");
+  for (const job of jobs) checkJob(job);
+}
+
+function checkJob({ uniqueKey, limitKey, workflow }: NewJob): void {
+  if (uniqueKey !== undefined) checkName(uniqueKey, "uniqueKey");
+  if (limitKey !== undefined) checkName(limitKey, "limitKey");
+  if (workflow !== undefined) checkName(workflow, "workflow");
+}
+
+export function checkUnits(units: readonly Unit[]): void {
+  checkBatch(units, "units");
+  for (const { when, effects } of units) {
+    if (when) for (const guard of when) if ("record" in guard) checkKey(guard.record);
+    if (!effects) continue;
+    for (const effect of effects) {
+      if ("enqueue" in effect) checkJob(effect.enqueue);
+      else if ("put" in effect) checkKey(effect.put);
+    }
+  }
+}
+
+function checkKey([kind, key]: RecordKey): void {
+  checkName(kind, "kind of a record");
+  checkName(key, "key of a record");
+}
+
+function checkName(name: string, field: string): void {
+  if (name.length <= NAME_LIMIT) return;
+  const fix = `use at most ${NAME_LIMIT} characters; a hash of what is longer will do`;
+  throw refuse("too_large", field, `${name.slice(0, 40)}… (${name.length} characters)`, fix);
+}

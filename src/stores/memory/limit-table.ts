@@ -1,0 +1,102 @@
+import type { JobRow } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import { SortedList } from "./sorted-list.ts";
+
+/** How the live jobs behind a limit stand. */
+export interface GateCount {
+  available: number;
+  active: number;
+  unstarted: number;
+  retryable: number;
+}
+
+interface LimitIndex<Entry> extends GateCount {
+  /** Jobs that wait behind the limit and for nothing else. */
+  readonly waiting: SortedList<Entry>;
+  waitingCount: number;
+  /** All its live jobs: a limit without any is forgotten. */
+  size: number;
+}
+
+const NOBODY: GateCount & { readonly waiting: number } = {
+  waiting: 0,
+  available: 0,
+  active: 0,
+  unstarted: 0,
+  retryable: 0,
+};
+
+/** The live jobs that have a limit, by limit: those that wait in their order, and of the others how many there are. */
+export class LimitTable<Entry extends { readonly row: JobRow }> {
+  readonly #limits = new Map<string, LimitIndex<Entry>>();
+  readonly #activeIn = new Map<string, number>();
+  readonly #compare: (a: Entry, b: Entry) => number;
+
+  constructor(compare: (a: Entry, b: Entry) => number) {
+    this.#compare = compare;
+  }
+
+  /** How many active jobs of a queue have a limit. */
+  activeIn(queue: string): number {
+    return this.#activeIn.get(queue) ?? 0;
+  }
+
+  /** The best of those that wait. */
+  best(limitKey: string, count: number): Entry[] {
+    const best: Entry[] = [];
+    for (const entry of this.#limits.get(limitKey)?.waiting.from(() => false) ?? []) {
+      if (best.length >= count) break;
+      best.push(entry);
+    }
+    return best;
+  }
+
+  count(limitKey: string): GateCount & { readonly waiting: number } {
+    const index = this.#limits.get(limitKey);
+    if (!index) return NOBODY;
+    const { available, active, unstarted, retryable, waitingCount: waiting } = index;
+    return { waiting, available, active, unstarted, retryable };
+  }
+
+  /** Limits with live jobs, in the order of their names. */
+  names(after: string | null, limit: number): string[] {
+    const names = [...this.#limits.keys()].filter((name) => after === null || name > after);
+    return names.sort((a, b) => (a < b ? -1 : 1)).slice(0, limit);
+  }
+
+  enter(entry: Entry, limitKey: string): void {
+    if (isTerminal(entry.row.state)) return;
+    let index = this.#limits.get(limitKey);
+    if (!index) {
+      const waiting = new SortedList<Entry>(this.#compare);
+      index = { waiting, waitingCount: 0, size: 0, available: 0, active: 0, unstarted: 0, retryable: 0 };
+      this.#limits.set(limitKey, index);
+    }
+    if (isWaiting(entry.row)) index.waiting.add(entry);
+    this.#add(index, entry.row, 1);
+  }
+
+  leave(entry: Entry, limitKey: string): void {
+    const index = this.#limits.get(limitKey);
+    if (!index || isTerminal(entry.row.state)) return;
+    if (isWaiting(entry.row)) index.waiting.remove(entry);
+    this.#add(index, entry.row, -1);
+    if (index.size === 0) this.#limits.delete(limitKey);
+  }
+
+  #add(index: LimitIndex<Entry>, row: JobRow, by: 1 | -1): void {
+    index.size += by;
+    if (isWaiting(row)) index.waitingCount += by;
+    if (row.state === "available" || row.state === "retryable") index[row.state] += by;
+    if (row.state !== "active") return;
+    index.active += by;
+    if (row.startedAt === null) index.unstarted += by;
+    const active = this.activeIn(row.queue) + by;
+    if (active === 0) this.#activeIn.delete(row.queue);
+    else this.#activeIn.set(row.queue, active);
+  }
+}
+
+function isWaiting(row: JobRow): boolean {
+  return row.state === "pending" && row.needs === 0;
+}

@@ -1,0 +1,115 @@
+import { START_KIND } from "../../ports/store.ts";
+import { STATE_CODES } from "../sql/row-codec.ts";
+import { CLAIMED, type Statement, texts } from "./statements.ts";
+
+const PENDING = STATE_CODES.pending;
+const AVAILABLE = STATE_CODES.available;
+const ACTIVE = STATE_CODES.active;
+/** Scheduled and retryable jobs: no state of a live job comes after theirs. */
+const LATER = Math.min(STATE_CODES.scheduled, STATE_CODES.retryable);
+
+/**
+ * Keeps all others who count the same thing waiting until the transaction ends. What is counted is read by the next
+ * statement, which sees what they have committed. $1 what. The first number tells our locks from those of others.
+ */
+export const TAKE_TURN: Statement = {
+  name: "take_turn",
+  text: "select pg_advisory_xact_lock(1668641382, hashtext($1::text))",
+};
+
+/**
+ * What is in use of a limit. $1 limit, $2 and $3 where the keys of its starts begin and end. Gives the body of an override or null;
+ * how many are available, active, active and not started, retryable; how many starts count, and when the first of them
+ * is due; and 1 if anybody waits.
+ */
+export const LIMIT_USE: Statement = {
+  name: "gate_use",
+  text: `
+select (select body from curfew.records where kind = 'limit' and key = $1::text),
+       coalesce(sum(u.n) filter (where u.state = ${AVAILABLE}), 0)::int,
+       coalesce(sum(u.n) filter (where u.state = ${ACTIVE}), 0)::int,
+       coalesce(sum(u.unstarted) filter (where u.state = ${ACTIVE}), 0)::int,
+       coalesce(sum(u.n) filter (where u.state = ${STATE_CODES.retryable}), 0)::int,
+       (select count(*) from curfew.records where kind = '${START_KIND}' and key >= $2::text and key < $3::text)::int,
+       (select min(wake_at) from curfew.records
+         where kind = '${START_KIND}' and key >= $2::text and key < $3::text),
+       (select count(*) from (select 1 from curfew.jobs
+                               where limit_key = $1::text and limit_key is not null and state = ${PENDING} and needs = 0
+                               order by limit_key, rank, id limit 1) w)::int
+  from (select state, count(*) as n, count(*) filter (where started_at is null) as unstarted
+          from curfew.jobs where limit_key = $1::text and limit_key is not null and state > 0 group by state) u`,
+};
+
+/** Remembers starts. $1 keys, $2 when they no longer count, $3 bodies. */
+export const PUT_STARTS: Statement = {
+  name: "put_starts",
+  text: `
+insert into curfew.records (kind, key, wake_at, body)
+select '${START_KIND}', s.key, s.wake_at, s.body
+  from unnest($1::text[], $2::bigint[], ${texts(3)}) as s(key, wake_at, body)
+on conflict (kind, key) do update set version = default, wake_at = excluded.wake_at, body = excluded.body`,
+};
+
+/** How many wait behind a limit and for nothing else. $1 limit. */
+export const LIMIT_WAITING: Statement = {
+  name: "gate_waiting",
+  text: `
+select count(*)::int from curfew.jobs
+ where limit_key = $1::text and limit_key is not null and state = ${PENDING} and needs = 0`,
+};
+
+/** Limits with live jobs. $1 after this name or null, $2 limit. */
+export const LIMIT_KEYS: Statement = {
+  text: `
+select distinct limit_key from curfew.jobs where limit_key is not null and limit_key > coalesce($1::text, '')
+ order by limit_key limit $2::bigint`,
+};
+
+/** What keeps a job from its turn while somebody writes it: ADMIT passes it over, so this waits. $1 limit, $2 how many. */
+export const AWAIT_WAITING: Statement = {
+  name: "await_waiting",
+  text: `
+select id from curfew.jobs where limit_key = $1::text and limit_key is not null and state = ${PENDING} and needs = 0
+ order by limit_key, rank, id limit $2::int for update`,
+};
+
+/**
+ * CLAIM for a queue of which no more than $8 jobs may be active; $9 is the limit of those that have none. Only under its
+ * lock is the count right.
+ */
+export const CLAIM_LIMITED: Statement = {
+  name: "claim_limited",
+  text: `
+update curfew.jobs j
+   set state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
+       claimed_at = $2::bigint, worker = $6::text, limit_key = coalesce(j.limit_key, $9::text),
+       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
+       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)
+ where j.id = any(array(
+         select id from curfew.jobs
+          where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
+            and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
+          order by queue, rank, id
+          limit greatest(0, least($3::bigint, $8::bigint - (
+            select count(*) from curfew.jobs where queue = $1::text and limit_key is not null and state = ${ACTIVE})))
+          for update skip locked))
+returning ${CLAIMED}`,
+};
+
+/** How many jobs wait in a queue, as far as one wants to know. $1 queue, $2 how many at most of each kind. */
+export const WAITING_IN: Statement = {
+  name: "waiting_in",
+  text: `
+select (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state = ${AVAILABLE}
+                               order by queue, rank, id limit $2::int) a)::int
+     + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state = ${PENDING} limit $2::int) p)::int
+     + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state >= ${LATER} limit $2::int) l)::int`,
+};
+
+/** How many jobs of each queue are in each state. Gives queue, state and count. */
+export const DEPTHS: Statement = {
+  text: `
+select queue, state, count(*) from curfew.jobs group by queue, state
+union all
+select queue, state, count(*) from curfew.done group by queue, state`,
+};

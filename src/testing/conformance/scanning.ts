@@ -1,0 +1,254 @@
+import assert from "node:assert/strict";
+import type { JobId, JobRow } from "../../core/job/job.ts";
+import { SCAN_STEP, type Scan, type ScanFilter } from "../../ports/store.ts";
+import type { ConformanceCase, ConformanceSection } from "./kit.ts";
+import { idsOf, type TestBed, times } from "./test-bed.ts";
+
+const MOST_STEPS = 100;
+
+/** Walks to the end, and tells how many steps it took. */
+async function walkAll(bed: TestBed, walk: Omit<Scan, "after">, limit = 100) {
+  const jobs: JobRow[] = [];
+  let after: string | null = null;
+  for (let steps = 1; steps <= MOST_STEPS; steps++) {
+    const page = await bed.store.inspect.page({ ...walk, after }, limit);
+    assert(page.jobs.length <= limit, "a step gives no more than its limit");
+    jobs.push(...page.jobs);
+    if (page.cursor === null) return { jobs, steps };
+    after = page.cursor;
+  }
+  throw new assert.AssertionError({ message: "a walk must end" });
+}
+
+async function countAll(bed: TestBed, filter: ScanFilter): Promise<number> {
+  let count = 0;
+  let after: string | null = null;
+  for (let steps = 0; steps < MOST_STEPS; steps++) {
+    const step = await bed.store.inspect.count({ filter, after });
+    count += step.count;
+    if (step.cursor === null) return count;
+    after = step.cursor;
+  }
+  throw new assert.AssertionError({ message: "a walk must end" });
+}
+
+/** Dead letters that ended at these instants, in the order in which they are given. */
+async function deadLetters(bed: TestBed, ends: readonly number[], sketch = {}): Promise<JobId[]> {
+  const ids: JobId[] = [];
+  for (const at of ends) {
+    const row = await bed.add({ totalAt: at, options: { onExhausted: "dead-letter" }, ...sketch });
+    const unit = bed.unit(row, { type: "wake" }, { outsider: true, now: at });
+    assert.deepEqual(await bed.store.commit([unit], { now: at }), [{ ok: true }]);
+    ids.push(row.id);
+  }
+  return ids;
+}
+
+const walks: ConformanceCase[] = [
+  {
+    name: "a walk finds each job once, in both directions, live and finished in one order of ids",
+    async run(bed) {
+      await bed.addMany(times(30, () => bed.job()));
+      for (const row of await bed.claim({ limit: 12 }))
+        await bed.write(row, { type: "cancel" }, { outsider: true });
+      const all = await bed.store.inspect.jobs({}, null, 100);
+      for (const limit of [1, 7, 30, 100]) {
+        assert.deepEqual((await walkAll(bed, { filter: {} }, limit)).jobs, all);
+        assert.deepEqual(
+          (await walkAll(bed, { filter: {}, newestFirst: true }, limit)).jobs,
+          all.toReversed(),
+        );
+      }
+      assert.equal(await countAll(bed, {}), 30);
+    },
+  },
+  {
+    name: "a walk keeps to its filter: queue, type, state, live or finished, created and finished within bounds",
+    async run(bed) {
+      const old = await bed.add({ queue: "a", type: "x", createdAt: bed.now - 1_000 });
+      const young = await bed.add({ queue: "a", type: "y" });
+      const other = await bed.add({ queue: "b", type: "x" });
+      const ended = await bed.write(
+        await bed.add({ queue: "b", type: "y" }),
+        { type: "cancel" },
+        { outsider: true },
+      );
+      const walked = async (filter: ScanFilter, ...expected: JobRow[]) => {
+        assert.deepEqual(idsOf((await walkAll(bed, { filter })).jobs), idsOf(expected).sort());
+        assert.equal(await countAll(bed, filter), expected.length);
+      };
+      await walked({ queue: "a" }, old, young);
+      await walked({ type: "x" }, old, other);
+      await walked({ queue: "b", type: "x" }, other);
+      await walked({ state: "available" }, old, young, other);
+      await walked({ state: "cancelled" }, ended);
+      await walked({ isLive: true }, old, young, other);
+      await walked({ isLive: false }, ended);
+      await walked({ deadLetter: false, isLive: false }, ended);
+      await walked({ createdBefore: bed.now }, old);
+      await walked({ createdFrom: bed.now }, young, other, ended);
+      await walked({ finishedFrom: bed.now }, ended);
+      await walked({ finishedBefore: bed.now });
+      await walked({ queue: "none" });
+    },
+  },
+  {
+    name: "a step looks at a bounded number of jobs, and a rare match is found by going on",
+    timeout: 60_000,
+    async run(bed) {
+      const many = times(SCAN_STEP + 500, () => bed.job({ queue: "many" }));
+      for (let from = 0; from < many.length; from += 1_000) await bed.addMany(many.slice(from, from + 1_000));
+      const rare = await bed.add({ queue: "rare" });
+      const first = await bed.store.inspect.page({ filter: { queue: "rare" }, after: null }, 10);
+      assert.deepEqual(first.jobs, []);
+      assert.notEqual(first.cursor, null, "there is more to look at");
+      const { jobs, steps } = await walkAll(bed, { filter: { queue: "rare" } });
+      assert.deepEqual(idsOf(jobs), [rare.id]);
+      assert(steps >= 2, "it takes more than one step");
+      assert.equal(await countAll(bed, { queue: "many" }), many.length);
+      assert.equal(await countAll(bed, { queue: "rare" }), 1);
+    },
+  },
+  {
+    name: "a cursor that no walk gave is refused",
+    async run(bed) {
+      const refused = { code: "invalid_option" };
+      for (const after of ["", "x", "'; drop table jobs", "1.2"]) {
+        await assert.rejects(bed.store.inspect.page({ filter: {}, after }, 1), refused);
+        await assert.rejects(bed.store.inspect.count({ filter: { deadLetter: true }, after }), refused);
+      }
+      await assert.rejects(bed.store.inspect.page({ filter: {}, after: null }, 0), { code: "invalid_limit" });
+    },
+  },
+];
+
+const letters: ConformanceCase[] = [
+  {
+    name: "dead letters come in the order in which they ended, newest first too, and within bounds of time",
+    async run(bed) {
+      const { now } = bed;
+      const ids = await deadLetters(bed, [now + 30, now + 10, now + 20, now + 10]);
+      await bed.write(await bed.add(), { type: "cancel" }, { outsider: true });
+      await bed.add();
+      const tied = [ids[1], ids[3]].sort();
+      const inOrder = [...tied, ids[2], ids[0]];
+      const filter = { deadLetter: true };
+      for (const limit of [1, 3, 100]) {
+        assert.deepEqual(idsOf((await walkAll(bed, { filter }, limit)).jobs), inOrder);
+        const back = await walkAll(bed, { filter, newestFirst: true }, limit);
+        assert.deepEqual(idsOf(back.jobs), inOrder.toReversed());
+      }
+      const within = { ...filter, finishedFrom: now + 11, finishedBefore: now + 30 };
+      assert.deepEqual(idsOf((await walkAll(bed, { filter: within })).jobs), [ids[2]]);
+      assert.equal(await countAll(bed, filter), 4);
+      assert.equal(await countAll(bed, { ...filter, finishedBefore: now + 20 }), 2);
+      assert.equal(await countAll(bed, { ...filter, queue: "none" }), 0);
+    },
+  },
+  {
+    name: "a dead letter that is revived or deleted is no longer walked",
+    async run(bed) {
+      const [revived, deleted, left] = await deadLetters(bed, [bed.now, bed.now, bed.now]);
+      const row = (await bed.load(revived as JobId)) as JobRow;
+      await bed.write(row, { type: "retry" }, { outsider: true });
+      const { id, fence, rev } = (await bed.load(deleted as JobId)) as JobRow;
+      await bed.commit({ job: { id, fence, rev, drop: true } });
+      const { jobs } = await walkAll(bed, { filter: { deadLetter: true } });
+      assert.deepEqual(idsOf(jobs), [left]);
+      assert.equal(await countAll(bed, { deadLetter: true }), 1);
+    },
+  },
+  {
+    name: "a dead letter with an instant to be pruned at is pruned then",
+    async run(bed) {
+      const retention = { completed: 1, discarded: 1, cancelled: 1, deadLetter: 5_000 };
+      const options = { onExhausted: "dead-letter" as const, retention };
+      await deadLetters(bed, [bed.now], { options });
+      const prune = (now: number) => bed.store.jobs.prune({ now, eventsBefore: 0, limit: 10 });
+      assert.equal(await prune(bed.now + 4_999), 0);
+      assert.equal(await countAll(bed, { deadLetter: true }), 1);
+      assert.equal(await prune(bed.now + 5_000), 1);
+      assert.equal(await countAll(bed, { deadLetter: true }), 0);
+    },
+  },
+];
+
+const counts: ConformanceCase[] = [
+  {
+    name: "unique keys that live jobs hold are listed in their order, page by page, and no others",
+    async run(bed) {
+      await bed.add();
+      const ended = await bed.add({ uniqueKey: "b" });
+      for (const uniqueKey of ["d", "a", "c"]) await bed.add({ uniqueKey });
+      await bed.write(ended, { type: "cancel" }, { outsider: true });
+      const all = await bed.store.inspect.holders(null, 10);
+      assert.deepEqual(
+        all.map(({ key }) => key),
+        ["a", "c", "d"],
+      );
+      const rows = await bed.store.jobs.load(all.map(({ job }) => job));
+      assert.deepEqual(
+        rows.map((row) => row?.state),
+        ["available", "available", "available"],
+      );
+      assert.deepEqual(await bed.store.inspect.holders(null, 2), all.slice(0, 2));
+      assert.deepEqual(await bed.store.inspect.holders("a", 2), all.slice(1));
+      assert.deepEqual(await bed.store.inspect.holders("d", 2), []);
+    },
+  },
+  {
+    name: "live counts follow every change of state, by queue and type, and know nothing of what has ended",
+    async run(bed) {
+      const counted = async () =>
+        (await bed.store.inspect.live())
+          .map(({ queue, type, state, count }) => `${queue} ${type} ${state} ${count}`)
+          .sort();
+      assert.deepEqual(await counted(), []);
+      await bed.addMany([
+        ...times(3, () => bed.job({ queue: "a", type: "x" })),
+        bed.job({ queue: "a", type: "y", dueAt: bed.now + 1_000 }),
+        bed.job({ queue: "b", type: "x", needs: 1 }),
+      ]);
+      const waiting = ["a y scheduled 1", "b x pending 1"];
+      assert.deepEqual(await counted(), ["a x available 3", ...waiting]);
+      const row = await bed.claimOne({ queue: "a" });
+      assert.deepEqual(await counted(), ["a x active 1", "a x available 2", ...waiting]);
+      await bed.write(row, { type: "cancel" }, { outsider: true });
+      assert.deepEqual(await counted(), ["a x available 2", ...waiting]);
+    },
+  },
+];
+
+const logs: ConformanceCase[] = [
+  {
+    name: "lines of a log are read by the page, and only the last of them are kept",
+    timeout: 60_000,
+    async run(bed) {
+      const row = await bed.add();
+      for (let from = 0; from < 1_100; from += 100)
+        await bed.effect(...times(100, (line) => ({ log: from + line, job: row.id })));
+      const read: unknown[] = [];
+      for (let after = 0; ; ) {
+        const page = await bed.store.inspect.logLines(row.id, after, 300);
+        if (page.length === 0) break;
+        for (const { seq, line } of page) {
+          assert(seq > after, "numbers grow");
+          after = seq;
+          read.push(line);
+        }
+      }
+      assert.deepEqual(
+        read,
+        times(1_000, (line) => line + 100),
+      );
+      assert.deepEqual(await bed.store.inspect.logs(row.id), read);
+      assert.deepEqual(await bed.store.inspect.logLines(bed.nextId(), 0, 10), []);
+      await assert.rejects(bed.store.inspect.logLines(row.id, 0, 1_001), { code: "invalid_limit" });
+    },
+  },
+];
+
+export const walking: ConformanceSection = {
+  name: "walks and pages",
+  cases: [...walks, ...letters, ...counts, ...logs],
+};
