@@ -18,15 +18,22 @@ export interface AttemptLimits {
   readonly stallAt: Instant | null;
 }
 
-/** The instants of one attempt (SEMANTICS 3.2). Beats move `stallAt` only. */
-export function attemptLimits(startedAt: Instant, policy: Policy, totalAt: Instant | null): AttemptLimits {
-  const softAt = earlier(policy.attempt === null ? null : startedAt + policy.attempt, totalAt);
+/** The instants of one attempt (SEMANTICS 3.2), counted from its anchor. Beats move `stallAt` only. */
+export function attemptLimits(anchor: Instant, policy: Policy, totalAt: Instant | null): AttemptLimits {
+  const softAt = earlier(policy.attempt === null ? null : anchor + policy.attempt, totalAt);
   const silence = longestSilence(policy);
   return {
     softAt,
     hardAt: softAt === null || policy.grace === null ? null : softAt + policy.grace,
-    stallAt: silence === null || policy.beats === "worker" ? null : startedAt + silence,
+    stallAt: silence === null || policy.beats === "worker" ? null : anchor + silence,
   };
+}
+
+/** From when the limits of a started attempt count, read out of its soft deadline; its start where `total` cut that. */
+export function anchorOf(job: Pick<JobRow, "startedAt" | "softAt" | "totalAt">, policy: Policy): Instant {
+  const startedAt = job.startedAt as Instant;
+  if (job.softAt === null || policy.attempt === null || job.softAt === job.totalAt) return startedAt;
+  return job.softAt - policy.attempt;
 }
 
 /**
@@ -102,14 +109,19 @@ export function activeWakeAt(
   return earlier(judgedAt, silentAt === null ? null : silentAt + stallMargin(job.stallAt, hears));
 }
 
-/** The sweep goes by the start it knows and waits a second longer; no shift of a start may come near that. */
+/** The sweep goes by the limits it knows and waits half a second longer; no shift of them may come near that. */
 const MOST_SHIFT = 300;
 
 /** A started attempt whose clocks run from a later instant; null if that is too late for the start that was committed. */
-export function restarted(job: JobRow, startedAt: Instant): JobRow | null {
-  if (startedAt - (job.startedAt as Instant) > MOST_SHIFT) return null;
+export function restarted(job: JobRow, startedAt: Instant, anchor: Instant): JobRow | null {
   const policy = job.policy as Policy;
-  const limits = attemptLimits(startedAt, policy, job.totalAt);
+  const limits = attemptLimits(anchor, policy, job.totalAt);
+  const shift = Math.max(
+    ...(["hardAt", "stallAt"] as const).map((name) => (limits[name] ?? 0) - (job[name] ?? 0)),
+  );
+  // A rate counts starts by `startedAt`, so one that it knows of too early would let the next in too early.
+  const isRated = job.limitKey !== null && job.options?.limit?.rate !== undefined;
+  if (shift > MOST_SHIFT || (isRated && startedAt - (job.startedAt as Instant) > MOST_SHIFT)) return null;
   const wakeAt = activeWakeAt({ ...limits, startedAt, heartbeat: job.heartbeat }, policy.hears);
   return { ...job, ...limits, startedAt, wakeAt };
 }

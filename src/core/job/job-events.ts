@@ -16,8 +16,17 @@ export type JobEvent =
   /** The sweep found `wakeAt` due. `seenAt`: when the worker that holds the job last beat. */
   | { readonly type: "wake"; readonly seenAt?: Instant | null }
   | { readonly type: "claim"; readonly lease: number; readonly salt: number }
-  /** `upper` is the latest that it may be now: a handler is never entered past a deadline (SEMANTICS 3.10). */
-  | { readonly type: "start"; readonly policy: Policy; readonly upper: Instant; readonly kind?: WorkerKind }
+  /**
+   * `upper` is the latest that it may be now: a handler is never entered past a deadline. The limits of the attempt count
+   * from `anchor`, now if left out (SEMANTICS 3.10).
+   */
+  | {
+      readonly type: "start";
+      readonly policy: Policy;
+      readonly upper: Instant;
+      readonly anchor?: Instant;
+      readonly kind?: WorkerKind;
+    }
   /** `signalled`: our soft signal for a timeout had been given before the handler settled. */
   | { readonly type: "succeed"; readonly result?: JsonText; readonly signalled: boolean }
   | {

@@ -174,7 +174,7 @@ export interface JobOptions {
   /** The sources that gave `wait` and `total`, for `explain()`. */
   readonly waitFrom?: SettingSource;
   readonly totalFrom?: SettingSource;
-  /** From when `total` counts after a manual retry; creation otherwise. */
+  /** From when `total` counts after a manual retry or where the time was not well known at creation; creation otherwise. */
   readonly anchoredAt?: Instant;
   /** An instant named by the user (`expires_at`), as opposed to a `wait` counted from creation. */
   readonly expiresAt?: Instant;
