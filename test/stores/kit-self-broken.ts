@@ -132,8 +132,8 @@ export const BROKEN_STORES = {
     change: (store) => ({
       inspect: {
         ...store.inspect,
-        gates: async (after, limit) =>
-          (await store.inspect.gates(after, limit)).filter(({ gate }) => !gate.startsWith(queueMark(""))),
+        limitKeys: async (after, limit) =>
+          (await store.inspect.limitKeys(after, limit)).filter(({ key }) => !key.startsWith(queueMark(""))),
       },
     }),
     foundBy: [["limits", "jobs that keep the slots of a queue"]],

@@ -247,16 +247,16 @@ const queues: ConformanceCase[] = [
       const mark = queueMark("default");
       await bed.addMany(times(2, () => bed.job()));
       const [held] = await bed.claim({ most: 1 });
-      const listed = await bed.store.inspect.gates(null, 10);
+      const listed = await bed.store.inspect.limitKeys(null, 10);
       assert.deepEqual(
-        listed.map(({ gate, active }) => ({ gate, active })),
-        [{ gate: mark, active: 1 }],
+        listed.map(({ key, active }) => ({ key, active })),
+        [{ key: mark, active: 1 }],
       );
-      const jobs = await bed.store.inspect.jobs({ gate: mark, state: "active" }, null, 10);
+      const jobs = await bed.store.inspect.jobs({ limitKey: mark, state: "active" }, null, 10);
       assert.deepEqual(jobs, [held]);
       assert.deepEqual(await bed.claim({ most: 1 }), []);
       await bed.write(found(held), { type: "cancel" }, { outsider: true });
-      assert.deepEqual(await bed.store.inspect.gates(null, 10), []);
+      assert.deepEqual(await bed.store.inspect.limitKeys(null, 10), []);
       assert.equal((await bed.claim({ most: 1 })).length, 1);
     },
   },
