@@ -77,6 +77,16 @@ export interface SandboxRefusal {
   readonly delay: number;
 }
 
+/** How the sandboxes of one processor stand. */
+export interface SandboxStatus {
+  /** The most at once. */
+  readonly size: number;
+  readonly busy: number;
+  readonly loading: number;
+  /** Jobs that wait for one. */
+  readonly waiting: number;
+}
+
 /** Runs attempts of one processor outside of the event loop of its worker. */
 export interface SandboxRunner {
   /**
@@ -88,6 +98,7 @@ export interface SandboxRunner {
   dismiss(key: string): void;
   run(call: SandboxCall): SandboxRun;
   refusal(): SandboxRefusal | null;
+  status(): SandboxStatus;
   /** Ends every sandbox; resolves when their processes are gone. */
   close(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
+import type { HeldSlots } from "../core/job/held-slots.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
 import type { JobFilter, ScanFilter } from "../core/job/job-filter.ts";
 import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
@@ -8,7 +9,7 @@ import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
-export type { JobFilter, ScanFilter };
+export type { HeldSlots, JobFilter, ScanFilter };
 
 /**
  * What storage must offer. Stores claim, commit and list; they contain no rule about jobs beyond comparing fences,
@@ -338,6 +339,12 @@ export interface LimitRow extends KeyUse {
   readonly nextAt: Instant | null;
 }
 
+/** Where a waiting job stands: among the available jobs of a queue, or among those that wait for a limit. */
+export type Line = { readonly queue: string } | { readonly limitKey: string };
+
+/** The most jobs that `slots` names as holders. */
+export const HOLDERS_SHOWN = 5;
+
 /**
  * A way through the jobs that match, in bounded steps: each looks at no more than so many rows, whether they match or
  * not. Dead letters come in the order in which they ended, for which there is an index; all others in that of their ids.
@@ -422,6 +429,15 @@ export interface Inspector {
   limitKey(limitKey: string): Promise<LimitRow>;
   /** Jobs that have not ended, by queue, type and state, none with a count of 0; history costs nothing here. */
   live(): Promise<LiveCount[]>;
+  /** Counts the jobs of a line that come before a place in it, up to `most`: its cost follows `most` alone. */
+  ahead(line: Line, before: { readonly rank: Rank; readonly id: JobId }, most: number): Promise<number>;
+  /**
+   * What is in use of a limit, or of a queue whose active jobs are counted. Each count stops at `most`. Of a queue only
+   * `active`, `unstarted` and `jobs` are filled.
+   */
+  slots(line: Line, most: number): Promise<HeldSlots>;
+  /** Names of queues with available jobs, in their order, after a name; the cost follows `limit` alone. */
+  readyQueues(after: string | null, limit: number): Promise<string[]>;
   /**
    * Events in the order of their commits, and those of one call in the order of its units; none that is committed later
    * has its place before one that was read. Fewer than `limit` only at the end, or if the page is incomplete.

@@ -51,12 +51,12 @@ export type KeptBudgets = Pick<
 /** `wait` and `total` become instants here and stay them (SEMANTICS 2); an inherited deadline cuts and never refuses (4.7). */
 export function fixBudgets(
   said: Budgets,
-  rungs: SettingsBySource,
+  settings: SettingsBySource,
   { now, anchor = now, parent }: Origin,
   dueAt: Instant,
 ): { waitAt: Instant | null; totalAt: Instant | null; kept: KeptBudgets } {
-  if (said.expiresAt === undefined && !parent && !saysAnything(rungs, "timeouts")) return NO_BUDGETS;
-  const { wait, total } = resolveBudgets(rungs);
+  if (said.expiresAt === undefined && !parent && !saysAnything(settings, "timeouts")) return NO_BUDGETS;
+  const { wait, total } = resolveBudgets(settings);
   const expiresAt = said.expiresAt === undefined ? null : parseInstant(said.expiresAt, "options.expiresAt");
   const waitAt = earlier(wait.value === null ? null : anchor + wait.value, expiresAt);
   const ownTotalAt = total.value === null ? null : anchor + total.value;

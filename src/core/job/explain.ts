@@ -38,14 +38,22 @@ export interface Explanation {
   toString(): string;
 }
 
-/** Explains a job from its row, what the sources say today, and how many jobs of its queue may be active at once. */
+/** What explainJob may use beside the row and the settings. */
+export interface ExplainInput {
+  /** How many jobs of its queue may be active at once. */
+  readonly queueConcurrency?: number | undefined;
+  /** Warnings found beside the row, such as workers whose definition says something else. */
+  readonly warnings?: readonly string[];
+}
+
+/** Explains a job from its row and what the sources say today. */
 export function explainJob(
   row: JobRow,
-  rungs: SettingsBySource,
+  settings: SettingsBySource,
   now: Instant,
-  queueConcurrency?: number,
+  input: ExplainInput = {},
 ): Explanation {
-  const said = row.options?.settings ? { ...rungs, enqueue: row.options.settings } : rungs;
+  const said = row.options?.settings ? { ...settings, enqueue: row.options.settings } : settings;
   const resolved = resolveFields(said);
   const policy = row.policy ?? resolvePolicy(said);
   const limits =
@@ -60,12 +68,16 @@ export function explainJob(
     stall: limits.stallAt,
     due: dueAtOf(row.rank),
   };
-  const warnings = [...warn(row, policy, resolved, now), ...endlessWarnings(row, policy, queueConcurrency)];
+  const warnings = [
+    ...warn(row, policy, resolved, now),
+    ...endlessWarnings(row, policy, input.queueConcurrency),
+    ...(input.warnings ?? []),
+  ];
   return { fields, instants, fixed, warnings, toString: () => print(fields, instants, fixed, warnings) };
 }
 
-function budgetFields(row: JobRow, rungs: SettingsBySource): ExplainedField[] {
-  const { wait, total } = resolveBudgets(rungs);
+function budgetFields(row: JobRow, settings: SettingsBySource): ExplainedField[] {
+  const { wait, total } = resolveBudgets(settings);
   const kept = (field: "wait" | "total", resolved: Resolved<number | null>): ExplainedField => {
     // Wait and total were fixed at enqueue; what the sources say today no longer matters to this job.
     const value = row.options?.[field] ?? null;

@@ -187,6 +187,8 @@ export interface JobOptions {
   readonly visibility?: number;
   /** The limit under which the job runs; its key is the limit of the row. */
   readonly limit?: JobLimit;
+  /** The job that took its unique key, and for which it was cancelled. */
+  readonly replacedBy?: JobId;
   /** Somebody waits for the result, so it is kept for a minute even where retention is 0. */
   readonly awaited?: true;
   readonly meta?: { readonly [key: string]: Json };

@@ -18,6 +18,7 @@ import { reportBatchRoutes } from "./report-batches.ts";
 import { statsStreamRoutes } from "./stats-stream.ts";
 import { systemRoutes } from "./system.ts";
 import { uniqueJobRoutes } from "./unique-jobs.ts";
+import { whyRoutes } from "./why.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
 
@@ -49,5 +50,6 @@ export const ROUTES: readonly Route[] = [
   ...rateLimitRoutes,
   ...uniqueJobRoutes,
   ...adminSystemRoutes,
+  ...whyRoutes,
   ...STREAM_ROUTES,
 ];

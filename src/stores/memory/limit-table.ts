@@ -44,11 +44,16 @@ export class LimitTable<Entry extends { readonly row: JobRow }> {
   /** The best of those that wait. */
   best(limitKey: string, count: number): Entry[] {
     const best: Entry[] = [];
-    for (const entry of this.#limits.get(limitKey)?.waiting.from(() => false) ?? []) {
+    for (const entry of this.waiting(limitKey)) {
       if (best.length >= count) break;
       best.push(entry);
     }
     return best;
+  }
+
+  /** Those that wait, in their order. */
+  waiting(limitKey: string): Iterable<Entry> {
+    return this.#limits.get(limitKey)?.waiting.from(() => false) ?? [];
   }
 
   count(limitKey: string): GateCount & { readonly waiting: number } {

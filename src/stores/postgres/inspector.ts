@@ -21,6 +21,7 @@ import {
 } from "./inspect-statements.ts";
 import { limitRow } from "./key-limits.ts";
 import { DEPTHS, LIMIT_KEYS } from "./limit-statements.ts";
+import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
@@ -64,6 +65,7 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
         count: count as number,
       }));
     },
+    ...createLines(runner),
     async depth(queue) {
       const depth = noJobs();
       for (const [code, count] of await runner.run(DEPTH, [queue ?? null]))
