@@ -26,13 +26,13 @@ const ENDED = "01890000-0000-7000-8000-000000000003";
 /** What a database of the first version held, as that version wrote it. `t` names a table there. */
 function data(t: (name: string) => string): string {
   const live = "id, queue, type, priority, created_at, payload, options, state, wake, wake_at, rank";
-  const done = `${live}, fence, rev, needs, attempt, returns, expiredClaims, finished_at, prune_at, dead_letter, result`;
+  const done = `${live}, fence, rev, needs, attempt, returns, strikes, finished_at, prune_at, dead_letter, result`;
   const rank = rankOf(0, NOW);
   return `
     insert into ${t("jobs")} (${live}, unique_key)
       values ('${READY}', 'default', 'old', 0, ${NOW}, '{"n":1}', '{"meta":{"z":1,"a":2}}', 1, 0, null, ${rank}, 'key');
     insert into ${t("jobs")} (${live})
-      values ('${LATER}', 'default', 'old', 5, ${NOW}, '{"n":2}', null, 3, 1, ${NOW + 60_000}, ${rankOf(5, NOW + 60_000)});
+      values ('${LATER}', 'default', 'old', 5, ${NOW}, '{"n":2}', '{"rung":{"timeouts":{"attempt":5000}}}', 3, 1, ${NOW + 60_000}, ${rankOf(5, NOW + 60_000)});
     insert into ${t("done")} (${done})
       values ('${ENDED}', 'default', 'old', 0, ${NOW}, '{"n":3}', null, 5, 0, null, ${rank}, 2097153, 3, 0, 1, 0, 0,
               ${NOW + 5}, ${NOW + 86_400_000}, 0, '[3]');
@@ -45,6 +45,7 @@ async function checkOldData(store: Store): Promise<void> {
   const [ready, later, ended] = await store.jobs.load([READY, LATER, ENDED]);
   expect(ready).toMatchObject({ state: "available", payload: '{"n":1}', options: { meta: { z: 1, a: 2 } } });
   expect(later).toMatchObject({ state: "scheduled", priority: 5, wakeAt: NOW + 60_000 });
+  expect(later?.options).toEqual({ settings: { timeouts: { attempt: 5_000 } } });
   expect(ended).toMatchObject({ state: "completed", result: "[3]", attempt: 1, fence: 2_097_153 });
   // Transactions of other tests on the same server hold the reading of events back for as long as they run.
   await expect.poll(async () => (await store.inspect.events(null, 10)).events).toEqual(["old event"]);
@@ -85,8 +86,9 @@ describe("a SQLite file", () => {
     const path = join(folder, `${version}.db`);
     const connection = new Connection(path, system);
     connection.configure();
-    await migrateSqlite(connection, system, SQLITE.slice(0, version));
+    await migrateSqlite(connection, system, SQLITE.slice(0, 1));
     connection.execute(data((name) => `curfew_${name}`));
+    await migrateSqlite(connection, system, SQLITE.slice(0, version));
     await connection.close();
     const store = await openSqliteStore({ path, system });
     await checkOldData(store);
@@ -134,6 +136,7 @@ describe("the texts of released steps", () => {
         "e154fda02eea905d3f04ae5b4f3988e1026f562c1457e7c828d351f1b5d131f6",
         "988f09769be084ba66bd4b783aa246c8273f9ada1f8e4591c198687d2ed305a3",
         "7206c37c94bcdb39530e06c38d5505da82ea8905d869341e3fdd599aa12c9717",
+        "555445ba79adec5d70babfafbecc8f9fbac11826fb9d51e79926a579607e612d",
       ]
     `);
     expect(POSTGRES.map(checksumOf)).toMatchInlineSnapshot(`
@@ -144,6 +147,7 @@ describe("the texts of released steps", () => {
         "e13d7c23f7eaa574f56c662fcc87c95cf8d6f30336fb602c4a7659b1e00fe5e4",
         "d4e554381f5f334a5bf86f6127daa73cea8bcfa358349abdf7bea8c7ef529bc6",
         "994a2ab8451767d0640936d8bc63718f1e12c85a96b8b361f4bcb7c331b27fb3",
+        "f5ea66a4da3d8fbb73cd16a580bf44a13a95e5bfa0528d3633a4139164ea9a35",
       ]
     `);
   });

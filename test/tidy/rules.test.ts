@@ -41,7 +41,7 @@ describe("import directions", () => {
     ["src/stores/sqlite/store.ts", 'import { Engine } from "../../engine/engine.ts";'],
     ["src/sandbox/pool.ts", 'type Engine = import("../engine/engine.ts").Engine;'],
     ["src/server/routes/jobs.ts", 'import { openEngine } from "../../open.ts";'],
-    ["src/server/wire.ts", 'const pool = await import("../sandbox/pool.ts");'],
+    ["src/ojs/wire-types.ts", 'const pool = await import("../sandbox/pool.ts");'],
     ["src/open.ts", 'import { serve } from "./server/serve.ts";'],
     ["src/cli/main.ts", 'import { sqlite } from "../stores/sqlite/store.ts";'],
     ["src/testing/sim-clock.ts", 'import { sqlite } from "../stores/sqlite/store.ts";'],
@@ -223,7 +223,7 @@ describe("glossary", () => {
   });
 
   it("lets the wire speak Open Job Spec", () => {
-    expect(check(glossary, "src/server/wire.ts", "export const enqueueTtl = 1;")).toEqual([]);
+    expect(check(glossary, "src/ojs/wire-types.ts", "export const enqueueTtl = 1;")).toEqual([]);
   });
 
   it.each([

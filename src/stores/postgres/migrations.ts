@@ -31,14 +31,14 @@ create table curfew.jobs (
   needs int not null default 0,
   attempt int not null default 0,
   returns int not null default 0,
-  expired_claims int not null default 0,
+  strikes int not null default 0,
   state smallint not null,
   wake smallint not null,
   priority smallint not null,
   queue text collate "C" not null,
   type text collate "C" not null,
   worker text collate "C",
-  limit_key text collate "C",
+  gate text collate "C",
   workflow text collate "C",
   unique_key text collate "C",
   payload text not null,
@@ -58,7 +58,7 @@ create index jobs_ready on curfew.jobs (queue, rank, id) where state = 1;
 -- What the sweep walks, apart for what it promotes (wake 1) and what it hands to a judge (wake 0).
 create index jobs_wake on curfew.jobs (wake, wake_at) where wake_at is not null;
 -- State 0 is pending.
-create index jobs_limit on curfew.jobs (limit_key, rank, id) where state = 0 and limit_key is not null;
+create index jobs_gate on curfew.jobs (gate, rank, id) where state = 0 and gate is not null;
 create index jobs_workflow on curfew.jobs (workflow) where workflow is not null;
 create unique index jobs_unique on curfew.jobs (unique_key) where unique_key is not null;
 
@@ -83,7 +83,7 @@ create table curfew.done (
   needs int not null,
   attempt int not null,
   returns int not null,
-  expired_claims int not null,
+  strikes int not null,
   state smallint not null,
   wake smallint not null,
   priority smallint not null,
@@ -91,7 +91,7 @@ create table curfew.done (
   queue text collate "C" not null,
   type text collate "C" not null,
   worker text collate "C",
-  limit_key text collate "C",
+  gate text collate "C",
   workflow text collate "C",
   unique_key text collate "C",
   payload text not null,
@@ -193,10 +193,10 @@ create index done_dead on curfew.done (finished_at, id) where dead_letter = 1;
     version: 5,
     name: "limits",
     sql: `
--- What is in use of a limit_key, of a queue with a limit of its own, and what waits in a bounded queue. A job without a limit_key
+-- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate
 -- that is claimed from an unbounded queue is in none of them.
-create index jobs_limited on curfew.jobs (limit_key, state) where limit_key is not null and state > 0;
-create index jobs_limited_active on curfew.jobs (queue) where limit_key is not null and state = 2;
+create index jobs_gated on curfew.jobs (gate, state) where gate is not null and state > 0;
+create index jobs_gated_active on curfew.jobs (queue) where gate is not null and state = 2;
 create index jobs_pending on curfew.jobs (queue) where state = 0;
 `,
   },
@@ -206,6 +206,28 @@ create index jobs_pending on curfew.jobs (queue) where state = 0;
     sql: `
 -- Only scheduled and retryable jobs are in it: one that runs at once and succeeds never is.
 create index jobs_later on curfew.jobs (queue) where state >= 3;
+`,
+  },
+  {
+    version: 7,
+    name: "names of the glossary",
+    sql: `
+alter table curfew.jobs rename column gate to limit_key;
+alter table curfew.jobs rename column strikes to expired_claims;
+alter table curfew.done rename column gate to limit_key;
+alter table curfew.done rename column strikes to expired_claims;
+alter index curfew.jobs_gate rename to jobs_limit;
+alter index curfew.jobs_gated rename to jobs_limited;
+alter index curfew.jobs_gated_active rename to jobs_limited_active;
+-- Jobs keep what their enqueue said, and what their workflow needs of them, under the new names.
+update curfew.jobs set options = ((options::jsonb - 'rung') || jsonb_build_object('settings', options::jsonb -> 'rung'))::text
+ where options::jsonb ? 'rung';
+update curfew.done set options = ((options::jsonb - 'rung') || jsonb_build_object('settings', options::jsonb -> 'rung'))::text
+ where options::jsonb ? 'rung';
+update curfew.jobs set options = jsonb_set(options::jsonb #- '{step,turn}', '{step,waitsFor}', options::jsonb #> '{step,turn}')::text
+ where options::jsonb #> '{step,turn}' is not null;
+update curfew.records set body = replace(body, '"gate":', '"limitKey":') where kind = 'start';
+update curfew.records set kind = 'maintenance' where kind = 'recess';
 `,
   },
 ];

@@ -30,14 +30,14 @@ create table curfew_jobs (
   needs integer not null default 0,
   attempt integer not null default 0,
   returns integer not null default 0,
-  expired_claims integer not null default 0,
+  strikes integer not null default 0,
   state integer not null,
   wake integer not null,
   priority integer not null,
   queue text not null,
   type text not null,
   worker text,
-  limit_key text,
+  gate text,
   workflow text,
   unique_key text,
   payload text not null,
@@ -53,7 +53,7 @@ create index curfew_jobs_ready on curfew_jobs (queue, rank, id) where state = 1;
 -- What the sweep walks, apart for what it promotes (wake 1) and what it hands to a judge (wake 0).
 create index curfew_jobs_wake on curfew_jobs (wake, wake_at) where wake_at is not null;
 -- State 0 is pending.
-create index curfew_jobs_limit on curfew_jobs (limit_key, rank, id) where state = 0 and limit_key is not null;
+create index curfew_jobs_gate on curfew_jobs (gate, rank, id) where state = 0 and gate is not null;
 create index curfew_jobs_workflow on curfew_jobs (workflow) where workflow is not null;
 create unique index curfew_jobs_unique on curfew_jobs (unique_key) where unique_key is not null;
 
@@ -78,7 +78,7 @@ create table curfew_done (
   needs integer not null,
   attempt integer not null,
   returns integer not null,
-  expired_claims integer not null,
+  strikes integer not null,
   state integer not null,
   wake integer not null,
   priority integer not null,
@@ -86,7 +86,7 @@ create table curfew_done (
   queue text not null,
   type text not null,
   worker text,
-  limit_key text,
+  gate text,
   workflow text,
   unique_key text,
   payload text not null,
@@ -197,10 +197,10 @@ create index curfew_done_dead on curfew_done (finished_at, id) where dead_letter
     version: 5,
     name: "limits",
     sql: `
--- What is in use of a limit_key, of a queue with a limit of its own, and what waits in a bounded queue. A job without a limit_key
+-- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate
 -- that is claimed from an unbounded queue is in none of them.
-create index curfew_jobs_limited on curfew_jobs (limit_key, state) where limit_key is not null and state > 0;
-create index curfew_jobs_limited_active on curfew_jobs (queue) where limit_key is not null and state = 2;
+create index curfew_jobs_gated on curfew_jobs (gate, state) where gate is not null and state > 0;
+create index curfew_jobs_gated_active on curfew_jobs (queue) where gate is not null and state = 2;
 create index curfew_jobs_pending on curfew_jobs (queue) where state = 0;
 `,
   },
@@ -210,6 +210,31 @@ create index curfew_jobs_pending on curfew_jobs (queue) where state = 0;
     sql: `
 -- Only scheduled and retryable jobs are in it: one that runs at once and succeeds never is.
 create index curfew_jobs_later on curfew_jobs (queue) where state >= 3;
+`,
+  },
+  {
+    version: 7,
+    name: "names of the glossary",
+    sql: `
+alter table curfew_jobs rename column gate to limit_key;
+alter table curfew_jobs rename column strikes to expired_claims;
+alter table curfew_done rename column gate to limit_key;
+alter table curfew_done rename column strikes to expired_claims;
+drop index curfew_jobs_gate;
+create index curfew_jobs_limit on curfew_jobs (limit_key, rank, id) where state = 0 and limit_key is not null;
+drop index curfew_jobs_gated;
+create index curfew_jobs_limited on curfew_jobs (limit_key, state) where limit_key is not null and state > 0;
+drop index curfew_jobs_gated_active;
+create index curfew_jobs_limited_active on curfew_jobs (queue) where limit_key is not null and state = 2;
+-- Jobs keep what their enqueue said, and what their workflow needs of them, under the new names.
+update curfew_jobs set options = json_remove(json_set(options, '$.settings', json(json_extract(options, '$.rung'))), '$.rung')
+ where json_extract(options, '$.rung') is not null;
+update curfew_done set options = json_remove(json_set(options, '$.settings', json(json_extract(options, '$.rung'))), '$.rung')
+ where json_extract(options, '$.rung') is not null;
+update curfew_jobs set options = json_remove(json_set(options, '$.step.waitsFor', json(json_extract(options, '$.step.turn'))), '$.step.turn')
+ where json_extract(options, '$.step.turn') is not null;
+update curfew_records set body = replace(body, '"gate":', '"limitKey":') where kind = 'start';
+update curfew_records set kind = 'maintenance' where kind = 'recess';
 `,
   },
 ];
