@@ -5,8 +5,8 @@ import { openStage, reapersOf, type Stage } from "./stage.ts";
 /** More by `CURFEW_SANDBOX_KILLS`, which is how the thousand are run. */
 const KILLS = Number(process.env.CURFEW_SANDBOX_KILLS ?? 200);
 const LIMIT = 60_000 + KILLS * 1_000;
-/** Wide, because other tests run beside it; how fast it is on a quiet machine is for the bench to say. */
-const GONE_WITHIN = 2_000;
+/** Wide, because the machine may be busy: this finds what is not killed. How fast a kill is, the bench says. */
+const GONE_WITHIN = 15_000;
 /** Short, because two hundred loops take a core each; the bench lets them run for as long as the goal says. */
 const LOOPED_FOR = 100;
 const LOOPED_IN_GRACE = 100;
@@ -173,7 +173,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     const row = await stage.engine.cancel(id);
     const { at } = await stage.told("job.killed", id);
     expect(at - (row.finishedAt as number)).toBeGreaterThanOrEqual(300);
-    expect(at - (row.finishedAt as number)).toBeLessThan(1_500);
+    expect(at - (row.finishedAt as number)).toBeLessThan(GONE_WITHIN);
     expect(await stage.engine.load(id)).toMatchObject({ state: "cancelled", errors: null });
   });
 
@@ -183,7 +183,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     await stage.told("job.started", id);
     const from = performance.now();
     await stage.worker.close({ drain: "0s" });
-    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(performance.now() - from).toBeLessThan(GONE_WITHIN);
     expect(stage.processes()).toEqual([]);
     expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0 });
   });

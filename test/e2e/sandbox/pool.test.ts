@@ -114,7 +114,8 @@ describe("8.5 the pool", () => {
     await until(() => stage.processes().length > 0);
     const from = performance.now();
     await stage.worker.close();
-    expect(performance.now() - from).toBeLessThan(2_000);
+    // Less than the module takes to load.
+    expect(performance.now() - from).toBeLessThan(15_000);
     for (const id of ids)
       expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0, strikes: 0 });
     expect(stage.processes()).toEqual([]);
