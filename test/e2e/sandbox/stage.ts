@@ -57,7 +57,9 @@ export async function openStage({
       for (const watcher of watchers) watcher();
     }
   })();
-  const env = ["CURFEW_TEST_MARK", ...(options.env ?? [])];
+  // Under the permission model a child may not read the cache.
+  const cache = options.permissions ? [] : ["NODE_COMPILE_CACHE"];
+  const env = ["CURFEW_TEST_MARK", ...cache, ...(options.env ?? [])];
   const worker = engine.work({
     queues: { default: { concurrency } },
     processors: [sandboxed(act, module, { ...options, env })],
