@@ -31,8 +31,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
-    // A test in which nothing was asserted has shown nothing.
-    expect: { requireAssertions: true },
+    // A test in which nothing was asserted has shown nothing. Waiting ends early when what is waited for is there.
+    expect: { requireAssertions: true, poll: { timeout: 30_000 } },
     // Hundreds of Node processes are started. With their compiled modules on disk each takes 0.25 s of CPU, not 0.6 s.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache", "compiled") },
     projects: [
@@ -50,7 +50,7 @@ export default defineConfig({
         globalSetup: postgres,
         testTimeout: 60_000,
         // The conformance kit runs in any test runner, so it asserts with node:assert, which Vitest does not count.
-        expect: { requireAssertions: false },
+        expect: { requireAssertions: false, poll: { timeout: 30_000 } },
       }),
       project(
         "unit",

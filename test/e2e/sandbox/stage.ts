@@ -135,7 +135,7 @@ export function processesMarked(mark: string): number[] {
 /** Real time: another process has no event to wait for here. */
 export const sleep = (delay: number) => new Promise<void>((resolve) => setTimeout(resolve, delay));
 
-export async function until(check: () => boolean, within = 5_000): Promise<void> {
+export async function until(check: () => boolean, within = 30_000): Promise<void> {
   const from = performance.now();
   while (!check()) {
     if (performance.now() - from > within) throw new Error(`it did not happen within ${within} ms`);
