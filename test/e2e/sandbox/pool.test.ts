@@ -37,6 +37,7 @@ describe("8.5 the pool", () => {
   it("warms a spare before there is a job", async () => {
     const stage = await openStage({ concurrency: 4, spare: 2 });
     await until(() => stage.processes().length === 2);
+    expect(stage.engine.counters().started).toBe(0);
   });
 
   it("never has more children than its size", async () => {
