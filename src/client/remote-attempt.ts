@@ -2,7 +2,7 @@ import type { JobRow } from "../core/job/job.ts";
 import type { Instant } from "../core/time.ts";
 import type { Processor } from "../engine/attempt/processor.ts";
 import { type RunHost, RunningAttempt, type Verdict } from "../engine/attempt/running-attempt.ts";
-import type { Deadlines } from "./job-wire.ts";
+import type { Deadlines } from "../ojs/read-job.ts";
 import { AttemptNotes } from "./remote-attempt-notes.ts";
 import type { Transport } from "./transport.ts";
 
