@@ -148,13 +148,23 @@ async function readEvents(
   }
 }
 
+/** How many times the newest events are looked at while some are not final. Nothing is waited for in between. */
+const LATEST_LOOKS = 3;
+
 /** The newest events whose position is final. */
 async function readLatest(runner: Runner, limit: number): Promise<EventPage> {
+  let page = await latestBelow(runner, limit, "0");
+  for (let looks = 1; looks < LATEST_LOOKS && page.isIncomplete; looks++)
+    page = await latestBelow(runner, limit, await readHorizon(runner));
+  return page;
+}
+
+async function latestBelow(runner: Runner, limit: number, horizon: string): Promise<EventPage> {
   const builder = new PageBuilder(null, limit);
   let before: unknown[] = [null, null];
   let isIncomplete = false;
   for (let most = FIRST_ROWS; ; most = moreRows(most)) {
-    const rows = await runner.run(LATEST_EVENTS, [...before, most]);
+    const rows = await runner.run(LATEST_EVENTS, [...before, most, horizon]);
     for (const row of rows) {
       if (isFinal(row)) builder.addBefore(eventRowOf(row));
       else isIncomplete = true;
