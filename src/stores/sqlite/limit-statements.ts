@@ -61,7 +61,7 @@ select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_ready
                        where queue = ? and state = ${AVAILABLE} and (rank, id) < (?, ?) limit ?)`;
 
 /** Counts jobs that wait for a limit before a place. Takes limit, rank, id and the most to count. */
-export const AHEAD_AT_GATE = `
+export const AHEAD_AT_LIMIT = `
 select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_limit
                        where limit_key = ? and limit_key is not null and state = ${PENDING} and needs = 0
                          and (rank, id) < (?, ?) limit ?)`;
@@ -78,7 +78,7 @@ select count(*), min(wake_at)
   from (select wake_at from curfew_records where kind = '${START_KIND}' and key >= ? and key < ? order by key limit ?)`;
 
 /** Active jobs of a limit. Takes the limit and a limit. */
-export const HOLDERS_OF_GATE = `
+export const HOLDERS_OF_LIMIT = `
 select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited
  where limit_key = ? and limit_key is not null and state > 0 and state = ${ACTIVE} limit ?`;
 
