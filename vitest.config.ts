@@ -45,6 +45,10 @@ export default defineConfig({
         globalSetup: postgres,
         isolate: false,
       }),
+      project("dashboard", ["test/dashboard/**/*.test.ts"], {
+        globalSetup: ["test/dashboard-setup.ts"],
+        testTimeout: 60_000,
+      }),
       project("sim", ["test/sim/**/*.test.ts"], { testTimeout: 120_000 }),
       project("stores", ["test/stores/**/*.test.ts"], {
         globalSetup: postgres,
