@@ -2,7 +2,7 @@ import type { ErrorRecord } from "../job/job.ts";
 import type { JournalEvent } from "./journal-event.ts";
 import { errorFields, instantText, noteFields } from "./wire-fields.ts";
 
-/** An event in the envelope of CloudEvents, with the data that Open Job Spec asks of each type. */
+/** An event in the CloudEvents envelope, with the data that Open Job Spec defines for each type. */
 export interface CloudEvent {
   readonly specversion: "1.0";
   readonly id: string;
@@ -10,7 +10,7 @@ export interface CloudEvent {
   readonly source: string;
   /** RFC 3339. */
   readonly time: string;
-  /** What it tells of: the id of a job, or the name of a queue, a worker, a workflow … */
+  /** The id of a job, or the name of a queue, a worker, a workflow or the like. */
   readonly subject?: string;
   readonly data: { readonly [key: string]: unknown };
 }
@@ -62,7 +62,10 @@ function dataOfProgress({ value, note }: NonNullable<JournalEvent["progress"]>):
   return { progress: value, message, data };
 }
 
-/** What the specification of events asks of `job.expired`, beside what that of timeouts asks of `job.ttl_expired`. */
+/**
+ * The fields that the event specification requires for `job.expired`. Those of `job.ttl_expired` come from the
+ * timeout specification.
+ */
 function dataOfExpiry(at: number, { limit = 0, elapsed = 0 }: ErrorRecord): Data {
   return { created_at: instantText(at - elapsed), expired_at: instantText(at), ttl_ms: limit };
 }

@@ -13,7 +13,7 @@ export function claimedRow(row: JobRow, { now, lease, salt, worker }: ClaimReque
   return {
     ...row,
     state: "active",
-    wake: "judge",
+    wake: "decide",
     wakeAt: earlier(stallAt, earlier(row.waitAt, row.totalAt)),
     stallAt,
     fence: nextFence(row.fence, salt),
@@ -28,7 +28,7 @@ export function availableRow(row: JobRow): JobRow {
   return {
     ...row,
     state: "available",
-    wake: "judge",
+    wake: "decide",
     wakeAt: earlier(row.waitAt, row.totalAt),
     rev: row.rev + 1,
   };
@@ -42,5 +42,5 @@ export function countedDownRow(row: JobRow, now: Instant): JobRow {
   const needs = row.needs - 1;
   return needs > (row.limitKey === null ? 0 : 1)
     ? { ...row, needs }
-    : { ...row, needs, wake: "judge", wakeAt: now, rev: row.rev + 1 };
+    : { ...row, needs, wake: "decide", wakeAt: now, rev: row.rev + 1 };
 }

@@ -33,7 +33,7 @@ export function stateOf(code: unknown): JobState {
 }
 
 /** What the SQL stores keep for `wake`. */
-export const WAKE_CODES: Readonly<Record<Wake, number>> = { judge: 0, ready: 1 };
+export const WAKE_CODES: Readonly<Record<Wake, number>> = { decide: 0, ready: 1 };
 
 /** The columns that a live and a finished job have in common, in the order in which `decodeJob` reads them. */
 export const JOB_COLUMNS = [
@@ -103,7 +103,7 @@ export function decodeJob(row: SqlRow): JobRow {
     checkpoint: row[17] as Maybe<string>,
     result: row[18] as Maybe<string>,
     state: stateOf(row[19]),
-    wake: row[20] === WAKE_CODES.ready ? "ready" : "judge",
+    wake: row[20] === WAKE_CODES.ready ? "ready" : "decide",
     wakeAt: row[21] as Maybe<number>,
     rank: row[22] as number,
     attempt: row[23] as number,
@@ -180,7 +180,7 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
     checkpoint: row[13] as Maybe<string>,
     result: row[14] as Maybe<string>,
     state: "active",
-    wake: "judge",
+    wake: "decide",
     wakeAt: earlier(stallAt, earlier(waitAt, totalAt)),
     rank: row[15] as number,
     attempt: (row[16] ?? 0) as number,

@@ -243,7 +243,7 @@ function randomImage({ random, now }: TestBed, priority: number): JobImage {
   const hasEnded = isTerminal(state);
   return {
     state,
-    wake: !hasEnded && random() < 0.5 ? "ready" : "judge",
+    wake: !hasEnded && random() < 0.5 ? "ready" : "decide",
     wakeAt: hasEnded ? null : maybe(),
     rank: rankOf(priority, now + randomInt(random, 10 ** 12)),
     attempt: randomInt(random, 30_000),

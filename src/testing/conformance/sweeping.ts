@@ -21,7 +21,7 @@ const promotion: ConformanceCase[] = [
         ]),
       );
       assert.deepEqual(swept.jobs, []);
-      const promoted = { state: "available", wake: "judge", rev: 1 } as const;
+      const promoted = { state: "available", wake: "decide", rev: 1 } as const;
       assert.deepEqual(await bed.load(plain.id), { ...plain, ...promoted, wakeAt: null });
       assert.deepEqual(await bed.load(limited.id), { ...limited, ...promoted, wakeAt: dueAt + 500 });
       assert.equal(swept.nextWakeAt, dueAt + 500);

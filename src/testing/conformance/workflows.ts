@@ -24,7 +24,7 @@ const countdowns: ConformanceCase[] = [
       assert.deepEqual((await bed.sweep(bed.now + 60_000)).jobs, []);
       await bed.effect({ countdown: step.id });
       const woken = found(await bed.load(step.id));
-      assert.deepEqual(woken, { ...step, needs: 0, wake: "judge", wakeAt: bed.now, rev: step.rev + 1 });
+      assert.deepEqual(woken, { ...step, needs: 0, wake: "decide", wakeAt: bed.now, rev: step.rev + 1 });
       const [due] = (await bed.sweep(bed.now)).jobs;
       const ready = await bed.write(found(due), { type: "wake" }, { outsider: true });
       assert.equal(ready.state, "available");
@@ -199,7 +199,7 @@ const limits: ConformanceCase[] = [
       await bed.effect({ countdown: step.id });
       assert.deepEqual(await bed.load(step.id), { ...step, needs: 2 });
       await bed.effect({ countdown: step.id }, { admit: "key", count: 10, limit: { concurrency: 5 } });
-      const woken = { ...step, needs: 1, wake: "judge", wakeAt: bed.now, rev: step.rev + 1 };
+      const woken = { ...step, needs: 1, wake: "decide", wakeAt: bed.now, rev: step.rev + 1 };
       assert.deepEqual(await bed.load(step.id), woken);
       assert.deepEqual(idsOf((await bed.sweep()).jobs), [step.id]);
       await bed.effect({ countdown: step.id }, { admit: "key", count: 10, limit: { concurrency: 5 } });
@@ -255,7 +255,7 @@ const limits: ConformanceCase[] = [
 async function admitsAsPromoted(bed: TestBed): Promise<void> {
   const row = await bed.add({ limitKey: "key", totalAt: bed.now + 5_000, waitAt: bed.now + 9_000 });
   await bed.effect({ admit: "key", count: 1 });
-  const admitted = { state: "available", wake: "judge", wakeAt: bed.now + 5_000, rev: row.rev + 1 } as const;
+  const admitted = { state: "available", wake: "decide", wakeAt: bed.now + 5_000, rev: row.rev + 1 } as const;
   assert.deepEqual(await bed.load(row.id), { ...row, ...admitted });
 }
 

@@ -9,7 +9,7 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
       {
         type: "killed",
         code: "killed",
-        message: `The sandbox ended in the middle of the attempt (exit code ${code})`,
+        message: `The sandbox ended during the attempt (exit code ${code})`,
         details: { exitCode: code, signal: null },
       },
     ]);
