@@ -8,8 +8,8 @@ export type {
   ScheduleOptions,
 } from "./core/cron/expression.ts";
 export { CurfewError, ERRORS, type ErrorCode } from "./core/errors.ts";
-export { type CloudEvent, toCloudEvent } from "./core/event/cloud-event.ts";
 export type { EventFilter, JournalEvent } from "./core/event/journal-event.ts";
+export type { SavedCheckpoint } from "./core/job/checkpoint.ts";
 export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { ExplainedField, Explanation } from "./core/job/explain.ts";
 export type { ErrorRecord, JobRow, JobState, Policy, TimeoutKind, TimeoutMode } from "./core/job/job.ts";
@@ -82,7 +82,6 @@ export type { AuditLog, AuditOptions, AuditPage } from "./engine/events/audit-lo
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events/event-bus.ts";
 export type { EventJournal, FollowOptions, JournalPage, ReadOptions } from "./engine/events/event-journal.ts";
 export type { Bulk, BulkOptions, BulkProgress, BulkResult } from "./engine/operations/bulk.ts";
-export type { SavedCheckpoint } from "./engine/operations/checkpoints.ts";
 export type { DeadLetterQuery, DeadLetters } from "./engine/operations/dead-letters.ts";
 export type { JobPage, PageOptions } from "./engine/operations/find-jobs.ts";
 export {
@@ -110,6 +109,7 @@ export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
 export { WorkflowFailedError, type WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
 export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";
 export type { Workflows } from "./engine/workflows/workflows.ts";
+export { type CloudEvent, toCloudEvent } from "./ojs/cloud-event.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";

@@ -3,6 +3,7 @@ import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { consoleLogger } from "../engine/runtime/console-logger.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
+import { BASE } from "../ojs/paths.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 import type { Fetch } from "./transport.ts";
@@ -54,7 +55,6 @@ const TIMEOUT = 10_000;
 const TRIES = 5;
 const REPLY_LIMIT = 64_000_000;
 const MOST_TRIES = 100;
-const BASE = "/ojs/v1";
 
 export function checkOptions(options: ClientOptions): CheckedOptions {
   refuseUnknownKeys(options, "client", KEYS);

@@ -17,9 +17,10 @@ import { type ExtendOptions, parseExtension } from "../engine/operations/operate
 import { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { type CounterSnapshot, Counters } from "../engine/statistics/counters.ts";
 import type { WorkOptions } from "../engine/worker/work-options.ts";
+import { jobPath, PATHS } from "../ojs/paths.ts";
+import { type JobSnapshot, object, readSnapshot } from "../ojs/read-job.ts";
+import { checkId, enqueueFields, enqueueText } from "../ojs/write-enqueue.ts";
 import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-options.ts";
-import { checkId, enqueueFields, enqueueText } from "./enqueue-wire.ts";
-import { type JobSnapshot, object, readSnapshot } from "./job-wire.ts";
 import { type HandleHost, RemoteJobHandle } from "./remote-job-handle.ts";
 import { RemoteWorker } from "./remote-worker.ts";
 import { type Reply, type Request, refusalOf, refused, Transport } from "./transport.ts";
@@ -98,7 +99,7 @@ export class Client implements AsyncDisposable {
     const id = options?.id === undefined ? this.#nextId() : checkId(options.id);
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
     const body = enqueueText(fields, id, text);
-    const reply = await this.#transport.ask({ method: "POST", path: "/jobs", what: "enqueue", body });
+    const reply = await this.#transport.ask({ method: "POST", path: PATHS.jobs, what: "enqueue", body });
     const isKnown = this.#isKnown(reply, "enqueue");
     // An id of our own can only be known because an earlier try arrived whose answer did not.
     return new RemoteJobHandle(this.#host, id, isKnown && options?.id !== undefined);
@@ -123,7 +124,7 @@ export class Client implements AsyncDisposable {
       const body = `{"jobs":[${batch.join(",")}]}`;
       const reply = await this.#transport.ask({
         method: "POST",
-        path: "/jobs/batch",
+        path: PATHS.batch,
         what: "enqueueMany",
         body,
       });
@@ -155,7 +156,7 @@ export class Client implements AsyncDisposable {
 
   async #load(id: JobId, wait?: number): Promise<JobSnapshot | null> {
     const query = wait === undefined ? "" : `?wait_ms=${wait}`;
-    const request = { method: "GET", path: `/jobs/${pathId(id)}${query}`, what: "load" } as const;
+    const request = { method: "GET", path: `${jobPath(pathId(id))}${query}`, what: "load" } as const;
     const reply = await this.#ask(request);
     if (reply.status === 404) return null;
     return this.#snapshot(request, reply);
@@ -163,7 +164,7 @@ export class Client implements AsyncDisposable {
 
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
   async cancel(id: JobId): Promise<JobSnapshot> {
-    const request = { method: "DELETE", path: `/jobs/${pathId(id)}`, what: "cancel" } as const;
+    const request = { method: "DELETE", path: jobPath(pathId(id)), what: "cancel" } as const;
     const reply = await this.#ask(request);
     if (reply.status === 409 && reply.isRepeated) {
       // An earlier try without an answer may have been the one that did it.
@@ -181,7 +182,7 @@ export class Client implements AsyncDisposable {
       ...(total !== undefined && { total_timeout_ms: total ?? "none" }),
       ...(heartbeat !== undefined && { heartbeat_timeout_ms: heartbeat ?? "none" }),
     });
-    const request = { method: "PATCH", path: `/jobs/${pathId(id)}`, what: "extend", body } as const;
+    const request = { method: "PATCH", path: jobPath(pathId(id)), what: "extend", body } as const;
     return this.#snapshot(request, await this.#ask(request));
   }
 

@@ -3,8 +3,10 @@ import type { JobRow } from "../core/job/job.ts";
 import type { Processor } from "../engine/attempt/processor.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
-import { settingsFields } from "./enqueue-wire.ts";
-import { list, object, readFetched } from "./job-wire.ts";
+import { PATHS } from "../ojs/paths.ts";
+import { list, object, readFetched } from "../ojs/read-job.ts";
+import type { WireFetch, WireSettings } from "../ojs/wire-types.ts";
+import { settingsFields } from "../ojs/write-enqueue.ts";
 import type { Fetched } from "./remote-consumer.ts";
 import { type Reply, ReplyTooLarge, refused, type Transport } from "./transport.ts";
 
@@ -23,7 +25,7 @@ const MOST_AT_ONCE = 200;
 /** Asks the server for jobs. */
 export class Fetcher {
   readonly #host: FetchHost;
-  readonly #definitions: Record<string, unknown>;
+  readonly #definitions: WireFetch["definitions"];
   readonly #nextId: () => string;
   /** The name of a fetch whose reply did not come, by queue: asked again under it, the server gives the same jobs. */
   readonly #unanswered = new Map<string, string>();
@@ -43,7 +45,7 @@ export class Fetcher {
     const fetchId = this.#unanswered.get(queue) ?? this.#nextId();
     const count = Math.min(wanted, this.#most);
     this.#unanswered.set(queue, fetchId);
-    const body = JSON.stringify({
+    const asked: WireFetch = {
       queues: [queue],
       count,
       worker_id: id,
@@ -51,10 +53,11 @@ export class Fetcher {
       wait_ms: WAIT,
       fetch_id: fetchId,
       definitions: this.#definitions,
-    });
+    };
+    const body = JSON.stringify(asked);
     const request = {
       method: "POST",
-      path: "/workers/fetch",
+      path: PATHS.fetch,
       what: "fetch",
       body,
       timeout: TIMEOUT,
@@ -89,7 +92,7 @@ export class Fetcher {
 }
 
 /** What the worker's definition says about jobs whose producer had none; `wait` and `total` were fixed at enqueue (SEMANTICS 2). */
-function definitionFields(settings: Processor["definition"]["settings"]): Record<string, unknown> {
+function definitionFields(settings: Processor["definition"]["settings"]): WireSettings {
   const { wait: _wait, total: _total, ...timeouts } = settings.timeouts ?? {};
   return settingsFields({ ...settings, timeouts });
 }

@@ -1,9 +1,10 @@
 import type { CurfewError } from "../core/errors.ts";
-import { instantText } from "../core/event/wire-fields.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
 import type { AttemptParts } from "../engine/context.ts";
+import { jobPath } from "../ojs/paths.ts";
+import { instantText } from "../ojs/wire-fields.ts";
 import type { Timer } from "../ports/system.ts";
 import { type Reply, type Request, refused, saidBy, type Transport } from "./transport.ts";
 
@@ -142,7 +143,7 @@ export class AttemptNotes {
     const request = {
       method,
       what,
-      path: `/jobs/${row.id}/${what}`,
+      path: jobPath(row.id, what),
       body: `${sender.slice(0, -1)},${fields}}`,
     };
     let reply: Reply | null = null;

@@ -1,7 +1,8 @@
 import type { JobRow } from "../core/job/job.ts";
+import type { Instant } from "../core/time.ts";
 import type { Processor } from "../engine/attempt/processor.ts";
 import { type RunHost, RunningAttempt, type Verdict } from "../engine/attempt/running-attempt.ts";
-import type { Deadlines } from "./job-wire.ts";
+import type { Deadlines } from "../ojs/read-job.ts";
 import { AttemptNotes } from "./remote-attempt-notes.ts";
 import type { Transport } from "./transport.ts";
 
@@ -71,6 +72,16 @@ export class RemoteAttempt extends RunningAttempt<RemoteAttemptHost> {
     // A new heartbeat counts from the extension; otherwise our own beats know better than the server's last one.
     const isSilenceKept = heartbeat === row.heartbeat || this.policy.beats === "worker";
     const ownStallAt = isSilenceKept ? row.stallAt : stallAt;
-    this.reschedule({ ...row, softAt, hardAt, totalAt, heartbeat, stallAt: ownStallAt });
+    const policy = { ...this.policy, attempt: this.#extended(softAt, totalAt) };
+    this.reschedule({ ...row, policy, softAt, hardAt, totalAt, heartbeat, stallAt: ownStallAt });
+  }
+
+  /** The attempt timeout that these deadlines stand for: the server names instants only. */
+  #extended(softAt: Instant | null, totalAt: Instant | null): number | null {
+    const { row, policy } = this;
+    if (softAt === row.softAt || softAt === null || softAt === totalAt) return policy.attempt;
+    const isComparable = row.softAt !== null && row.softAt !== row.totalAt && policy.attempt !== null;
+    if (isComparable) return (policy.attempt as number) + softAt - (row.softAt as Instant);
+    return softAt - (row.startedAt as Instant);
   }
 }

@@ -2,8 +2,10 @@ import type { JobRow } from "../core/job/job.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { Loop } from "../engine/runtime/loop.ts";
+import { PATHS } from "../ojs/paths.ts";
+import { type Deadlines, list, object, readDeadlines, readServerTime } from "../ojs/read-job.ts";
+import type { WireBeat } from "../ojs/wire-types.ts";
 import type { Timer } from "../ports/system.ts";
-import { type Deadlines, list, object, readDeadlines, readServerTime } from "./job-wire.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
 import { refused, type Transport } from "./transport.ts";
 
@@ -118,15 +120,11 @@ export class RemoteBeat {
     const { id, transport, clock, direct } = this.#host;
     const jobs = (isBeat: boolean) =>
       named.filter((job) => job.isBeat === isBeat).map(({ row }) => ({ id: row.id, fence: row.fence }));
-    const body = JSON.stringify({
-      worker_id: id,
-      ...this.#host.about(),
-      active_jobs: jobs(true),
-      watched_jobs: jobs(false),
-    });
+    const beat: WireBeat = { worker_id: id, active_jobs: jobs(true), watched_jobs: jobs(false) };
+    const body = JSON.stringify({ ...this.#host.about(), ...beat });
     const request = {
       method: "POST",
-      path: "/workers/heartbeat",
+      path: PATHS.beat,
       what: "beat",
       body,
       timeout: this.#patience(),

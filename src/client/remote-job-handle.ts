@@ -4,8 +4,8 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import { JobFailedError } from "../engine/operations/job-handle.ts";
 import type { ExtendOptions } from "../engine/operations/operate-job.ts";
+import type { JobSnapshot } from "../ojs/read-job.ts";
 import type { System, Timer } from "../ports/system.ts";
-import type { JobSnapshot } from "./job-wire.ts";
 
 /** What a handle needs of its client. */
 export interface HandleHost {

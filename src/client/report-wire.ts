@@ -1,41 +1,44 @@
-import { instantText } from "../core/event/wire-fields.ts";
 import type { ErrorInput } from "../core/job/decision.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { EventOf } from "../core/job/job-events.ts";
 import type { Verdict } from "../engine/attempt/running-attempt.ts";
+import { PATHS, reportBatchPath } from "../ojs/paths.ts";
+import { instantText } from "../ojs/wire-fields.ts";
+import type { WireAck, WireAttempt, WireFailure, WireNack } from "../ojs/wire-types.ts";
 import type { Reply, Request } from "./transport.ts";
 
 /** A verdict as it travels: under the fence of the attempt, so that a late one changes nothing. */
-export interface WireReport {
+export interface SentReport {
   readonly what: "ack" | "nack";
   /** A JSON object. */
   readonly text: string;
 }
 
-export function wireReport(row: JobRow, verdict: Verdict): WireReport {
-  const attempt = { job_id: row.id, fence: row.fence };
+export function wireReport(row: JobRow, verdict: Verdict): SentReport {
+  const attempt: WireAttempt = { job_id: row.id, fence: row.fence };
   if (verdict.type !== "succeed")
     return { what: "nack", text: JSON.stringify({ ...attempt, ...failureFields(verdict) }) };
-  const head = JSON.stringify({ ...attempt, signalled: verdict.signalled });
+  const ack: WireAck = { ...attempt, signalled: verdict.signalled };
+  const head = JSON.stringify(ack);
   const result = verdict.result === undefined ? "" : `,"result":${verdict.result}`;
   return { what: "ack", text: `${head.slice(0, -1)}${result}}` };
 }
 
 /** One report by itself. */
-export function reportRequest(worker: string, { what, text }: WireReport): Request {
+export function reportRequest(worker: string, { what, text }: SentReport): Request {
   const body = `{"worker_id":${JSON.stringify(worker)},${text.slice(1)}`;
-  return { method: "POST", path: `/workers/${what}`, what, body };
+  return { method: "POST", path: PATHS[what], what, body };
 }
 
 /** Reports of one kind that travel together. */
 export function reportsRequest(
   worker: string,
-  what: WireReport["what"],
-  reports: readonly WireReport[],
+  what: SentReport["what"],
+  reports: readonly SentReport[],
 ): Request {
   const jobs = reports.map(({ text }) => text).join(",");
   const body = `{"worker_id":${JSON.stringify(worker)},"jobs":[${jobs}]}`;
-  return { method: "POST", path: `/workers/${what}/batch`, what: `${what}s`, body };
+  return { method: "POST", path: reportBatchPath(what), what: `${what}s`, body };
 }
 
 /** What became of each of so many reports, as if it had been answered alone; null where the reply does not say. */
@@ -49,7 +52,7 @@ export function repliesOf(reply: Reply, count: number): Reply[] | null {
   return replies.every((each) => each !== null) ? replies : null;
 }
 
-function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Record<string, unknown> {
+function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Omit<WireNack, keyof WireAttempt> {
   switch (verdict.type) {
     case "snooze":
       return { snooze_until: instantText(verdict.dueAt) };
@@ -76,11 +79,11 @@ function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Record<st
 /** Codes by which a report over HTTP overrides the retry policy; an error that happens to have one must not. */
 const ORDERS: ReadonlySet<string> = new Set(["RETRY", "DISCARD", "DEAD_LETTER", "FAIL"]);
 
-function errorFields(error: ErrorInput): ErrorInput {
+function errorFields(error: ErrorInput): WireFailure {
   if (!ORDERS.has(error.code)) return error;
   return { ...error, code: "handler_error", details: error.details ?? { code: error.code } };
 }
 
-function hung(code: string, message: string, stack: string | undefined): Record<string, string> {
+function hung(code: string, message: string, stack: string | undefined): WireFailure {
   return { type: code, code, message, ...(stack !== undefined && { stack }) };
 }

@@ -3,7 +3,7 @@ import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System, Timer } from "../ports/system.ts";
 import type { AttemptNotes } from "./remote-attempt-notes.ts";
-import { repliesOf, reportRequest, reportsRequest, type WireReport, wireReport } from "./report-wire.ts";
+import { repliesOf, reportRequest, reportsRequest, type SentReport, wireReport } from "./report-wire.ts";
 import { LATER, type Reply, refusalOf, saidBy, type Transport } from "./transport.ts";
 
 /** What a worker has to report. */
@@ -17,7 +17,7 @@ interface NewReport {
 /** A verdict on its way. */
 interface Report extends NewReport {
   verdict: Verdict;
-  wire: WireReport;
+  wire: SentReport;
   /** It is sent by itself: together with others it was not taken. */
   isAlone: boolean;
   /** It went out before without an answer, so its refusal may tell of its own effect. */
@@ -158,7 +158,7 @@ export class Reports {
   async #sendMany(reports: readonly Report[]): Promise<void> {
     const { transport, id, system } = this.#host;
     const wires = reports.map(({ wire }) => wire);
-    const request = reportsRequest(id, (wires[0] as WireReport).what, wires);
+    const request = reportsRequest(id, (wires[0] as SentReport).what, wires);
     const reply = await transport.insist(request, () => !this.#isAbandoned);
     if (reply === null) return;
     const replies = repliesOf(reply, reports.length);

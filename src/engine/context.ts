@@ -17,7 +17,7 @@ import type { Counters } from "./statistics/counters.ts";
 /** What an attempt needs around it, wherever it runs: in the worker of an engine, or in a remote one. */
 export interface AttemptParts {
   readonly system: System;
-  readonly clock: Pick<EngineClock, "now" | "upper">;
+  readonly clock: Pick<EngineClock, "now" | "anchor" | "upper">;
   readonly logger: Logger;
   readonly bus: EventBus;
   readonly counters: Counters;

@@ -99,7 +99,7 @@ describe.each([
       ...["saga.started", "saga.handled"],
       ...["saga.handled", "saga.completed"],
     ]);
-    expect(events.at(-1)).toMatchObject({ subject: "a", data: { saga_type: "diary" } });
+    expect(events.at(-1)).toMatchObject({ subject: "a", data: { type: "diary" } });
     expect(named(events, "timeout.sent")).toEqual([]);
   });
 

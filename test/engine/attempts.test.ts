@@ -2,20 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Schema } from "../../src/core/schema.ts";
 import { defineJob, type PolicyOptions, processor, type StopError, TimeoutError } from "../../src/index.ts";
 import { createLatch } from "../../src/testing/index.ts";
-import {
-  deaf,
-  jobOf,
-  jobWith,
-  obedient,
-  openOver,
-  openPair,
-  openStage,
-  openUnsure,
-  START,
-  type Stage,
-  sleepOn,
-  slowStarts,
-} from "./stage.ts";
+import { deaf, jobOf, jobWith, obedient, openPair, openStage, openUnsure, START, sleepOn } from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -109,27 +96,6 @@ describe("3.1 never entered past a deadline", () => {
     const job = await stage.engine.enqueue(definition, null);
     await stage.settle();
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "RangeError" });
-  });
-});
-
-describe("3.1 a start that is committed before the entry", () => {
-  it("3.1 is given back if its commit took longer than the handler may be silent", async () => {
-    const delays = [200];
-    const stage: Stage = await openOver((store) => slowStarts(store, delays, (delay) => stage.sleep(delay)));
-    const entries: { attempt: number; after: number }[] = [];
-    const { definition, processors } = jobWith(
-      ({ attempt }) => void entries.push({ attempt, after: stage.engine.now() - START }),
-      { timeouts: { heartbeat: "150ms" } },
-    );
-    stage.work(processors);
-    const limit = { key: "k", rate: { limit: 5, per: "1s" as const } };
-    const job = await stage.engine.enqueue(definition, null, { limit });
-    await stage.advance("210ms");
-    expect(delays).toEqual([]);
-    expect(stage.names(job.id)).toContain("job.released");
-    await stage.advance("2s");
-    expect(entries).toEqual([{ attempt: 1, after: 200 }]);
-    expect(await stage.load(job)).toMatchObject({ state: "completed", attempt: 1, expiredClaims: 0 });
   });
 });
 

@@ -43,7 +43,7 @@ describe("5.2 what is between a claim and its handler when the worker closes", (
     const worker = engine.work({ processors });
     await engine.pause("default");
     const { id } = await engine.enqueue(definition);
-    await system.advance(850);
+    await system.advance(1_150);
     await engine.resume("default");
     await system.advance(10);
     expect(await engine.load(id)).toMatchObject({ state: "active", startedAt: null });

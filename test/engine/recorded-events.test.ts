@@ -108,7 +108,7 @@ describe("what no commit tells", () => {
     const jobs = Array.from({ length: 5_000 }, (_, nth) => ({ id: `${nth}`, type: "t" }));
     bus.emit(eventOf("worker.blocked", { jobs }));
     await recorder.close();
-    expect(commits.flat()[0]).toMatchObject({ subject: "w", data: { worker_id: "w", gap_ms: 1 } });
+    expect(commits.flat()[0]).toMatchObject({ subject: "w", data: { worker: "w", gap: 1 } });
     expect(commits.flat()[0]?.data?.jobs).toHaveLength(100);
   });
 });
@@ -264,7 +264,7 @@ describe("the life of workers", () => {
     const ofWorker = (id: string) => events.filter(({ subject }) => subject === id).map(({ name }) => name);
     expect(ofWorker("a")).toEqual(["worker.started", "worker.quiet", "worker.resumed", "worker.lost"]);
     expect(ofWorker("b")).toEqual(["worker.started", "worker.quiet", "worker.stopped"]);
-    expect(events.at(-1)?.data).toMatchObject({ remote: true, last_seen_at: expect.any(String) });
+    expect(events.at(-1)?.data).toMatchObject({ remote: true, seenAt: expect.any(Number) });
   });
 });
 

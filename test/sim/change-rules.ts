@@ -1,4 +1,5 @@
 import type { ErrorRecord } from "../../src/core/job/job.ts";
+import { ROUNDING } from "./handler-rules.ts";
 import { type Claim, dueAt, hasEnded, type JobLedger } from "./ledger.ts";
 import type { Change } from "./watched-store.ts";
 
@@ -20,7 +21,7 @@ export interface Seen {
 /** A rule answers what is wrong, or nothing. */
 type Rule = (seen: Seen) => string | undefined;
 
-/** How far the engine's idea of when an attempt started may lie before the truth: what a healthy round trip takes. */
+/** How late a duration may end beyond the last reading of the clock: late timers, and clocks that run apart. */
 const START_SLACK = 60;
 
 const MOVES: Readonly<Record<string, readonly string[]>> = {
@@ -196,7 +197,7 @@ function silentUntil(seen: Seen, error: ErrorRecord): number | undefined {
     // Only the holder can judge what the store does not know of; later beats come after its verdict.
     const beats = (claim?.run?.beats ?? []).filter((at) => at <= error.at);
     const isUncertain = job.isExtended || claim?.by.mayLag(Math.max(...beats));
-    return isUncertain ? undefined : Math.max(...beats) + limit - START_SLACK;
+    return isUncertain ? undefined : Math.max(...beats) + limit - ROUNDING;
   }
   if (before.stallAt !== null) return Math.min(before.stallAt, job.sweptStallAt ?? before.stallAt);
   return Math.max(before.startedAt, seenAt) + limit;
@@ -208,7 +209,7 @@ function fullTime({ job, claim }: Seen, error: ErrorRecord): number | undefined 
   const run = claim?.run;
   if (!run || job.isExtended || attempt === undefined || attempt === null) return undefined;
   if (run.claim.by.mayLag(run.enteredAt)) return undefined;
-  return run.enteredAt + attempt + (error.forced ? (grace ?? 0) : 0) - START_SLACK;
+  return run.enteredAt + attempt + (error.forced ? (grace ?? 0) : 0) - ROUNDING;
 }
 
 /** What the retry policy must have made of the error (SEMANTICS 1, 4.1, 4.3, 4.5). */
@@ -241,28 +242,31 @@ const earnedResult: Rule = ({ change, job, claim }) => {
     return undefined;
   const late = run.endedAt - run.enteredAt - attempt - grace;
   // A process that could not read the store's clock any faster is late by as much, and never early.
-  return late > START_SLACK + claim.by.clockDoubt
+  return late > START_SLACK + claim.by.clockDoubt + run.clockDoubt
     ? `a result was accepted ${late.toFixed(2)} ms after the hard deadline`
     : undefined;
 };
 
-/** Budgets are fixed at enqueue, to the millisecond (SEMANTICS 2). */
+/**
+ * Budgets are fixed at enqueue (SEMANTICS 2) and never end before they have passed since the call; they are late by no
+ * more than the producer knew the time.
+ */
 const budgets: Rule = ({ change, job, now }) => {
-  const { before, after } = change;
+  const { before, after, by } = change;
   if (before !== null) return undefined;
-  const { wait, total } = job.expected;
+  const { wait, total, delay, askedAt } = job.expected;
   if (after.createdAt < now - 60_000) return "createdAt lies in the past";
-  const waitAt = wait === null ? null : after.createdAt + wait;
-  if (waitAt !== null && (after.waitAt === null || after.waitAt > waitAt))
-    return `waitAt is ${after.waitAt}, not ${waitAt}`;
-  const totalAt = total === null ? null : after.createdAt + total;
-  const isCut = job.payload.parent !== undefined;
-  if (
-    isCut
-      ? totalAt !== null && (after.totalAt === null || after.totalAt > totalAt)
-      : after.totalAt !== totalAt
-  )
-    return `totalAt is ${after.totalAt}, not ${totalAt}`;
+  const earliest = by.mayLag(askedAt) ? after.createdAt : Math.floor(askedAt);
+  const latest = askedAt + by.clockDoubt + START_SLACK;
+  if (wait !== null && (after.waitAt === null || after.waitAt > latest + wait))
+    return `waitAt is ${after.waitAt}, not within ${latest + wait}`;
+  if (total !== null && (after.totalAt === null || after.totalAt > latest + total))
+    return `totalAt is ${after.totalAt}, not within ${latest + total}`;
+  if (job.payload.parent !== undefined) return undefined;
+  if (total === null ? after.totalAt !== null : (after.totalAt as number) < earliest + total)
+    return `totalAt is ${after.totalAt}, which cuts ${total} ms since ${earliest}`;
+  if (delay !== null && dueAt(after) < earliest + delay)
+    return `due at ${dueAt(after)}, which cuts a delay of ${delay} ms since ${earliest}`;
   return undefined;
 };
 

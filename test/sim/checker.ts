@@ -55,6 +55,10 @@ export class Checker implements StoreObserver, ReplyObserver {
     this.#limits = new LimitRules(options.plan, this.jobs);
   }
 
+  get now(): number {
+    return this.#options.now();
+  }
+
   report(rule: string, says: string): void {
     this.violations.push({ rule, says, at: this.#options.now() });
     this.#options.trace.add("CHECKER", `${rule}: ${says}`);
@@ -268,6 +272,7 @@ export class Checker implements StoreObserver, ReplyObserver {
       deadline: entry.deadline,
       isListening: entry.isListening,
       enteredAt: now,
+      clockDoubt: by.clockDoubt,
       beats: [now],
       signalledAt: undefined,
       signalKind: undefined,

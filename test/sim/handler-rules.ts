@@ -8,6 +8,9 @@ const SIGNAL_SLACK = 150;
 /** What lies between the engine's idea of now and the truth on a healthy network. */
 const CLOCK_SLACK = 60;
 
+/** Deadlines are whole milliseconds of a clock that shows whole milliseconds. */
+export const ROUNDING = 1;
+
 interface Problem {
   readonly rule: string;
   readonly says: string;
@@ -88,7 +91,7 @@ export function signalProblem(run: Run, kind: string): string | undefined {
   if (deadline !== null && signalledAt < deadline)
     return `heard ${(deadline - signalledAt).toFixed(2)} ms early`;
   const missing = attempt == null ? 0 : enteredAt + attempt - signalledAt;
-  if (kind === "execution" && missing > CLOCK_SLACK && !claim.by.mayLag(enteredAt))
+  if (kind === "execution" && missing > ROUNDING && !claim.by.mayLag(enteredAt))
     return `heard its timeout after ${(signalledAt - enteredAt).toFixed(1)} ms of ${attempt} ms`;
   return undefined;
 }

@@ -26,6 +26,8 @@ export interface Run {
   readonly claim: Claim;
   readonly attempt: number;
   readonly enteredAt: number;
+  /** How long the last reading of the store's clock before the entry had taken: the limits may be late by as much. */
+  readonly clockDoubt: number;
   /** The soft deadline as the context told it at entry. */
   readonly deadline: number | null;
   /** Whether the handler looks at its signal at all: only then can it be late. */

@@ -11,12 +11,15 @@ const { values } = parseArgs({
     from: { type: "string", default: "1" },
     seed: { type: "string" },
     trace: { type: "boolean", default: false },
+    /** Puts some processes 50 to 500 ms away from the store. */
+    distant: { type: "boolean", default: false },
     /** Goes on after a failure, to see how many seeds fail. */
     all: { type: "boolean", default: false },
   },
 });
 
 const EVERY = 5_000;
+const isDistant = values.distant;
 
 function wholeNumber(name: string, text: string): number {
   const value = Number(text);
@@ -32,7 +35,7 @@ function printFailure({ seed, violations }: SimReport): void {
 }
 
 async function replay(seed: number, isTraced: boolean): Promise<boolean> {
-  const report = await simulate({ seed, isTraced, onLine: (line) => console.log(line) });
+  const report = await simulate({ seed, isDistant, isTraced, onLine: (line) => console.log(line) });
   if (report.violations.length > 0) printFailure(report);
   console.log(
     `seed ${seed}: ${report.jobs} jobs, ${report.runs} attempts, ${report.events} events in ${(report.duration / 1_000).toFixed(1)} s of virtual time: ${report.violations.length === 0 ? "all rules hold" : "FAILED"}`,
@@ -51,7 +54,7 @@ async function runMany(from: number, count: number, isAll: boolean): Promise<boo
     );
   };
   for (let seed = from; seed < from + count; seed++) {
-    const report = await simulate({ seed });
+    const report = await simulate({ seed, isDistant });
     totals.seeds += 1;
     for (const name of ["jobs", "runs", "events", "duration"] as const) totals[name] += report[name];
     if (report.violations.length > 0) {

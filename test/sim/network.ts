@@ -42,6 +42,7 @@ export class Network {
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #observer: ReplyObserver;
+  readonly #distanceOf: (machine: Machine) => number;
 
   constructor(options: {
     rates: FaultRates;
@@ -49,12 +50,15 @@ export class Network {
     dice: Dice;
     trace: Trace;
     observer: ReplyObserver;
+    /** Milliseconds that every message between this process and the store takes on top. */
+    distanceOf?: (machine: Machine) => number;
   }) {
     this.rates = options.rates;
     this.#scheduler = options.scheduler;
     this.#dice = options.dice;
     this.#trace = options.trace;
     this.#observer = options.observer;
+    this.#distanceOf = options.distanceOf ?? (() => 0);
   }
 
   /** The store as it is reached over this network from one process. */
@@ -147,12 +151,13 @@ export class Network {
   }
 
   #latency(machine: Machine, call: StoreCall): number {
-    if (!this.#dice.chance(this.rates.slow)) return 0.1 + this.#dice.random() * 1.5;
+    const distance = this.#distanceOf(machine);
+    if (!this.#dice.chance(this.rates.slow)) return distance + 0.1 + this.#dice.random() * 1.5;
     const delay = this.#dice.between(20, LONGEST_DELAY);
     this.#trouble(machine, call, `slow by ${delay} ms`);
     // It is in trouble for as long as the message travels, not only when it sets out.
     this.#troubled(machine, this.#scheduler.now + delay);
-    return delay;
+    return distance + delay;
   }
 
   /** A message that still travels is not forgotten over a later one that was lost at once. */
@@ -164,6 +169,6 @@ export class Network {
     if (this.#dice.chance(this.rates.loseHint)) return;
     const times = this.#dice.chance(this.rates.loseHint) ? 2 : 1;
     for (let copy = 0; copy < times; copy++)
-      this.#scheduler.after(this.#dice.random() * 3, machine, () => onHint(hint));
+      this.#scheduler.after(this.#distanceOf(machine) + this.#dice.random() * 3, machine, () => onHint(hint));
   }
 }

@@ -1,3 +1,4 @@
+import type { EnqueueOptions } from "../../src/core/job/envelope.ts";
 import type { PolicyOptions } from "../../src/core/job/policy.ts";
 import type { SimJobType } from "./plan.ts";
 
@@ -11,6 +12,9 @@ export interface Expected {
   readonly grace: number | null | undefined;
   readonly wait: number | null;
   readonly total: number | null;
+  readonly delay: number | null;
+  /** True time of the call: its durations must not end before they have passed since then. */
+  readonly askedAt: number;
   readonly mode: "fail" | "discard";
   readonly attempts: number;
   readonly except: readonly string[];
@@ -21,9 +25,10 @@ export interface Expected {
 }
 
 export function expectedOf(
-  enqueue: PolicyOptions,
+  enqueue: Pick<EnqueueOptions, keyof PolicyOptions | "delay">,
   { said: definition }: SimJobType,
   queues: { readonly areConfigured: boolean },
+  askedAt: number,
 ): Expected {
   const layers = [enqueue, definition];
   const first = <Value>(read: (layer: PolicyOptions) => Value | undefined): Value | undefined =>
@@ -44,6 +49,8 @@ export function expectedOf(
     },
     wait: limit(first((layer) => layer.timeouts?.wait)) ?? null,
     total: limit(first((layer) => layer.timeouts?.total)) ?? null,
+    delay: limit(enqueue.delay) ?? null,
+    askedAt,
     mode: first((layer) => layer.timeouts?.mode) ?? "fail",
     attempts: first((layer) => layer.retry?.attempts) ?? 3,
     except: first((layer) => layer.retry?.except) ?? [],

@@ -11,6 +11,8 @@ import { simulateWorkflows } from "./workflows/simulate-workflows.ts";
 /** The fixed set of seeds that every change has to survive; `npm run sim -- --seeds 100000` goes on from there. */
 const BATCHES = 10;
 const SEEDS_PER_BATCH = 60;
+/** Beyond them a heartbeat may be shorter than the way to the store, and such a job cannot be kept there. */
+const DISTANT_SEEDS = 18;
 
 type Simulator = (options: {
   readonly seed: number;
@@ -48,6 +50,13 @@ describe("the whole engine under virtual time and faults", () => {
   it.each(REGRESSION_SEEDS)("all rules hold with seed %i: %s", async (seed) => {
     const { violations } = await simulate({ seed });
     expect(violations, `npm run sim -- --seed ${seed} --trace`).toEqual([]);
+  });
+
+  it("all rules hold where processes are 50 to 500 ms away from the store", async () => {
+    for (let seed = 1; seed <= DISTANT_SEEDS; seed++) {
+      const { violations } = await simulate({ seed, isDistant: true });
+      expect(violations, `npm run sim -- --seed ${seed} --distant --trace`).toEqual([]);
+    }
   });
 
   it.each([7, 42, 1_234])("seed %i gives the same run twice", async (seed) => {

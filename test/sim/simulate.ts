@@ -8,6 +8,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Checker, type Violation } from "./checker.ts";
 import { Dice, subSeed } from "./dice.ts";
 import type { JobLedger } from "./ledger.ts";
+import type { Machine } from "./machine.ts";
 import { Network } from "./network.ts";
 import { NO_FAULTS, type Plan, planOf } from "./plan.ts";
 import { Process, type Surroundings } from "./process.ts";
@@ -25,6 +26,8 @@ export interface Mutation {
 export interface SimOptions {
   readonly seed: number;
   readonly mutation?: Mutation;
+  /** Some processes are 50 to 500 ms away from the store. It draws from dice of its own: without it, a seed stays what it is. */
+  readonly isDistant?: boolean;
   /** Keeps the timeline; `onLine` hears of it as it is written. */
   readonly isTraced?: boolean;
   readonly onLine?: (line: string) => void;
@@ -50,6 +53,8 @@ const FINAL_DRAIN = 500;
 const MOST_EVENTS = 100_000;
 const SETTLE_STEP = 2_000;
 const RESUME_EVERY = 15;
+/** One way, in milliseconds. */
+const DISTANCE = [50, 500] as const;
 const ENDS = ["completed", "discarded", "cancelled"] as const;
 
 /** Runs one world from its seed to its end. The same seed always gives the same run. */
@@ -68,6 +73,17 @@ export async function simulate(options: SimOptions): Promise<SimReport> {
   return world.report();
 }
 
+/** How far the machine of each process is away; one that is started again may stand elsewhere. */
+function distances(seed: number): (machine: Machine) => number {
+  const known = new Map<Machine, number>();
+  return (machine) => {
+    const dice = new Dice(subSeed(seed, `distance ${machine.name}`));
+    const distance = known.get(machine) ?? (dice.chance(0.5) ? dice.between(...DISTANCE) : 0);
+    known.set(machine, distance);
+    return distance;
+  };
+}
+
 class World {
   readonly checker: Checker;
   readonly #plan: Plan;
@@ -80,7 +96,7 @@ class World {
   readonly #dice: Dice;
   #figures = { ended: 0, counted: 0 };
 
-  constructor({ seed, mutation = {}, isTraced = false, onLine }: SimOptions) {
+  constructor({ seed, mutation = {}, isDistant = false, isTraced = false, onLine }: SimOptions) {
     const scheduler = this.#scheduler;
     const now = () => scheduler.now;
     this.#plan = planOf(seed);
@@ -105,6 +121,7 @@ class World {
       dice: new Dice(subSeed(seed, "network")),
       trace: this.#trace,
       observer: this.checker,
+      ...(isDistant && { distanceOf: distances(seed) }),
     });
     this.#workload = new Workload(this.#plan, this.checker, this.#trace);
     const surroundings: Surroundings = {

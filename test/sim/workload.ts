@@ -1,6 +1,5 @@
 import { CurfewError } from "../../src/core/errors.ts";
 import type { EnqueueOptions } from "../../src/core/job/envelope.ts";
-import type { PolicyOptions } from "../../src/core/job/policy.ts";
 import type { Duration } from "../../src/core/time.ts";
 import type { AttemptContext } from "../../src/engine/attempt/processor.ts";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -123,9 +122,9 @@ export class Workload {
     this.#known.push(id);
   }
 
-  #payload(type: SimJobType, options: PolicyOptions): SimPayload {
+  #payload(type: SimJobType, options: EnqueueOptions): SimPayload {
     const n = this.#numbers++;
-    this.#checker.expected.set(n, expectedOf(options, type, this.#queues));
+    this.#checker.expected.set(n, expectedOf(options, type, this.#queues, this.#checker.now));
     // Few, because each of them takes everything in its process down with it.
     return this.#dice.chance(0.015) ? { n, kills: this.#dice.pick(["at once", "soon"] as const) } : { n };
   }

@@ -1,11 +1,12 @@
-import type {
-  CommitOptions,
-  Effect,
-  JobStore,
-  Outcome,
-  RecordKey,
-  Store,
-  Unit,
+import {
+  type CommitOptions,
+  type Effect,
+  type JobStore,
+  type Outcome,
+  queueMark,
+  type RecordKey,
+  type Store,
+  type Unit,
 } from "../../src/ports/store.ts";
 import type { TimeoutStore } from "../../src/ports/timeouts.ts";
 
@@ -124,7 +125,18 @@ export const BROKEN_STORES = {
     foundBy: [
       ["limits", "a claim under the limit of a queue"],
       ["limits", "8 handles claim"],
+      ["limits", "jobs that keep the slots of a queue"],
     ],
+  },
+  "lists no jobs by the mark of a queue": {
+    change: (store) => ({
+      inspect: {
+        ...store.inspect,
+        limitKeys: async (after, limit) =>
+          (await store.inspect.limitKeys(after, limit)).filter(({ key }) => !key.startsWith(queueMark(""))),
+      },
+    }),
+    foundBy: [["limits", "jobs that keep the slots of a queue"]],
   },
   "knows no bounds": {
     change: (store) => ({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { toCloudEvent } from "../../ojs/cloud-event.ts";
 import { UUID_V7 } from "../ids.ts";
-import { toCloudEvent } from "./cloud-event.ts";
+import type { Json } from "../schema.ts";
 import { eventId } from "./event-id.ts";
 import { fitsFilter, isEventCursor, journalEvent } from "./journal-event.ts";
 import { wholeEvent } from "./new-event.ts";
@@ -123,4 +124,26 @@ describe("the envelope", () => {
 it("an event in two parts is read as one, and its own part wins", () => {
   expect(wholeEvent({ event: [1] })).toEqual([1]);
   expect(wholeEvent({ event: { a: 1, b: 1 }, of: { b: 2 } })).toEqual({ a: 1, b: 2 });
+});
+
+describe("a CloudEvent", () => {
+  it("gives fields of workers, sagas, timeouts and workflows their names on the wire", () => {
+    const data = (name: string, fields: Record<string, Json>) =>
+      toCloudEvent({ name, at: 0, id: "evt_1", cursor: "1", subject: "s", data: fields }).data;
+    expect(data("worker.lost", { worker: "w", seenAt: 0 })).toEqual({
+      worker_id: "w",
+      last_seen_at: "1970-01-01T00:00:00.000Z",
+    });
+    expect(data("worker.blocked", { worker: "w", gap: 5 })).toEqual({ worker_id: "w", gap_ms: 5 });
+    expect(data("sandbox.broken", { worker: "w", type: "a.b" })).toEqual({ worker_id: "w", job_type: "a.b" });
+    expect(data("saga.completed", { saga: "1", type: "order" })).toEqual({
+      saga_id: "1",
+      saga_type: "order",
+    });
+    expect(data("timeout.dead", { timeout: "t", tries: 10 })).toEqual({ timeout_id: "t", tries: 10 });
+    expect(data("workflow.completed", { workflow: "w", elapsed: 7 })).toEqual({
+      workflow_id: "w",
+      duration_ms: 7,
+    });
+  });
 });

@@ -18,15 +18,22 @@ export interface AttemptLimits {
   readonly stallAt: Instant | null;
 }
 
-/** The deadlines of one attempt (SEMANTICS 3.2). Beats move only `stallAt`. */
-export function attemptLimits(startedAt: Instant, policy: Policy, totalAt: Instant | null): AttemptLimits {
-  const softAt = earlier(policy.attempt === null ? null : startedAt + policy.attempt, totalAt);
+/** The deadlines of one attempt (SEMANTICS 3.2), counted from its anchor. Beats move only `stallAt`. */
+export function attemptLimits(anchor: Instant, policy: Policy, totalAt: Instant | null): AttemptLimits {
+  const softAt = earlier(policy.attempt === null ? null : anchor + policy.attempt, totalAt);
   const silence = longestSilence(policy);
   return {
     softAt,
     hardAt: softAt === null || policy.grace === null ? null : softAt + policy.grace,
-    stallAt: silence === null || policy.beats === "worker" ? null : startedAt + silence,
+    stallAt: silence === null || policy.beats === "worker" ? null : anchor + silence,
   };
+}
+
+/** From when the limits of a started attempt count, derived from its soft deadline; its start if `total` cut that. */
+export function anchorOf(job: Pick<JobRow, "startedAt" | "softAt" | "totalAt">, policy: Policy): Instant {
+  const startedAt = job.startedAt as Instant;
+  if (job.softAt === null || policy.attempt === null || job.softAt === job.totalAt) return startedAt;
+  return job.softAt - policy.attempt;
 }
 
 /**
@@ -109,19 +116,21 @@ export function activeWakeAt(
 }
 
 /**
- * The largest shift of a start, in milliseconds. The sweep uses the committed start and waits `SWEEP_MARGIN` longer,
+ * The largest shift of the limits, in milliseconds. The sweep uses the committed limits and waits half a second longer,
  * so a shift must stay well below that.
  */
 const MOST_SHIFT = 300;
 
-/**
- * A started attempt whose deadlines count from a later instant; null if that is more than `MOST_SHIFT` after the
- * committed start.
- */
-export function restarted(job: JobRow, startedAt: Instant): JobRow | null {
-  if (startedAt - (job.startedAt as Instant) > MOST_SHIFT) return null;
+/** A started attempt whose deadlines count from a later instant; null if that is too late for the committed start. */
+export function restarted(job: JobRow, startedAt: Instant, anchor: Instant): JobRow | null {
   const policy = job.policy as Policy;
-  const limits = attemptLimits(startedAt, policy, job.totalAt);
+  const limits = attemptLimits(anchor, policy, job.totalAt);
+  const shift = Math.max(
+    ...(["hardAt", "stallAt"] as const).map((name) => (limits[name] ?? 0) - (job[name] ?? 0)),
+  );
+  // A rate counts starts by `startedAt`. A start that is too early would admit the next job too early.
+  const isRated = job.limitKey !== null && job.options?.limit?.rate !== undefined;
+  if (shift > MOST_SHIFT || (isRated && startedAt - (job.startedAt as Instant) > MOST_SHIFT)) return null;
   const wakeAt = activeWakeAt({ ...limits, startedAt, heartbeat: job.heartbeat }, policy.hears);
   return { ...job, ...limits, startedAt, wakeAt };
 }

@@ -215,7 +215,7 @@ function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
   if (job.stallAt !== null && upper >= job.stallAt) return { ok: false, because: "lease_over" };
   const endsAt = earlier(job.totalAt, job.waitAt);
   if (endsAt !== null && upper >= endsAt) return { ok: false, because: "too_close" };
-  const limits = attemptLimits(now, policy, job.totalAt);
+  const limits = attemptLimits(event.anchor ?? now, policy, job.totalAt);
   const heartbeat = longestSilence(policy);
   const image: JobImage = {
     state: "active",

@@ -261,7 +261,8 @@ export function timeoutError(
 ): ErrorRecord {
   if (softKind(job) === "total") return { ...totalError(job, now, false), ...more };
   const startedAt = job.startedAt as Instant;
-  const limit = (job.softAt as Instant) - startedAt;
+  // The soft deadline counts from the anchor, which may lie after the start.
+  const limit = job.policy?.attempt ?? (job.softAt as Instant) - startedAt;
   return {
     type: "timeout",
     code: "timeout",

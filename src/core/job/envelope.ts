@@ -3,15 +3,8 @@ import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
-import {
-  type Duration,
-  earlier,
-  formatDuration,
-  type Instant,
-  type InstantInput,
-  parseDuration,
-  parseInstant,
-} from "../time.ts";
+import type { Duration, Instant, InstantInput } from "../time.ts";
+import { fixBudgets, type StoredBudgets, startOf } from "./budgets.ts";
 import { waitingWake } from "./deadlines.ts";
 import {
   type Fence,
@@ -25,7 +18,6 @@ import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from 
 import {
   type PolicyOptions,
   parseSettings,
-  resolveBudgets,
   resolveField,
   resolveFields,
   type SettingsBySource,
@@ -102,6 +94,8 @@ export interface NewJob {
 /** What the engine adds to a call: the time, an id, the less specific sources, and the job that enqueues. */
 export interface EnqueueContext {
   readonly now: Instant;
+  /** What `delay`, `wait` and `total` count from: the latest possible time (SEMANTICS 3.10). Default `now`. */
+  readonly anchor?: Instant;
   readonly nextId: () => JobId;
   readonly queueSettings?: (queue: string) => PolicySettings | undefined;
   readonly engineSettings?: PolicySettings | undefined;
@@ -159,6 +153,7 @@ const lastTemplates = new WeakMap<
     readonly queueSettings: PolicySettings | undefined;
     readonly engineSettings: PolicySettings | undefined;
     readonly sharedFieldsOf: EnqueueContext["sharedFieldsOf"];
+    readonly anchor: Instant;
     readonly template: JobTemplate;
   }
 >();
@@ -173,13 +168,22 @@ export function prepareJob<Input>(
   context: EnqueueContext,
 ): JobTemplate {
   assertDefinition(definition, "definition");
-  const { parent, isPending, visibility, wire, engineSettings, sharedFieldsOf } = context;
+  const {
+    parent,
+    isPending,
+    visibility,
+    wire,
+    engineSettings,
+    sharedFieldsOf,
+    anchor = context.now,
+  } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
     return newTemplate(definition, options ?? {}, context);
   const queueSettings = context.queueSettings?.(definition.queue);
   const last = lastTemplates.get(definition);
   const isSame =
     last?.template.createdAt === context.now &&
+    (last.anchor === anchor || !hasBudgets(last.template)) &&
     last.queueSettings === queueSettings &&
     last.engineSettings === engineSettings &&
     last.sharedFieldsOf === sharedFieldsOf;
@@ -189,9 +193,14 @@ export function prepareJob<Input>(
     queueSettings: queueSettings,
     engineSettings: engineSettings,
     sharedFieldsOf: sharedFieldsOf,
+    anchor,
     template: template,
   });
   return template;
+}
+
+function hasBudgets({ image }: JobTemplate): boolean {
+  return image.waitAt !== null || image.totalAt !== null;
 }
 
 function newTemplate<Input>(
@@ -203,7 +212,7 @@ function newTemplate<Input>(
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
   }
-  const { now } = context;
+  const { now, anchor = now } = context;
   const enqueueSettings = parseSettings(said, "options");
   const queue = said.queue === undefined ? definition.queue : checkQueue(said.queue, "options.queue");
   const priority =
@@ -214,8 +223,8 @@ function newTemplate<Input>(
     queue: context.queueSettings?.(queue),
     engine: context.engineSettings,
   };
-  const dueAt = startOf(said, now);
-  const budgets = fixBudgets(said, settings, now, dueAt, context.parent);
+  const dueAt = startOf(said, now, anchor);
+  const budgets = fixBudgets(said, settings, context, dueAt);
   const keyed = limitOf(definition.limit, said);
   const state = context.isPending ? "pending" : dueAt > now ? "scheduled" : keyed ? "pending" : "available";
   const rank = rankOf(priority, dueAt);
@@ -286,70 +295,6 @@ function checkId(id: string): JobId {
     throw refuse("invalid_option", "options.id", id, "use a lower-case UUID, or leave it out");
   }
   return id;
-}
-
-/** When a job that is enqueued now is due. */
-export function startOf(said: Pick<EnqueueOptions, "delay" | "at">, now: Instant): Instant {
-  if (said.delay !== undefined && said.at !== undefined) {
-    throw refuse("invalid_option", "options.at", said.at, "write either delay or at, not both");
-  }
-  if (said.delay !== undefined) return now + parseDuration(said.delay, "options.delay", { zero: true });
-  return said.at === undefined ? now : Math.max(now, parseInstant(said.at, "options.at"));
-}
-
-const NO_BUDGETS = { waitAt: null, totalAt: null, stored: {} };
-
-type StoredBudgets = Pick<
-  JobOptions,
-  "wait" | "waitFrom" | "total" | "totalFrom" | "expiresAt" | "inheritedFrom"
->;
-
-/**
- * Turns `wait` and `total` into instants, which stay fixed (SEMANTICS 2). An inherited deadline shortens the total
- * and never refuses the job (4.7).
- */
-function fixBudgets(
-  said: EnqueueOptions,
-  settings: SettingsBySource,
-  now: Instant,
-  dueAt: Instant,
-  parent: EnqueueContext["parent"],
-): { waitAt: Instant | null; totalAt: Instant | null; stored: StoredBudgets } {
-  if (said.expiresAt === undefined && !parent && !saysAnything(settings, "timeouts")) return NO_BUDGETS;
-  const { wait, total } = resolveBudgets(settings);
-  const expiresAt = said.expiresAt === undefined ? null : parseInstant(said.expiresAt, "options.expiresAt");
-  const waitAt = earlier(wait.value === null ? null : now + wait.value, expiresAt);
-  const ownTotalAt = total.value === null ? null : now + total.value;
-  refuseNeverRuns(waitAt, dueAt, now, waitAt === expiresAt ? "expiresAt" : "timeouts.wait");
-  refuseNeverRuns(ownTotalAt, dueAt, now, "timeouts.total");
-  const inherited =
-    said.detach || parent === undefined || parent.totalAt === null || dueAt >= parent.totalAt
-      ? null
-      : parent.totalAt;
-  const isCut = inherited !== null && (ownTotalAt === null || inherited < ownTotalAt);
-  return {
-    waitAt,
-    totalAt: isCut ? inherited : ownTotalAt,
-    stored: {
-      ...(wait.value !== null && { wait: wait.value, waitFrom: wait.source }),
-      ...(total.value !== null && { total: total.value, totalFrom: total.source }),
-      ...(expiresAt !== null && { expiresAt }),
-      ...(isCut && parent && { inheritedFrom: parent.id }),
-    },
-  };
-}
-
-function refuseNeverRuns(endsAt: Instant | null, dueAt: Instant, now: Instant, field: string): void {
-  if (endsAt === null || endsAt > dueAt) return;
-  const start =
-    dueAt > now ? `options.delay/at starts it ${formatDuration(dueAt - now)} from now` : "it starts now";
-  throw refuse(
-    "never_runs",
-    field,
-    // Show `expiresAt` as an instant: nobody wrote a duration for it.
-    field === "expiresAt" ? new Date(endsAt).toISOString() : formatDuration(endsAt - now),
-    `${start}: lengthen ${field} or start it earlier`,
-  );
 }
 
 /** Stores only what neither the row nor a worker's definition says. Most jobs store nothing. */

@@ -16,8 +16,17 @@ export type JobEvent =
   /** The sweep found `wakeAt` due. `seenAt`: the last beat of the worker that holds the job. */
   | { readonly type: "wake"; readonly seenAt?: Instant | null }
   | { readonly type: "claim"; readonly lease: number; readonly salt: number }
-  /** `upper` is the latest possible time. A handler never starts past a deadline (SEMANTICS 3.10). */
-  | { readonly type: "start"; readonly policy: Policy; readonly upper: Instant; readonly kind?: WorkerKind }
+  /**
+   * `upper` is the latest possible time. A handler never starts past a deadline. The limits of the attempt count from
+   * `anchor`; from now if left out (SEMANTICS 3.10).
+   */
+  | {
+      readonly type: "start";
+      readonly policy: Policy;
+      readonly upper: Instant;
+      readonly anchor?: Instant;
+      readonly kind?: WorkerKind;
+    }
   /** `signalled`: the soft signal fired before the handler settled. */
   | { readonly type: "succeed"; readonly result?: JsonText; readonly signalled: boolean }
   | {

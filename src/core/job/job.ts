@@ -184,7 +184,7 @@ export interface JobOptions {
   /** The sources of `wait` and `total`, for `explain()`. */
   readonly waitFrom?: SettingSource;
   readonly totalFrom?: SettingSource;
-  /** From when `total` counts after a manual retry. Otherwise it counts from creation. */
+  /** From when `total` counts after a manual retry, or if the time at creation was uncertain. Otherwise from creation. */
   readonly anchoredAt?: Instant;
   /** An instant that the user named (`expires_at`), in contrast to a `wait` that counts from creation. */
   readonly expiresAt?: Instant;

@@ -1,6 +1,6 @@
 import type { Random } from "../random.ts";
 import { earlier, type Instant } from "../time.ts";
-import { activeWakeAt, attemptLimits, longestSilence } from "./deadlines.ts";
+import { activeWakeAt, anchorOf, attemptLimits, longestSilence } from "./deadlines.ts";
 import { type Decision, imageOf, type LifecycleEvent, rereadImage, waitingImage } from "./decision.ts";
 import {
   dueAtOf,
@@ -35,7 +35,13 @@ export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Dec
     return { ok: true, image, documents: { options, ...(policy && { policy }) }, events };
   }
   const policy = extendedPolicy(job.policy, event);
-  const limits = runningLimits(job, policy, totalAt, event, now);
+  const limits = runningLimits(job, {
+    anchor: anchorOf(job, job.policy),
+    policy,
+    totalAt,
+    extension: event,
+    now,
+  });
   if (limits.softAt !== null && limits.softAt <= now) return { ok: false, because: "timing_out" };
   return { ok: true, image: { ...imageOf(job), totalAt, ...limits }, documents: { options, policy }, events };
 }
@@ -45,15 +51,18 @@ export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Dec
  * stay, and only the extension is taken over. A beat that the store does not have yet counts.
  */
 export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant): JobRow {
+  const anchor = anchorOf(running, running.policy as Policy);
   if (changed.startedAt !== null) {
     const isBeaten =
       running.heartbeat === changed.heartbeat && running.stallAt !== null && changed.stallAt !== null;
     const stallAt = isBeaten ? Math.max(running.stallAt, changed.stallAt) : changed.stallAt;
-    const policy = changed.policy ?? running.policy;
-    const row = { ...changed, stallAt, policy, startedAt: running.startedAt };
-    if ((running.startedAt as Instant) <= changed.startedAt) return { ...row, startedAt: changed.startedAt };
+    const policy = changed.policy ?? (running.policy as Policy);
+    const { totalAt } = changed;
+    const { startedAt } = running;
+    if ((startedAt as Instant) <= changed.startedAt) return { ...changed, stallAt, policy };
     // The attempt counts from its entry, which is later than the committed start (`restarted`).
-    return { ...row, ...runningLimits(row, policy as Policy, changed.totalAt, {}, now) };
+    const row = { ...changed, stallAt, policy, startedAt };
+    return { ...row, ...runningLimits(row, { anchor, policy, totalAt, extension: {}, now }) };
   }
   const said = changed.options?.settings?.timeouts;
   const known = running.options?.settings?.timeouts;
@@ -66,7 +75,7 @@ export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant):
   const { totalAt, fence, rev, options } = changed;
   return {
     ...running,
-    ...runningLimits(running, policy, totalAt, extension, now),
+    ...runningLimits(running, { anchor, policy, totalAt, extension, now }),
     policy,
     totalAt,
     fence,
@@ -81,12 +90,21 @@ export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant):
  */
 function runningLimits(
   job: JobRow,
-  policy: Policy,
-  totalAt: Instant | null,
-  extension: Extension,
-  now: Instant,
+  {
+    anchor,
+    policy,
+    totalAt,
+    extension,
+    now,
+  }: {
+    readonly anchor: Instant;
+    readonly policy: Policy;
+    readonly totalAt: Instant | null;
+    readonly extension: Extension;
+    readonly now: Instant;
+  },
 ) {
-  const { softAt, hardAt } = attemptLimits(job.startedAt as Instant, policy, totalAt);
+  const { softAt, hardAt } = attemptLimits(anchor, policy, totalAt);
   const heartbeat = longestSilence(policy);
   const isSilenceKept = policy.beats === "worker" || heartbeat === null;
   const stallAt = isSilenceKept ? null : extension.heartbeat === undefined ? job.stallAt : now + heartbeat;

@@ -161,7 +161,7 @@ export class SagaActions {
     const schema = checkTimeoutName(plan, name);
     refuseUnknownKeys(options, "options", ["key"]);
     const key = options.key === undefined ? null : checkKey(options.key);
-    const parsed = parseWhen(when, now);
+    const parsed = parseWhen(when, enqueue.anchor ?? now);
     const checked = validate(schema, payload, "payload", "invalid_payload");
     if (checked instanceof Promise) this.#checks.push(checked);
     const text = toJsonText(payload, "payload", enqueue.documentLimit);

@@ -93,7 +93,8 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     const { clock } = this.parts;
     // The sweep may end an attempt at its silence too, so that is the lease under which the handler is entered.
     const endsAt = earlier(this.row.softAt, this.row.stallAt);
-    const row = endsAt !== null && clock.upper() >= endsAt ? null : restarted(this.row, clock.now());
+    const row =
+      endsAt !== null && clock.upper() >= endsAt ? null : restarted(this.row, clock.now(), clock.anchor());
     if (!row) return false;
     this.reschedule(row);
     this.mark.again();
@@ -115,7 +116,7 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     if (this.isOver || row.fence !== this.row.fence) return;
     // What was signalled stays signalled (SEMANTICS 3.3): only the revision is news then.
     if (this.reason) this.row = { ...this.row, rev: row.rev };
-    else this.reschedule(extendedAttempt(this.row, row, this.parts.clock.now()));
+    else this.reschedule(extendedAttempt(this.row, row, this.parts.clock.anchor()));
     if (row.startedAt === this.row.startedAt) this.mark.found();
     else this.mark.redo();
   }

@@ -14,7 +14,7 @@ export function verdictOfReturn(
   parts: AttemptParts,
   signalled: boolean,
 ): Judged | Promise<Judged> {
-  if (value instanceof Snooze) return { type: "snooze", dueAt: snoozedUntil(value, parts.clock.now()) };
+  if (value instanceof Snooze) return { type: "snooze", dueAt: snoozedUntil(value, parts.clock.anchor()) };
   if (value === undefined && !schema) return { type: "succeed", signalled };
   const succeed = (result: unknown): Judged => {
     if (result === undefined) return { type: "succeed", signalled };

@@ -364,7 +364,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   beat(): void {
     const { stallAt, heartbeat } = this.row;
     if (this.refusal || stallAt === null || heartbeat === null || this.policy.beats !== "handler") return;
-    const nextStallAt = this.parts.clock.now() + heartbeat;
+    const nextStallAt = this.parts.clock.anchor() + heartbeat;
     this.row = { ...this.row, stallAt: nextStallAt };
     this.#schedule();
     this.beaten(nextStallAt);

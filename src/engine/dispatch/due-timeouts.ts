@@ -112,7 +112,9 @@ async function* handOut(
         async release({ after, error } = {}) {
           isGivenBack = true;
           const dueAt =
-            after === undefined ? {} : { dueAt: clock.now() + parseDuration(after, "after", { zero: true }) };
+            after === undefined
+              ? {}
+              : { dueAt: clock.anchor() + parseDuration(after, "after", { zero: true }) };
           await giveBack(delivery, { ...dueAt, ...(error !== undefined && { error }) });
         },
       };

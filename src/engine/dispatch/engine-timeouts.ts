@@ -79,7 +79,7 @@ export class EngineTimeouts extends Timeouts {
     const { dueAt, key, ...said } = options;
     const { clock, nextId, store, documentLimit } = this.#parts;
     const now = clock.now();
-    const when = parseWhen(dueAt, now, "options.dueAt");
+    const when = parseWhen(dueAt, clock.anchor(), "options.dueAt");
     const template = prepareJob(definition, said, this.#context(Math.max(now, when.dueAt)));
     const text = await preparePayload(definition, payload, documentLimit);
     const timeout = {

@@ -20,7 +20,7 @@ export interface CallOptions {
 
 export interface TimeoutsParts {
   readonly timeouts: TimeoutStore;
-  readonly clock: { now(): Instant; upper(): Instant };
+  readonly clock: { now(): Instant; anchor(): Instant; upper(): Instant };
   readonly nextId: () => string;
   readonly documentLimit?: number;
 }
@@ -66,8 +66,8 @@ export class Timeouts {
   ): Promise<TimeoutId[]> {
     const { timeouts, clock, nextId, documentLimit } = this.#parts;
     checkCall(options, ["tx"]);
-    const now = clock.now();
-    const added = inputs.map((input) => newTimeout(input, now, nextId, documentLimit));
+    const [now, anchor] = [clock.now(), clock.anchor()];
+    const added = inputs.map((input) => newTimeout(input, anchor, nextId, documentLimit));
     for (let from = 0; from < added.length; from += BATCH_LIMIT) {
       const batch = added.slice(from, from + BATCH_LIMIT);
       const answers = await timeouts.insert(batch, {
@@ -127,7 +127,7 @@ export class Timeouts {
     const released = {
       id: checkText(id, "id"),
       ...(owner !== undefined && { owner }),
-      ...(after !== undefined && { dueAt: clock.now() + parseDuration(after, "after", { zero: true }) }),
+      ...(after !== undefined && { dueAt: clock.anchor() + parseDuration(after, "after", { zero: true }) }),
       ...(error !== undefined && { error }),
     };
     const [answer] = await timeouts.release([released], { now: clock.upper() });

@@ -186,6 +186,7 @@ export class Enqueuer {
     const { clock, nextId, queues, settings, documentLimit, recorder } = this.#parts;
     return {
       now: clock.now(),
+      anchor: clock.anchor(),
       nextId,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,

@@ -1,5 +1,4 @@
 import { type StoredEvent, withoutStack } from "../../core/event/stored-event.ts";
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { Json } from "../../core/schema.ts";
 import { JOB_DESTINATION } from "../dispatch/job-destination.ts";
 import { isSagaDestination } from "../sagas/saga-addresses.ts";
@@ -143,11 +142,11 @@ export function workerEvent({ name, at, worker, remote, queues, reason, seenAt }
     at,
     subject: worker,
     data: {
-      worker_id: worker,
+      worker,
       ...(remote && { remote }),
       ...(queues && { queues }),
       ...(reason !== undefined && { reason }),
-      ...(seenAt !== undefined && { last_seen_at: instantText(seenAt) }),
+      ...(seenAt !== undefined && { seenAt }),
     },
   };
 }
@@ -156,16 +155,16 @@ export function workerEvent({ name, at, worker, remote, queues, reason, seenAt }
 const MOST_NAMED = 100;
 
 function noteBlocked(notes: Notes, { name, at, worker, gap, jobs }: BlockedDetail): void {
-  const data = { worker_id: worker, gap_ms: gap, jobs: jobs.slice(0, MOST_NAMED) as unknown as Json };
+  const data = { worker, gap, jobs: jobs.slice(0, MOST_NAMED) as unknown as Json };
   notes.note({ name, at, subject: worker, data });
 }
 
 function noteReadiness(notes: Notes, { name, at, worker, reason }: UnreadyDetail): void {
-  notes.note({ name, at, subject: worker, data: { worker_id: worker, reason } });
+  notes.note({ name, at, subject: worker, data: { worker, reason } });
 }
 
 function noteSandbox(notes: Notes, { name, at, worker, type, reason }: SandboxDetail): void {
-  notes.note({ name, at, subject: worker, data: { worker_id: worker, job_type: type, reason } });
+  notes.note({ name, at, subject: worker, data: { worker, type, reason } });
 }
 
 /**
@@ -196,7 +195,7 @@ function noteSaga(notes: Notes, { name, at, type, saga, event, because, error }:
 
 /** What every event of a saga says in the stream. */
 export function sagaData(type: string, saga: string, { kind, name, id }: SagaEventDetail["event"]) {
-  return { saga_id: saga, saga_type: type, event: { kind, name, id } };
+  return { saga, type, event: { kind, name, id } };
 }
 
 /** A timeout that became the step of a saga or a job is told by the commit that made it one. */
@@ -208,7 +207,7 @@ function noteTimeout(notes: Notes, event: TimeoutEventDetail): void {
     at,
     subject: timeout,
     data: {
-      timeout_id: timeout,
+      timeout,
       destination,
       tries,
       ...(error !== undefined && { error: messageOf(error) }),

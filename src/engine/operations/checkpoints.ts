@@ -1,36 +1,13 @@
+import { type CheckpointNote, checkpointOf } from "../../core/job/checkpoint.ts";
 import { rereadImage } from "../../core/job/decision.ts";
 import type { JobId, JobOptions, JobRow } from "../../core/job/job.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { EngineContext } from "../context.ts";
 
-/** A saved state, how often it was saved by outsiders, and what they noted beside it. */
-export interface SavedCheckpoint {
-  readonly state: Json;
-  /** How often it was saved over the wire since it was last cleared; 1 for one that a processor of ours saved. */
-  readonly sequence: number;
-  readonly stepIndex?: number;
-  readonly metadata?: Json;
-}
-
-/** What may be noted beside a state. */
-export type CheckpointNote = Pick<SavedCheckpoint, "stepIndex" | "metadata">;
-
 /** Whether an outsider may write the checkpoint of this row. */
 type MayWrite = (row: JobRow) => boolean;
 
 const TRIES = 10;
-
-/** How often the state was saved is the wire's business alone, so it lies beside the state and not in it. */
-export function checkpointOf(row: JobRow): SavedCheckpoint | null {
-  if (row.checkpoint === null) return null;
-  const { sequence, stepIndex, metadata } = row.options?.wire ?? {};
-  return {
-    state: JSON.parse(row.checkpoint) as Json,
-    sequence: typeof sequence === "number" ? sequence : 1,
-    ...(typeof stepIndex === "number" && { stepIndex }),
-    ...(metadata !== undefined && { metadata }),
-  };
-}
 
 export type Saved =
   | { readonly ok: true; readonly row: JobRow }

@@ -1,5 +1,6 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkpointOf, type SavedCheckpoint } from "../../core/job/checkpoint.ts";
 import { rereadImage } from "../../core/job/decision.ts";
 import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
 import { checkPriority } from "../../core/job/job-definition.ts";
@@ -11,7 +12,7 @@ import { LOG_LIMIT } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { LogLine } from "../attempt/unsent-notes.ts";
 import type { EngineContext } from "../context.ts";
-import { checkpointOf, type SavedCheckpoint, writeCheckpoint } from "./checkpoints.ts";
+import { writeCheckpoint } from "./checkpoints.ts";
 import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operate-job.ts";
 
 const POLL = 1_000;

@@ -63,7 +63,7 @@ export class RemoteBeats {
   async alive(row: JobRow): Promise<BeatAnswer> {
     const { store, clock, recorder } = this.#parts;
     const now = clock.now();
-    const stallAt = beatenUntil(row, now);
+    const stallAt = beatenUntil(row, clock.anchor());
     if (stallAt === null) return "ok";
     const { id, fence, rev, policy } = row;
     const known = await this.#workers.find(policy?.worker ?? "");
@@ -107,14 +107,14 @@ export class RemoteBeats {
     visibility: number | undefined,
   ): Promise<(BeatAnswer | null)[]> {
     const { store, clock, recorder } = this.#parts;
-    const now = clock.now();
+    const [now, anchor] = [clock.now(), clock.anchor()];
     // A job may be named twice, as beaten and as watched or under two fences; it is asked about once.
     const asked = new Map<JobId, { row: JobRow; stallAt: Instant | null; indexes: number[] }>();
     for (const [index, { sender, isWatched }] of jobs.entries()) {
       const row = rows[index];
       const directive = directiveFor(row ?? null, sender, now);
       if (!row || directive === "lost" || directive === "cancel") continue;
-      const stallAt = isWatched ? null : beatenUntil(row, now, visibility);
+      const stallAt = isWatched ? null : beatenUntil(row, anchor, visibility);
       const before = asked.get(row.id);
       if (before) {
         before.stallAt ??= stallAt;

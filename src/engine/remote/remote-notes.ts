@@ -1,3 +1,4 @@
+import type { CheckpointNote } from "../../core/job/checkpoint.ts";
 import { isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
 import type { JobDocuments, JobId, JobRow } from "../../core/job/job.ts";
 import { progressOf, progressText } from "../../core/job/job-progress.ts";
@@ -6,7 +7,7 @@ import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Effect } from "../../ports/store.ts";
 import type { LogLine } from "../attempt/unsent-notes.ts";
 import type { EngineContext } from "../context.ts";
-import { type CheckpointNote, writeCheckpoint } from "../operations/checkpoints.ts";
+import { writeCheckpoint } from "../operations/checkpoints.ts";
 import type { Commits } from "./commits.ts";
 import type { RemoteBeats } from "./remote-beats.ts";
 import type { Reported } from "./report-types.ts";

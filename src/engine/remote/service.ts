@@ -263,7 +263,8 @@ export class Service {
       };
       const now = clock.now();
       const policy = row.policy ?? this.#policyOf(row, kind, request.definitions?.get(row.type));
-      const decision = decide(row, { type: "start", policy, kind, upper: clock.upper() }, now, random);
+      const start = { type: "start", policy, kind, upper: clock.upper(), anchor: clock.anchor() } as const;
+      const decision = decide(row, start, now, random);
       if (!decision.ok) return this.#giveBack(row);
       const outcome = await this.#starts.decision(row, decision, now);
       if (outcome.ok) return decision.image.state === "active" ? this.#handOut(row, decision) : null;

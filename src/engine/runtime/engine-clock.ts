@@ -81,6 +81,16 @@ export class EngineClock {
     return this.#lastNow;
   }
 
+  /**
+   * The latest millisecond that the store's clock may show now: durations count from it, so that they end late where the
+   * time is not well known, and never early. A sleep of the machine is left out until the clock is read again.
+   */
+  anchor(): Instant {
+    const monotonic = this.#system.monotonic();
+    const at = Math.ceil(monotonic + this.#upperAt(monotonic) - this.#aheadBy(monotonic)) - 1;
+    return Math.max(at, this.now());
+  }
+
   /** The latest that it may be now: what decides whether a handler may still be entered, or a lease still holds. */
   upper(): Instant {
     const monotonic = this.#system.monotonic();

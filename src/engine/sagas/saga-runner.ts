@@ -127,6 +127,7 @@ async function stepWithin(
     engineSettings: settings,
     documentLimit,
     headOf: recorder.headOf,
+    anchor: clock.anchor(),
   };
   try {
     const { signal } = controller;

@@ -238,8 +238,13 @@ export class QueueConsumer {
   /** Its sandbox is ready: to the head of the line, where the claim is confirmed before it is entered. */
   #again(prefetched: Prefetched): void {
     if (!this.#waiting.delete(prefetched)) return;
-    this.#running -= 1;
     prefetched.claimedAt = this.#host.parts.clock.elapsed();
+    this.putBack(prefetched);
+  }
+
+  /** To the head of the line with a job that could not be entered: its claim is confirmed first if it is in doubt by now. */
+  putBack(prefetched: Prefetched): void {
+    this.#running -= 1;
     this.#prefetched = [prefetched, ...this.#prefetched.slice(this.#next)];
     this.#next = 0;
     this.pump();

@@ -1,9 +1,8 @@
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
-import type { JobId, JobRow, Policy } from "../../core/job/job.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
-import { resolvePolicy } from "../../core/job/policy.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
 import { type Duration, earlier, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxRunner } from "../../ports/sandbox.ts";
@@ -15,6 +14,7 @@ import type { Middleware, Processor } from "../attempt/processor.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
 import { type Decided, holdersUnit } from "../commit/decision-unit.ts";
 import type { EngineContext } from "../context.ts";
+import { PolicyCache } from "../policy-cache.ts";
 import { LoopMonitor } from "../runtime/loop-monitor.ts";
 import { within } from "../runtime/within.ts";
 import { Watch } from "./deadline-watch.ts";
@@ -40,6 +40,9 @@ const SHORT_LEASE = 2_000;
 const UNKNOWN_TYPE_DELAY = 5_000;
 const REFUSED_DELAY = 500;
 const SHUTDOWN_GRACE = 5_000;
+const TOO_CLOSE_WAIT = 2;
+/** A crash between a committed start and the entry of its handler is found at most this much later. */
+const LONGEST_START = 5_000;
 const TOO_CLOSE = { ok: false, because: "too_close" } as const;
 /** A warning about a blocked event loop names at most this many handlers. */
 const MOST_NAMED = 100;
@@ -61,18 +64,20 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
   readonly #loopMonitor: LoopMonitor;
   readonly #concurrency: number;
   readonly #drain: number;
-  readonly #policies = new Map<Processor, Map<string, Policy>>();
+  readonly #policies: PolicyCache;
   readonly #onClosed: (worker: Worker) => void;
-  #policyEpoch = -1;
   #closing: Promise<void> | undefined;
   #markTimer: Timer | undefined;
   #onIdle: (() => void)[] = [];
   readonly #confirms = new Set<Promise<void>>();
   readonly #endedInGap: Attempt[] = [];
+  /** What the last commit of a start took: the limits of the next one count from when its handler will be entered. */
+  #startTakes = 0;
 
   constructor(parts: EngineContext, options: WorkOptions, onClosed: (worker: Worker) => void) {
     refuseUnknownKeys(options, "work", WORK_KEYS);
     this.parts = parts;
+    this.#policies = new PolicyCache(parts);
     this.id = parts.nextId();
     this.writer = new CommitQueue(parts, () => this.#pumpAll());
     this.middleware = checkMiddleware(options.middleware ?? []);
@@ -188,17 +193,19 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
       this.#free(consumer);
       return;
     }
-    const policy = row.policy ?? this.#policyOf(processor, row);
-    const event: JobEvent = { type: "start", policy, upper: clock.upper() };
-    const isRated = row.limitKey !== null && row.options?.limit?.rate !== undefined;
+    const policy = row.policy ?? this.#policies.of(processor, row);
+    const isMarked =
+      row.expiredClaims > 0 || (row.limitKey !== null && row.options?.limit?.rate !== undefined);
+    const anchor = clock.anchor() + (isMarked ? this.#startTakes : 0);
+    const event: JobEvent = { type: "start", policy, upper: clock.upper(), anchor };
     const now = clock.now();
-    // A start that is written down too early would be forgotten too early, and too many would follow it.
-    const decision = isRated && clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
+    // A start that is written down too early would be timed out too early, and its rate would forget it too early.
+    const decision = clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
     if (!decision.ok) this.#notEntered(consumer, held, decision.because);
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
       this.#free(consumer);
-    } else if (row.expiredClaims > 0 || isRated) this.#enterMarked(consumer, processor, row, decision);
+    } else if (isMarked) this.#enterMarked(consumer, processor, row, decision);
     else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
   }
 
@@ -214,27 +221,11 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
     attempt.run();
   }
 
-  #policyOf(processor: Processor, row: JobRow): Policy {
-    const { queues, settings: engine } = this.parts;
-    const definition = processor.definition.settings;
-    const enqueue = row.options?.settings;
-    const queue = queues.policyOf(row.queue);
-    if (enqueue) return resolvePolicy({ enqueue, definition, queue, engine });
-    if (this.#policyEpoch !== queues.epoch) {
-      this.#policies.clear();
-      this.#policyEpoch = queues.epoch;
-    }
-    const byQueue = this.#policies.get(processor) ?? new Map<string, Policy>();
-    const policy = byQueue.get(row.queue) ?? resolvePolicy({ definition, queue, engine });
-    this.#policies.set(processor, byQueue.set(row.queue, policy));
-    return policy;
-  }
-
   #notEntered(consumer: QueueConsumer, held: Prefetched, because: string): void {
     if (because === "too_close") {
       // The slot stays taken for the moment in which it cannot be told whether the deadline has passed.
-      this.parts.system.after(2, () => {
-        if (!this.isClosing) return this.enter(consumer, held);
+      this.parts.system.after(TOO_CLOSE_WAIT, () => {
+        if (!this.isClosing) return consumer.putBack(held);
         this.giveBack([held]);
         this.#free(consumer);
       });
@@ -281,6 +272,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
 
   /** The commit took its time: the attempt counts from its entry, or is given back unspent if it can no longer be entered. */
   #enterAfterMark(consumer: QueueConsumer, attempt: Attempt, sentAt: number): void {
+    this.#startTakes = Math.min(this.parts.clock.elapsed() - sentAt, LONGEST_START);
     attempt.mark.written();
     this.#running.set(attempt, consumer);
     const isEntered = !this.isClosing && this.isFresh(sentAt) && attempt.startAnew();

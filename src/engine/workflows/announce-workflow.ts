@@ -20,11 +20,11 @@ export function workflowEvents(
   if (!recorder.isOn) return [];
   const { kind, name: title, total, startedAt, endedAt, failure } = record;
   const data = {
-    workflow_id: workflow,
+    workflow,
     kind,
     ...(title !== null && { name: title }),
     total,
-    ...(endedAt !== null && { duration_ms: endedAt - startedAt }),
+    ...(endedAt !== null && { elapsed: endedAt - startedAt }),
     ...(failure && { failure: failure as unknown as Json }),
   };
   return recorder.effects(nameOf(record), { at, subject: workflow, data });

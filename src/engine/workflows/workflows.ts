@@ -1,6 +1,7 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { type EnqueueContext, type NewJob, startOf } from "../../core/job/envelope.ts";
+import { startOf } from "../../core/job/budgets.ts";
+import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../../core/workflow/node.ts";
 import { layOut } from "../../core/workflow/plan.ts";
@@ -85,13 +86,14 @@ export class Workflows {
     }
     const { plan, jobs } = layOut(node, nextId, isLarge);
     const enqueue = this.#host.context();
-    const ownEnd = parsed.timeout === null ? null : enqueue.now + parsed.timeout;
-    const endsAt = earlier(ownEnd, inheritedEnd(parsed.inheritedAt, leaves, enqueue.now));
+    const { now, anchor = now } = enqueue;
+    const ownEnd = parsed.timeout === null ? null : anchor + parsed.timeout;
+    const endsAt = earlier(ownEnd, inheritedEnd(parsed.inheritedAt, leaves, now));
     const context = { id, endsAt, enqueue };
     const total = jobs.filter(({ role }) => role === "step").length;
     return {
       id,
-      record: recordOf(node, parsed, { endsAt, total, end: plan.end, startedAt: enqueue.now }),
+      record: recordOf(node, parsed, { endsAt, total, end: plan.end, startedAt: now }),
       plan,
       jobs: jobs.map((job) => workflowJob(job, context, texts)),
     };

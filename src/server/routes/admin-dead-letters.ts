@@ -1,10 +1,10 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
+import { readInstant } from "../../ojs/wire-durations.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { json, type Route, reply, route } from "../route.ts";
 import { adminJobsReply, bulkReply as bulkReplySchema, deadLetterStatsReply } from "../wire/admin-replies.ts";
 import { deadLettersBulkSchema, deadLettersPurgeSchema, deadLettersQuery } from "../wire/admin-schemas.ts";
-import { readInstant } from "../wire/durations.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
 import { jobsPage } from "../wire/pages.ts";
 import { ADMIN, letterRoutesBy } from "./job-actions.ts";

@@ -1,5 +1,6 @@
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
+import { BASE, PATHS } from "../../ojs/paths.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, type Route, type RouteContext, route } from "../route.ts";
 import { adminJobReply, adminJobsReply, bulkReply as bulkReplySchema } from "../wire/admin-replies.ts";
@@ -106,7 +107,7 @@ const bulkRoutesBy = (path: string, isConfirmed?: boolean) => [
  * The same as producers and the public command line ask for it, who confirm nothing: which jobs are meant must be named
  * there too. They go before the routes of single jobs, whose id could be "bulk".
  */
-export const bulkRoutes: readonly Route[] = bulkRoutesBy("/ojs/v1/jobs", true);
+export const bulkRoutes: readonly Route[] = bulkRoutesBy(`${BASE}${PATHS.jobs}`, true);
 
 export const adminJobRoutes: readonly Route[] = [
   list,

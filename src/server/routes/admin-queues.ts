@@ -1,10 +1,10 @@
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
 import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
+import { readInstant } from "../../ojs/wire-durations.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
 import { purgeReply, queueConfigReply } from "../wire/admin-replies.ts";
 import { type PurgeBody, purgeSchema, purgeWaitingSchema } from "../wire/admin-schemas.ts";
-import { readInstant } from "../wire/durations.ts";
 import { changedConfig, queueConfigSchema } from "../wire/queue-config.ts";
 import { describeQueue, queueOf } from "../wire/queues.ts";
 

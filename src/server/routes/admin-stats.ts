@@ -1,13 +1,13 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import { startOf } from "../../core/stats/grains.ts";
 import type { Instant } from "../../core/time.ts";
 import { RemoteWorkers } from "../../engine/remote/remote-workers.ts";
 import type { Stats, StatsPoint } from "../../engine/statistics/statistics.ts";
+import { readInstant } from "../../ojs/wire-durations.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { json, type Route, route } from "../route.ts";
 import { adviseReply, auditReply, historyReply, statsReply } from "../wire/admin-replies.ts";
 import { adviseQuery, auditQuery, historyQuery, statsQuery } from "../wire/admin-schemas.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "../wire/counts.ts";
-import { readInstant } from "../wire/durations.ts";
 
 const TAG = "admin";
 const PATH = "/ojs/v1/admin";

@@ -1,11 +1,11 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { Instant } from "../../core/time.ts";
 import type { MaintenanceView } from "../../engine/queues/maintenance-record.ts";
+import { durationOf } from "../../ojs/wire-durations.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { byKey, json, type Reply, type Route, reply, route } from "../route.ts";
 import { configReply, maintenanceReply, metricsReply, middlewareReply } from "../wire/admin-replies.ts";
 import { maintenanceSchema, metricsQuery } from "../wire/admin-schemas.ts";
 import { RECENTLY } from "../wire/counts.ts";
-import { durationOf } from "../wire/durations.ts";
 
 const TAG = "admin";
 

@@ -1,6 +1,6 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { Instant } from "../../core/time.ts";
 import { RemoteWorkers, type WorkerDirective, type WorkerView } from "../../engine/remote/remote-workers.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import { directiveReply, workerReply, workersReply } from "../wire/admin-replies.ts";

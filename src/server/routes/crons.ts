@@ -1,5 +1,6 @@
 import type { CronOptions } from "../../core/cron/cron.ts";
 import type { CronView } from "../../engine/crons/crons.ts";
+import { jobText } from "../../ojs/write-job.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import {
@@ -13,7 +14,6 @@ import {
   readTemplate,
   runFields,
 } from "../wire/cron.ts";
-import { jobText } from "../wire/job.ts";
 import { listedPage } from "../wire/pages.ts";
 import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema } from "../wire/schemas.ts";

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { type EventFilter, isEventCursor } from "../../core/event/journal-event.ts";
+import { readTypes, wireEvents } from "../../ojs/wire-events.ts";
 import type { Feed } from "../event-hub.ts";
 import { eventFrame, eventLine } from "../event-lines.ts";
 import { HttpError } from "../http-error.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
-import { readTypes, wireEvents } from "../wire/event.ts";
 import { listOf } from "./events.ts";
 
 const streamQuery = z.looseObject({

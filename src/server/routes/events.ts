@@ -1,7 +1,7 @@
 import { isEventCursor } from "../../core/event/journal-event.ts";
+import { readTypes, wireEvents } from "../../ojs/wire-events.ts";
 import { HttpError } from "../http-error.ts";
 import { json, type Route, route } from "../route.ts";
-import { readTypes, wireEvents } from "../wire/event.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
 import { loadJob } from "./job-actions.ts";

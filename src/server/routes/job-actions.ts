@@ -1,11 +1,11 @@
 import type { z } from "zod";
 import { UUID } from "../../core/ids.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { detailText, jobText } from "../../ojs/write-job.ts";
 import type { Right } from "../auth.ts";
 import { conflict, notFound } from "../failures.ts";
 import { byKey, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { adminJobReply } from "../wire/admin-replies.ts";
-import { detailText, jobText } from "../wire/job.ts";
 import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema, retryJobSchema } from "../wire/schemas.ts";
 

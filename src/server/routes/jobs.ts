@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { errorFields, instantText } from "../../core/event/wire-fields.ts";
 import { UUID } from "../../core/ids.ts";
 import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
@@ -7,11 +6,13 @@ import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
+import { BASE, PATHS } from "../../ojs/paths.ts";
+import { errorFields, instantText } from "../../ojs/wire-fields.ts";
+import { jobText } from "../../ojs/write-job.ts";
 import { conflict, notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { readJob } from "../wire/enqueue.ts";
-import { jobText } from "../wire/job.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
 import { retryFields } from "../wire/queue-config.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema, retriesReplySchema } from "../wire/replies.ts";
@@ -69,7 +70,7 @@ function duplicate(id: string): HttpError {
 
 const enqueue = route({
   method: "POST",
-  path: "/ojs/v1/jobs",
+  path: `${BASE}${PATHS.jobs}`,
   right: "enqueue",
   tag: TAG,
   summary: "Enqueue a job",
@@ -97,7 +98,7 @@ const enqueue = route({
 
 const enqueueBatch = route({
   method: "POST",
-  path: "/ojs/v1/jobs/batch",
+  path: `${BASE}${PATHS.batch}`,
   right: "enqueue",
   tag: TAG,
   summary: "Enqueue many jobs: all or none",
@@ -153,7 +154,7 @@ const get = route({
 
 const list = route({
   method: "GET",
-  path: "/ojs/v1/jobs",
+  path: `${BASE}${PATHS.jobs}`,
   right: "read",
   tag: TAG,
   summary: "List jobs in the order of their ids",

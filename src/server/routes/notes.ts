@@ -1,12 +1,12 @@
-import { instantText, noteFields } from "../../core/event/wire-fields.ts";
+import { checkpointOf } from "../../core/job/checkpoint.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
 import type { Json } from "../../core/schema.ts";
-import { checkpointOf } from "../../engine/operations/checkpoints.ts";
+import { checkpointFields } from "../../ojs/checkpoint-fields.ts";
+import { readInstant } from "../../ojs/wire-durations.ts";
+import { instantText, noteFields } from "../../ojs/wire-fields.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
-import { readInstant } from "../wire/durations.ts";
-import { checkpointFields } from "../wire/progress.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";

@@ -1,5 +1,5 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { JobPage } from "../../engine/operations/find-jobs.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import {

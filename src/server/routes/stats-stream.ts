@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { JournalEvent } from "../../core/event/journal-event.ts";
-import { instantText } from "../../core/event/wire-fields.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { eventFrame, eventLine } from "../event-lines.ts";
 import { type Route, type RouteContext, route } from "../route.ts";
 import { queueName } from "../wire/schemas.ts";

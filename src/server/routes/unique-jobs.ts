@@ -1,5 +1,5 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import { type UniqueKeyView, uniqueKeys } from "../../engine/enqueue/unique-keys.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { json, type Route, route } from "../route.ts";
 import { uniqueJobsReply } from "../wire/admin-replies.ts";

@@ -1,12 +1,13 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import { softKind } from "../../core/job/deadlines.ts";
 import type { BeatReport, JobBeat } from "../../engine/remote/remote-beats.ts";
 import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";
 import type { Reported } from "../../engine/remote/report-types.ts";
+import { BASE, PATHS } from "../../ojs/paths.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
+import { deadlinesText, fetchedText, settledText } from "../../ojs/write-job.ts";
 import { conflict, notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
-import { deadlinesText, fetchedText, settledText } from "../wire/job.ts";
 import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
 import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
 import {
@@ -80,7 +81,7 @@ async function nack(id: string, body: FailBody, { service, engine }: RouteContex
 
 const ackJob = route({
   method: "POST",
-  path: "/ojs/v1/workers/ack",
+  path: `${BASE}${PATHS.ack}`,
   right: "work",
   tag: TAG,
   summary: "Report that a job succeeded",
@@ -104,7 +105,7 @@ const ackByPath = route({
 
 const nackJob = route({
   method: "POST",
-  path: "/ojs/v1/workers/nack",
+  path: `${BASE}${PATHS.nack}`,
   right: "work",
   tag: TAG,
   summary: "Report that a job failed, or give it back",
@@ -224,13 +225,13 @@ const health = route({
 });
 
 export const workerRoutes: readonly Route[] = [
-  fetchBy("/ojs/v1/workers/fetch"),
+  fetchBy(`${BASE}${PATHS.fetch}`),
   fetchBy("/ojs/v1/jobs/fetch"),
   ackJob,
   ackByPath,
   nackJob,
   nackByPath,
-  beatBy("/ojs/v1/workers/heartbeat"),
+  beatBy(`${BASE}${PATHS.beat}`),
   beatBy("/ojs/v1/workers/beat"),
   health,
 ];

@@ -1,13 +1,13 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import { UUID } from "../../core/ids.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
 import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
+import { readIsoDuration } from "../../ojs/wire-durations.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
+import { jobText } from "../../ojs/write-job.ts";
 import { notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
-import { readIsoDuration } from "../wire/durations.ts";
-import { jobText } from "../wire/job.ts";
 import { listedPage } from "../wire/pages.ts";
 import { jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";

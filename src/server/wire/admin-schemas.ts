@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
-import { durationOf } from "./durations.ts";
+import { durationOf } from "../../ojs/wire-durations.ts";
 import { instant, jobType, optional, queueName, workerId } from "./schemas.ts";
 
 /** What operators send. Validation and the OpenAPI document are both made from these. */

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { CronMissed, CronOptions, CronOverlap } from "../../core/cron/cron.ts";
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
+import { readIsoDuration } from "../../ojs/wire-durations.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
-import { readIsoDuration } from "./durations.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
 

@@ -2,11 +2,11 @@ import type { JobState } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
+import { readInstant } from "../../ojs/wire-durations.ts";
 import type { Identity } from "../auth.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply } from "../route.ts";
 import type { BulkBody, FilterBody } from "./admin-schemas.ts";
-import { readInstant } from "./durations.ts";
 
 type Filter = Partial<FilterBody> & { readonly sort?: unknown };
 

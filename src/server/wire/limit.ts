@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { show } from "../../core/errors.ts";
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { LimitOptions, RateOptions } from "../../core/limit/limit.ts";
 import type { LimitChange, LimitView } from "../../engine/queues/key-limits.ts";
+import { readIsoDuration } from "../../ojs/wire-durations.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
-import { readIsoDuration } from "./durations.ts";
 
 /** Limits on the wire: how many jobs of a key run at once, and how many start in a stretch of time. */
 

@@ -1,8 +1,8 @@
 import type { JobCount, JobPage, PageOptions } from "../../engine/operations/find-jobs.ts";
+import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
 import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
-import { jobText } from "./job.ts";
 
 const PER_PAGE = 20;
 /** Who asks for a page by its number walks over all pages before it; a cursor costs the same everywhere. */

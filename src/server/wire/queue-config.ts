@@ -2,9 +2,9 @@ import { z } from "zod";
 import type { Backoff } from "../../core/job/job.ts";
 import type { PolicyOptions } from "../../core/job/policy.ts";
 import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
+import { durationOf, readIsoDuration } from "../../ojs/wire-durations.ts";
 import { HttpError } from "../http-error.ts";
 import { someTime } from "./admin-schemas.ts";
-import { durationOf, readIsoDuration } from "./durations.ts";
 import { readPolicy } from "./enqueue.ts";
 import { iso, kept, optional, queueName, retrySchema, timeoutFields } from "./schemas.ts";
 

@@ -1,9 +1,9 @@
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { JobStats } from "../../core/stats/job-stats.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { pauseKey, type RecordRow } from "../../ports/store.ts";
 import { HttpError } from "../http-error.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "./counts.ts";

@@ -5,7 +5,7 @@ import type { JobEvent } from "../../core/job/job-events.ts";
 import { SHUTDOWN } from "../../core/job/reasons.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import { readInstant } from "./durations.ts";
+import { readInstant } from "../../ojs/wire-durations.ts";
 import type { FailBody } from "./schemas.ts";
 
 const MESSAGE_LIMIT = 4_000;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
-import { isInstantText, readIsoDuration } from "./durations.ts";
+import { isInstantText, readIsoDuration } from "../../ojs/wire-durations.ts";
 import { rateLimitSchema } from "./limit.ts";
 import { uniqueSchema } from "./unique.ts";
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
 import type { OnConflict, UniqueOptions } from "../../core/job/unique-key.ts";
-import { readIsoDuration } from "./durations.ts";
+import { readIsoDuration } from "../../ojs/wire-durations.ts";
 
 const names = z.array(z.string().min(1).max(255)).min(1).max(50);
 

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { instantText } from "../../core/event/wire-fields.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   type AnyNode,
@@ -12,9 +11,10 @@ import {
   wireStep,
 } from "../../core/workflow/node.ts";
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
+import { readIsoDuration } from "../../ojs/wire-durations.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
-import { readIsoDuration } from "./durations.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
 import { arranged } from "./workflow-graph.ts";

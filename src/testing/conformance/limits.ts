@@ -242,6 +242,25 @@ const queues: ConformanceCase[] = [
     },
   },
   {
+    name: "jobs that keep the slots of a queue are found by its mark, and a cancelled one gives its slot back",
+    async run(bed) {
+      const mark = queueMark("default");
+      await bed.addMany(times(2, () => bed.job()));
+      const [held] = await bed.claim({ most: 1 });
+      const listed = await bed.store.inspect.limitKeys(null, 10);
+      assert.deepEqual(
+        listed.map(({ key, active }) => ({ key, active })),
+        [{ key: mark, active: 1 }],
+      );
+      const jobs = await bed.store.inspect.jobs({ limitKey: mark, state: "active" }, null, 10);
+      assert.deepEqual(jobs, [held]);
+      assert.deepEqual(await bed.claim({ most: 1 }), []);
+      await bed.write(found(held), { type: "cancel" }, { outsider: true });
+      assert.deepEqual(await bed.store.inspect.limitKeys(null, 10), []);
+      assert.equal((await bed.claim({ most: 1 })).length, 1);
+    },
+  },
+  {
     name: "8 handles claim under the limit of a queue: never more than so many are active",
     timeout: 60_000,
     async run(bed) {

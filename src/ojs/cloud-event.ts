@@ -1,5 +1,5 @@
-import type { ErrorRecord } from "../job/job.ts";
-import type { JournalEvent } from "./journal-event.ts";
+import type { JournalEvent } from "../core/event/journal-event.ts";
+import type { ErrorRecord } from "../core/job/job.ts";
 import { errorFields, instantText, noteFields } from "./wire-fields.ts";
 
 /** An event in the CloudEvents envelope, with the data that Open Job Spec defines for each type. */
@@ -10,7 +10,7 @@ export interface CloudEvent {
   readonly source: string;
   /** RFC 3339. */
   readonly time: string;
-  /** The id of a job, or the name of a queue, a worker, a workflow or the like. */
+  /** The id of the job, or the name of the queue, worker, saga or workflow that the event is about. */
   readonly subject?: string;
   readonly data: { readonly [key: string]: unknown };
 }
@@ -30,8 +30,22 @@ export function toCloudEvent(event: JournalEvent, source = "ojs://curfew"): Clou
   };
 }
 
-function dataOfOthers({ queue, data }: JournalEvent): Data {
-  return { ...(queue !== undefined && { queue }), ...data };
+/** The fields of events that are not about a job, by the first word of the event's name. */
+const WIRE_NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  worker: { worker: "worker_id", gap: "gap_ms", seenAt: "last_seen_at" },
+  sandbox: { worker: "worker_id", type: "job_type" },
+  saga: { saga: "saga_id", type: "saga_type" },
+  timeout: { timeout: "timeout_id" },
+  workflow: { workflow: "workflow_id", elapsed: "duration_ms" },
+};
+
+function dataOfOthers({ name, queue, data }: JournalEvent): Data {
+  const names = WIRE_NAMES[name.slice(0, name.indexOf("."))];
+  const fields: Record<string, unknown> = queue === undefined ? {} : { queue };
+  for (const [field, value] of Object.entries(data ?? {}))
+    fields[names?.[field] ?? field] =
+      field === "seenAt" && typeof value === "number" ? instantText(value) : value;
+  return fields;
 }
 
 function dataOfJob(event: JournalEvent): Data {

@@ -1,6 +1,6 @@
-import type { ErrorRecord } from "../job/job.ts";
-import type { Json } from "../schema.ts";
-import type { Instant } from "../time.ts";
+import type { ErrorRecord } from "../core/job/job.ts";
+import type { Json } from "../core/schema.ts";
+import type { Instant } from "../core/time.ts";
 
 /**
  * Formats of recent seconds, cached: formatting a date costs more than everything else about a small job, and most

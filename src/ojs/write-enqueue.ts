@@ -1,5 +1,4 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
-import { instantText } from "../core/event/wire-fields.ts";
 import { UUID_V7 } from "../core/ids.ts";
 import type { EnqueueOptions } from "../core/job/envelope.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
@@ -10,10 +9,10 @@ import {
   type JobDefinition,
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
-import { type Json, toJsonText } from "../core/schema.ts";
+import { toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
-
-type Fields = Record<string, Json>;
+import { instantText } from "./wire-fields.ts";
+import type { WireEnqueue, WireRetention, WireRetry, WireSettings, WireTimeouts } from "./wire-types.ts";
 
 const KEYS = [
   "id",
@@ -40,7 +39,7 @@ export function enqueueFields<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   options: EnqueueOptions | undefined,
   parent: JobId | undefined,
-): Fields {
+): WireEnqueue {
   assertDefinition(definition, "definition");
   const said = options ?? {};
   refuseUnknownKeys(said, "options", KEYS);
@@ -88,7 +87,7 @@ export function checkId(id: string): JobId {
 }
 
 /** A delay counts from when the server takes the job in; only an instant names a time of its own. */
-function startFields(said: EnqueueOptions): Fields {
+function startFields(said: EnqueueOptions): Pick<WireEnqueue, "scheduled_at" | "expires_at"> {
   if (said.delay !== undefined && said.at !== undefined)
     throw refuse("invalid_option", "options.at", said.at, "write either delay or at, not both");
   const delay =
@@ -102,7 +101,7 @@ function startFields(said: EnqueueOptions): Fields {
   };
 }
 
-function metaFields(meta: EnqueueOptions["meta"]): Json {
+function metaFields(meta: EnqueueOptions["meta"]): NonNullable<WireEnqueue["meta"]> {
   if (typeof meta !== "object" || meta === null || Array.isArray(meta))
     throw refuse("invalid_option", "options.meta", meta, "write an object");
   return JSON.parse(toJsonText(meta, "options.meta"));
@@ -122,10 +121,13 @@ function merged(definition: PolicySettings, enqueue: PolicySettings): PolicySett
 }
 
 /** What a source says, in the words of the wire. */
-export function settingsFields(settings: PolicySettings): Fields {
+export function settingsFields(settings: PolicySettings): WireSettings {
   const { timeouts, retention } = settings;
-  const limit = (name: string, value: number | null | undefined, none: string): Fields =>
-    value === undefined ? {} : { [name]: value ?? none };
+  const limit = <Name extends keyof WireTimeouts>(
+    name: Name,
+    value: number | null | undefined,
+    none: string,
+  ) => (value === undefined ? {} : { [name]: value ?? none }) as Pick<WireTimeouts, Name>;
   const retry = retryFields(settings.retry);
   return {
     ...limit("timeout_ms", timeouts?.attempt, "none"),
@@ -140,12 +142,12 @@ export function settingsFields(settings: PolicySettings): Fields {
   };
 }
 
-function retentionFields({ deadLetter, ...states }: NonNullable<PolicySettings["retention"]>): Fields {
-  if (deadLetter === undefined) return states as Fields;
-  return { ...(states as Fields), dead_letter: deadLetter ?? "until_removed" };
+function retentionFields({ deadLetter, ...states }: NonNullable<PolicySettings["retention"]>): WireRetention {
+  if (deadLetter === undefined) return states;
+  return { ...states, dead_letter: deadLetter ?? "until_removed" };
 }
 
-function retryFields(retry: PolicySettings["retry"]): Fields {
+function retryFields(retry: PolicySettings["retry"]): WireRetry {
   if (!retry) return {};
   const { attempts, backoff, except, onExhausted, onStall } = retry;
   return {
@@ -157,7 +159,7 @@ function retryFields(retry: PolicySettings["retry"]): Fields {
   };
 }
 
-function backoffFields(backoff: Backoff): Fields {
+function backoffFields(backoff: Backoff): WireRetry {
   const { kind, max, jitter } = backoff;
   const common = { backoff_strategy: kind, max_interval_ms: max, jitter };
   if (kind === "delays") return { ...common, delays_ms: [...backoff.delays] };
@@ -170,6 +172,6 @@ function backoffFields(backoff: Backoff): Fields {
 }
 
 /** The body of an enqueue: the payload is JSON text already and is put in as it is. */
-export function enqueueText(fields: Fields, id: JobId, payload: string): string {
+export function enqueueText(fields: WireEnqueue, id: JobId, payload: string): string {
   return `${JSON.stringify({ ...fields, id }).slice(0, -1)},"args":[${payload}]}`;
 }

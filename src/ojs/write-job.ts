@@ -1,11 +1,11 @@
-import { errorFields, instantText } from "../../core/event/wire-fields.ts";
-import { waitsForLimit } from "../../core/job/decision.ts";
-import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
-import { progressOf } from "../../core/job/job-progress.ts";
-import type { Json } from "../../core/schema.ts";
-import type { Instant } from "../../core/time.ts";
-import { checkpointOf } from "../../engine/operations/checkpoints.ts";
-import { checkpointFields } from "./progress.ts";
+import { checkpointOf } from "../core/job/checkpoint.ts";
+import { waitsForLimit } from "../core/job/decision.ts";
+import { dueAtOf, type JobRow, type JobState } from "../core/job/job.ts";
+import { progressOf } from "../core/job/job-progress.ts";
+import type { Json } from "../core/schema.ts";
+import type { Instant } from "../core/time.ts";
+import { checkpointFields } from "./checkpoint-fields.ts";
+import { errorFields, instantText } from "./wire-fields.ts";
 
 /** The milliseconds between the last failure and the retry that followed it. */
 function retryDelayOf(row: JobRow): number | undefined {

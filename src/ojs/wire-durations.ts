@@ -1,4 +1,4 @@
-import { type Instant, LONGEST_DURATION, parseInstant } from "../../core/time.ts";
+import { type Instant, LONGEST_DURATION, parseInstant } from "../core/time.ts";
 
 const ISO_DURATION =
   /^P(?:(\d+(?:\.\d+)?)W)?(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;

@@ -1,7 +1,7 @@
-import { type CloudEvent, toCloudEvent } from "../../core/event/cloud-event.ts";
-import { eventId } from "../../core/event/event-id.ts";
-import { fitsFilter, type JournalEvent } from "../../core/event/journal-event.ts";
-import type { StoredEvent } from "../../core/event/stored-event.ts";
+import { eventId } from "../core/event/event-id.ts";
+import { fitsFilter, type JournalEvent } from "../core/event/journal-event.ts";
+import type { StoredEvent } from "../core/event/stored-event.ts";
+import { type CloudEvent, toCloudEvent } from "./cloud-event.ts";
 
 /** An event on the wire: the envelope, and beside it what some clients look for outside of the data. */
 interface WireEvent extends CloudEvent {
