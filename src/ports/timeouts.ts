@@ -24,7 +24,7 @@ export interface TimeoutStore {
    */
   claimDue(request: DueRequest): Promise<TimeoutRow[]>;
   /** With an owner, removes only what that owner holds at `now`. Without one, removes whatever is there. */
-  remove(held: readonly LeasedTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
+  remove(leased: readonly LeasedTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
   /** Frees a lease under the same condition as `remove`. The timeout keeps its due time unless a new one is named. */
   release(released: readonly ReleasedTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
   extend(extended: readonly ExtendedLease[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;

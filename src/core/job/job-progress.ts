@@ -5,7 +5,7 @@ import type { JobRow } from "./job.ts";
 /** The error that sums of fractions may have. */
 const ROUNDING = 1e-6;
 
-/** How far an attempt is, from 0 to 1. A percentage is refused: 5 % must not count as finished. */
+/** How far an attempt is, from 0 to 1. A percentage such as 50 is refused: cut to 1, it would look finished. */
 export function progressFraction(fraction: number): number {
   // NaN fails this comparison too.
   if (!(fraction >= -ROUNDING && fraction <= 1 + ROUNDING))

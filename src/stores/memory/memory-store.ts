@@ -28,8 +28,8 @@ import { createTimeoutStore } from "./timeout-store.ts";
 import { TimeoutTable } from "./timeout-table.ts";
 
 /**
- * A store in the memory of this process: the model of what every store does, and gone with the process.
- * Each call does its whole work at once, so calls never interleave and every one of them is atomic.
+ * A store in the memory of this process, and the model for all other stores. Each call does all its work
+ * synchronously, so calls never interleave and each is atomic.
  */
 export function createMemoryStore({ clock }: { readonly clock: () => Instant }): Store {
   const tables: Tables = {
@@ -58,7 +58,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
       checkUnits(units);
       const hints = new HintBatch();
       const outcomes = units.map((unit) => commitUnit(tables, unit, now, hints));
-      listeners.tell(hints);
+      listeners.notify(hints);
       return outcomes;
     },
     async listen(onHint) {
@@ -87,7 +87,7 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
       if (bounds && onDepth)
         for (const queue of boundedQueues(newJobs, bounds))
           onDepth(queue, Math.min(jobs.waitingIn(queue), bounds.get(queue) as number));
-      listeners.tell(hints);
+      listeners.notify(hints);
       return answers;
     },
     async claim(request) {
@@ -164,17 +164,17 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       assertOpen();
       return limitRow(jobs, records, limitKey);
     },
-    async page(walk, limit) {
+    async page(scan, limit) {
       assertOpen();
       checkLimit(limit, BATCH_LIMIT);
       const found: JobRow[] = [];
-      const cursor = jobs.step(pathOf(walk), (row) => found.push(row) < limit);
+      const cursor = jobs.step(pathOf(scan), (row) => found.push(row) < limit);
       return { jobs: found, cursor };
     },
-    async count(walk) {
+    async count(scan) {
       assertOpen();
       let count = 0;
-      const cursor = jobs.step(pathOf(walk), () => {
+      const cursor = jobs.step(pathOf(scan), () => {
         count += 1;
         return true;
       });
@@ -212,7 +212,7 @@ function limitRow(jobs: JobTable, records: RecordTable, limitKey: string): Limit
   return { key: limitKey, waiting, ...limitUse(jobs, records, limitKey), nextAt };
 }
 
-/** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
+/** Moves only `stallAt`. A beat does not change the revision. `wakeAt` may stay earlier than needed. */
 function beatJob({ jobs, events }: Tables, beat: BeatRequest["jobs"][number], now: Instant): BeatAnswer {
   const entry = jobs.get(beat.id);
   if (!entry) return { lost: "gone" };
@@ -225,7 +225,7 @@ function beatJob({ jobs, events }: Tables, beat: BeatRequest["jobs"][number], no
   return row.rev === beat.rev ? "ok" : "changed";
 }
 
-/** `limit` holds for each of the three kinds of what is due, so that a flood of one cannot starve the others. */
+/** `limit` applies to each of the three kinds, so that many of one kind do not delay the others. */
 function sweep({ jobs, records }: Tables, request: SweepRequest, listeners: Listeners): Swept {
   const { now, limit, holdUntil } = request;
   const hints = new HintBatch();
@@ -234,7 +234,7 @@ function sweep({ jobs, records }: Tables, request: SweepRequest, listeners: List
     ready.set(row.queue, (ready.get(row.queue) ?? 0) + 1);
     hints.ready(row.queue);
   }
-  listeners.tell(hints);
+  listeners.notify(hints);
   return {
     ready,
     jobs: jobs.hold(now, limit, holdUntil),
