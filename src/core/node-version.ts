@@ -8,6 +8,6 @@ export function refuseOldNode(version: string): void {
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
   throw new CurfewError(
     "unsupported_node",
-    `this is Node ${version}; curfew needs Node ${OLDEST.join(".")} or newer`,
+    `curfew needs Node ${OLDEST.join(".")} or newer; this is Node ${version}`,
   );
 }
