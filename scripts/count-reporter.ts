@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import type { Reporter, SerializedError, TestModule } from "vitest/node";
+import type { Reporter, SerializedError, TestModule, TestSpecification } from "vitest/node";
 
 /** What really ran, for the last line of `npm test`. */
 export interface TestCounts {
@@ -8,13 +8,54 @@ export interface TestCounts {
   skipped: number;
 }
 
+/** Milliseconds between two lines that say how far the run is. */
+const SAY_EVERY = 10_000;
+
 /**
+ * Says every few seconds how many files are done, how many tests have passed and failed, and what runs.
  * Counts the tests that were executed and writes the sum to the file named by `CURFEW_TEST_COUNTS`. A file that
  * could not be loaded and an error outside any test count as failures: otherwise tests that never started would
  * make the last line look better than the run was.
  */
 export default class CountReporter implements Reporter {
+  readonly #startedAt = performance.now();
+  readonly #running = new Set<string>();
+  readonly #sofar: TestCounts = { passed: 0, failed: 0, skipped: 0 };
+  #files = 0;
+  #done = 0;
+  #saidAt = performance.now();
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  onTestRunStart(specifications: readonly TestSpecification[]): void {
+    this.#files = specifications.length;
+    this.#timer = setInterval(() => this.#say(), 1_000).unref();
+  }
+
+  onTestModuleStart({ relativeModuleId }: TestModule): void {
+    this.#running.add(relativeModuleId);
+  }
+
+  onTestModuleEnd(module: TestModule): void {
+    this.#running.delete(module.relativeModuleId);
+    this.#done += 1;
+    for (const test of module.children.allTests()) this.#sofar[verdictOf(test.result().state)] += 1;
+    this.#say();
+  }
+
+  #say(): void {
+    const now = performance.now();
+    if (now - this.#saidAt < SAY_EVERY) return;
+    this.#saidAt = now;
+    const seconds = Math.floor((now - this.#startedAt) / 1000);
+    const time = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    const { passed, failed } = this.#sofar;
+    const files = `${this.#done} of ${this.#files} files`;
+    const running = this.#running.size > 0 ? `; now ${[...this.#running].join(", ")}` : "";
+    console.log(`tests ${time}: ${files}, ${passed} passed, ${failed} failed${running}`);
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
+    clearInterval(this.#timer);
     const counts: TestCounts = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
     for (const module of modules) {
       counts.failed += module.errors().length;

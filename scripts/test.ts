@@ -1,6 +1,7 @@
 /**
- * `npm test`: every check of the project, one stage after the other. All stages run even when one fails, so that
- * one run shows everything there is to mend. The last line on stdout is always `N passed, N failed`.
+ * `npm test`: every check of the project. All stages run even when one fails, so that one run shows everything there
+ * is to mend. Checks run two at a time, then the tests; each stage says when it begins and when it ends, and the tests
+ * say every few seconds how far they are. The last line on stdout is always `N passed, N failed`.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +13,7 @@ import type { TestCounts } from "./count-reporter.ts";
 interface Stage {
   name: string;
   command: [program: string, ...flags: string[]];
-  /** Shown while it runs; the others stay silent unless they fail. */
+  /** Shown while it runs, and runs alone, after the others; those stay silent unless they fail. */
   live?: boolean;
 }
 
@@ -22,6 +23,7 @@ const countsFile = join(scratch, "counts.json");
 
 const stages: Stage[] = [
   { name: "types", command: ["tsc", "--noEmit"] },
+  { name: "dashboard types", command: ["tsc", "-p", "src/dashboard"] },
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
   { name: "unused", command: ["knip"] },
@@ -33,11 +35,19 @@ const stages: Stage[] = [
   },
 ];
 
+const startedAt = performance.now();
+
+/** The time since the start, such as 3:07. */
+function elapsed(): string {
+  const seconds = Math.floor((performance.now() - startedAt) / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
 /** Gives whether the stage passed. */
 async function run(stage: Stage): Promise<boolean> {
   const [program, ...flags] = stage.command;
   const from = performance.now();
-  if (stage.live) console.log(`… ${stage.name}`);
+  console.log(`${elapsed()} … ${stage.name} (${stages.indexOf(stage) + 1} of ${stages.length})`);
   const child = spawn(program, flags, {
     cwd: root,
     stdio: ["ignore", stage.live ? "inherit" : "pipe", stage.live ? "inherit" : "pipe"],
@@ -57,8 +67,8 @@ async function run(stage: Stage): Promise<boolean> {
     ([exitCode]) => exitCode,
     (error: Error) => error.message,
   );
-  const took = ((performance.now() - from) / 1000).toFixed(1).padStart(6);
-  console.log(`${code === 0 ? "✓" : "✗"} ${stage.name.padEnd(8)}${took} s`);
+  const took = ((performance.now() - from) / 1000).toFixed(1);
+  console.log(`${elapsed()} ${code === 0 ? "✓" : "✗"} ${stage.name}: ${took} s`);
   if (code !== 0 && !stage.live) console.log(`\n$ ${stage.command.join(" ")}\n${output.trimEnd()}\n`);
   return code === 0;
 }
@@ -74,9 +84,24 @@ function readCounts(): TestCounts {
 
 console.log(`curfew on Node ${process.version}`);
 const failed: string[] = [];
-for (const stage of stages) {
-  if (!(await run(stage))) failed.push(stage.name);
+
+/** Runs stages, at most `count` at a time. */
+async function runAll(queue: Stage[], count: number): Promise<void> {
+  const left = queue.values();
+  const runNext = async () => {
+    for (const stage of left) if (!(await run(stage))) failed.push(stage.name);
+  };
+  await Promise.all(Array.from({ length: count }, runNext));
 }
+
+await runAll(
+  stages.filter(({ live }) => !live),
+  2,
+);
+await runAll(
+  stages.filter(({ live }) => live),
+  1,
+);
 const counts = readCounts();
 rmSync(scratch, { recursive: true, force: true });
 if (counts.passed === 0) console.log("No test passed, so nothing has been shown to work.");

@@ -30,6 +30,8 @@ export {
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
 export type { OnConflict, PayloadPath, UniqueOptions } from "./core/job/unique-key.ts";
+export type { WhyCode } from "./core/job/why/codes.ts";
+export type { Why, WhyAction, WhyActionName, WhyReason, WhyWho } from "./core/job/why/reason.ts";
 export type { KeyLimit, LimitOptions, LimitOverride, RateOptions } from "./core/limit/limit.ts";
 export type { DepthOptions, QueueOptions } from "./core/limit/queue-settings.ts";
 export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
@@ -91,6 +93,7 @@ export {
   type LogPage,
 } from "./engine/operations/job-handle.ts";
 export type { JobQuery } from "./engine/operations/job-query.ts";
+export type { UnattendedQueue } from "./engine/operations/unattended.ts";
 export type { Operator } from "./engine/operator.ts";
 export type { LimitChange, Limits, LimitView } from "./engine/queues/key-limits.ts";
 export type { Maintenance, MaintenanceOptions } from "./engine/queues/maintenance.ts";

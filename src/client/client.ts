@@ -4,6 +4,7 @@ import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
 import { checkMany } from "../core/job/many.ts";
+import type { Why } from "../core/job/why/reason.ts";
 import { refuseOldNode } from "../core/node-version.ts";
 import type { Duration } from "../core/time.ts";
 import type { AttemptParts } from "../engine/context.ts";
@@ -16,9 +17,11 @@ import {
 import { type ExtendOptions, parseExtension } from "../engine/operations/operate-job.ts";
 import { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { type CounterSnapshot, Counters } from "../engine/statistics/counters.ts";
+import { QueueWarnings } from "../engine/worker/warn-of-queues.ts";
 import type { WorkOptions } from "../engine/worker/work-options.ts";
 import { jobPath, PATHS } from "../ojs/paths.ts";
 import { type JobSnapshot, object, readSnapshot } from "../ojs/read-job.ts";
+import { readWhy } from "../ojs/read-why.ts";
 import { checkId, enqueueFields, enqueueText } from "../ojs/write-enqueue.ts";
 import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-options.ts";
 import { type HandleHost, RemoteJobHandle } from "./remote-job-handle.ts";
@@ -44,6 +47,7 @@ export class Client implements AsyncDisposable {
   readonly #clock: EngineClock;
   readonly #nextId: () => JobId;
   readonly #workers = new Set<RemoteWorker>();
+  readonly #warnings: QueueWarnings;
   readonly #onClose = new Set<() => void>();
   readonly #host: HandleHost;
   #closing: Promise<void> | undefined;
@@ -51,6 +55,7 @@ export class Client implements AsyncDisposable {
   constructor(options: CheckedOptions) {
     const { system, logger, documentLimit } = options;
     this.#transport = new Transport(options);
+    this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.#clock = EngineClock.unread(system);
     // Ids are only names: the machine's clock is good enough to order them.
     this.#nextId = createIdSource(() => system.wall(), system.fill);
@@ -68,6 +73,7 @@ export class Client implements AsyncDisposable {
       load: (id, wait) => this.#load(id, wait),
       cancel: (id) => this.cancel(id),
       extend: (id, limits) => this.extend(id, limits),
+      why: (id) => this.why(id),
       onClose: (callback) => {
         this.#onClose.add(callback);
         return () => void this.#onClose.delete(callback);
@@ -186,6 +192,13 @@ export class Client implements AsyncDisposable {
     return this.#snapshot(request, await this.#ask(request));
   }
 
+  /** Says why a job does not run, does not end, or ended as it did; the first reason is the one to act on. */
+  async why(id: JobId): Promise<Why> {
+    const reply = await this.#ask({ method: "GET", path: `/jobs/${pathId(id)}/why`, what: "why" });
+    if (reply.status >= 300) throw refused("why", reply);
+    return readWhy(reply.body);
+  }
+
   #ask(request: Request): Promise<Reply> {
     this.#assertOpen();
     return this.#transport.ask(request);
@@ -207,6 +220,7 @@ export class Client implements AsyncDisposable {
     };
     const worker = new RemoteWorker(shared, options, (closed) => this.#workers.delete(closed));
     this.#workers.add(worker);
+    this.#warnings.look();
     return worker.start();
   }
 

@@ -28,7 +28,7 @@ interface LaneHost {
   busy(): void;
   isFresh(since: number): boolean;
   fetch(queue: string, count: number): Promise<Fetched>;
-  enter(lane: RemoteConsumer, row: JobRow): void;
+  enter(consumer: RemoteConsumer, row: JobRow): void;
   giveBack(rows: readonly JobRow[]): void;
   confirm(rows: readonly JobRow[]): Promise<Set<JobRow>>;
   failed(error: unknown, during: string): void;

@@ -1,6 +1,8 @@
 import { CurfewError } from "../core/errors.ts";
 import type { JobId } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
+import type { Why } from "../core/job/why/reason.ts";
+import { whyDuplicate } from "../core/job/why.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import { JobFailedError } from "../engine/operations/job-handle.ts";
 import type { ExtendOptions } from "../engine/operations/operate-job.ts";
@@ -14,6 +16,7 @@ export interface HandleHost {
   load(id: JobId, wait?: number): Promise<JobSnapshot | null>;
   cancel(id: JobId): Promise<JobSnapshot>;
   extend(id: JobId, options: ExtendOptions): Promise<JobSnapshot>;
+  why(id: JobId): Promise<Why>;
   /** Calls back when the client closes; answers how to take that back. */
   onClose(callback: () => void): () => void;
 }
@@ -48,6 +51,12 @@ export class RemoteJobHandle<Result = unknown> {
   /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
   extend(options: ExtendOptions): Promise<JobSnapshot> {
     return this.#host.extend(this.id, options);
+  }
+
+  /** Says why the job does not run, does not end, or ended as it did; first of all if this enqueue added nothing. */
+  async why(): Promise<Why> {
+    const said = await this.#host.why(this.id);
+    return this.duplicate ? whyDuplicate(said) : said;
   }
 
   /**

@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
+import { MOST_PROCESSORS } from "../core/worker/worker-report.ts";
 import type { Middleware, Processor } from "../engine/attempt/processor.ts";
 import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import type { AttemptParts } from "../engine/context.ts";
@@ -46,7 +47,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   readonly clock: EngineClock;
   readonly transport: Transport;
   readonly middleware: readonly Middleware[];
-  readonly #processors = new Map<string, Processor>();
+  readonly processors = new Map<string, Processor>();
   readonly #consumers = new Map<string, RemoteConsumer>();
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
   readonly #running = new Map<RemoteAttempt, RemoteConsumer>();
@@ -85,16 +86,16 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     this.#drain =
       options.drain === undefined ? 25_000 : parseDuration(options.drain, "work.drain", { zero: true });
     for (const processor of checkProcessors(options.processors))
-      this.#processors.set(processor.definition.type, processor);
-    for (const [queue, concurrency] of checkQueues(options.queues))
+      this.processors.set(processor.definition.type, processor);
+    for (const [queue, concurrency] of checkQueues(options.queues, options.processors))
       this.#consumers.set(queue, new RemoteConsumer(this, queue, concurrency));
     this.#concurrency = [...this.#consumers.values()].reduce(
       (sum, consumer) => sum + consumer.concurrency,
       0,
     );
     this.#stuck = new StuckHandlers(parts, this.id, checkMaxStuck(options.maxStuck ?? this.#concurrency));
-    this.#sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
-    this.#fetcher = new Fetcher(this, [...this.#processors.values()]);
+    this.#sandboxes = new Sandboxes(parts, this.id, this.processors.values(), this.#concurrency);
+    this.#fetcher = new Fetcher(this, [...this.processors.values()]);
     this.#watch = new Watch(parts, () => this.attempts());
     this.#beat = new RemoteBeat(this);
     this.#reports = new Reports({
@@ -182,7 +183,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
   }
 
   enter(consumer: RemoteConsumer, row: JobRow): void {
-    const processor = this.#processors.get(row.type);
+    const processor = this.processors.get(row.type);
     const refusal = processor && this.#sandboxes.refusal(processor);
     // The deadlines run since the fetch, and a handler is never entered past one (SEMANTICS 3.1).
     const endsAt = Math.min(row.softAt ?? Number.POSITIVE_INFINITY, row.stallAt ?? Number.POSITIVE_INFINITY);
@@ -262,6 +263,10 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
     this.#beat.hurry(attempt.row.heartbeat);
   }
 
+  get queues(): readonly string[] {
+    return [...this.#consumers.keys()];
+  }
+
   // What the beat asks of its worker.
 
   about(): Record<string, unknown> {
@@ -269,7 +274,9 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
       state: this.#closing ? "drain" : "running",
       hostname: hostname().slice(0, 255),
       pid: process.pid,
-      queues: [...this.#consumers.keys()],
+      // A beat may name so many of each.
+      queues: [...this.#consumers.keys()].slice(0, 100),
+      ...(this.processors.size <= MOST_PROCESSORS && { job_types: [...this.processors.keys()] }),
       concurrency: this.#concurrency,
     };
   }

@@ -5,6 +5,7 @@ import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
 import type { JobId, JobRow, JobState } from "../core/job/job.ts";
 import { assertDefinition, type JobDefinition } from "../core/job/job-definition.ts";
+import type { Why } from "../core/job/why/reason.ts";
 import type { QueueOptions } from "../core/limit/queue-settings.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import type { InputOf, Schema } from "../core/schema.ts";
@@ -33,6 +34,8 @@ import { findJobs, type JobPage, type PageOptions, parsePage } from "./operation
 import { JobHandle } from "./operations/job-handle.ts";
 import { type JobQuery, parseQuery } from "./operations/job-query.ts";
 import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations/operate-job.ts";
+import { UnattendedCounter } from "./operations/unattended.ts";
+import { workerWarningsOf } from "./operations/worker-list.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
@@ -50,6 +53,7 @@ import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
 import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/due-records.ts";
 import { PruneLoop } from "./sweep/prune-loop.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
+import { QueueWarnings } from "./worker/warn-of-queues.ts";
 import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
 import { Worker } from "./worker/worker.ts";
 import { StepScheduler } from "./workflows/step-scheduler.ts";
@@ -98,6 +102,7 @@ export class Engine implements AsyncDisposable {
   readonly #dispatcher: Dispatcher;
   readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
+  readonly #warnings: QueueWarnings;
   #service: Service | undefined;
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
@@ -113,6 +118,7 @@ export class Engine implements AsyncDisposable {
       },
     };
     const { system, logger, storeFailed } = this.#parts;
+    this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.journal = new EventJournal(this.#parts, events);
     this.audit = new AuditLog(this.#parts);
     recordBusEvents(this.#parts);
@@ -154,6 +160,7 @@ export class Engine implements AsyncDisposable {
     this.bulk = new Bulk(this.#parts);
     this.deadLetters = new DeadLetters(this.#parts, this.bulk);
     this.#statistics = new Statistics(this.#parts);
+    const unattended = new UnattendedCounter(this.#parts);
     this.#settings = new Loop({
       name: "settings",
       system,
@@ -161,6 +168,7 @@ export class Engine implements AsyncDisposable {
       round: async () => {
         await this.#parts.queues.refresh();
         await this.journal.refresh();
+        await unattended.round();
         return SETTINGS_EVERY * this.#parts.idlePollFactor;
       },
       onError: (error) => storeFailed(error, "settings"),
@@ -290,6 +298,7 @@ export class Engine implements AsyncDisposable {
     this.#assertOpen();
     const worker = new Worker(this.#parts, options, (closed) => this.#workers.delete(closed));
     this.#workers.add(worker);
+    this.#warnings.look();
     return worker.start();
   }
 
@@ -343,13 +352,18 @@ export class Engine implements AsyncDisposable {
     const row = await this.load(id);
     if (!row) throw new CurfewError("not_found", `explain: there is no job ${id}`);
     if (definition) assertDefinition(definition, "definition");
-    const { queues, settings, clock } = this.#parts;
-    return explainJob(
-      row,
-      { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings },
-      clock.now(),
-      queues.concurrencyOf(row.queue),
-    );
+    const { queues, settings, clock, store } = this.#parts;
+    const now = clock.now();
+    const rungs = { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings };
+    return explainJob(row, rungs, now, {
+      queueConcurrency: queues.concurrencyOf(row.queue),
+      warnings: await workerWarningsOf(store, row, definition, now),
+    });
+  }
+
+  /** Says why a job does not run, does not end, or ended as it did; the first reason is the one to act on. */
+  why(id: JobId): Promise<Why> {
+    return this.job(id).why();
   }
 
   /** Settings of a queue that all processes see: the third source of SEMANTICS 2. The same as `queues.configure`. */

@@ -62,7 +62,7 @@ function number(value: unknown, field: string): number {
 }
 
 /** An instant that may be left out or null. */
-function instant(value: unknown, field: string): Instant | null {
+export function instant(value: unknown, field: string): Instant | null {
   if (value === undefined || value === null) return null;
   const at = Date.parse(text(value, field));
   if (Number.isNaN(at)) throw new WireError(field, value);

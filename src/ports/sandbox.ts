@@ -80,6 +80,16 @@ export interface SandboxRefusal {
   readonly delay: number;
 }
 
+/** How many sandboxes of one processor are in use. */
+export interface SandboxStatus {
+  /** The most sandboxes at once. */
+  readonly size: number;
+  readonly busy: number;
+  readonly loading: number;
+  /** Jobs that wait for a sandbox. */
+  readonly waiting: number;
+}
+
 /** Runs the attempts of one processor outside the event loop of its worker. */
 export interface SandboxRunner {
   /**
@@ -91,6 +101,7 @@ export interface SandboxRunner {
   dismiss(key: string): void;
   run(call: SandboxCall): SandboxRun;
   refusal(): SandboxRefusal | null;
+  status(): SandboxStatus;
   /** Ends every sandbox. Resolves when their processes are gone. */
   close(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
+import type { HeldSlots } from "../core/job/held-slots.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
 import type { JobFilter, ScanFilter } from "../core/job/job-filter.ts";
 import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
@@ -8,7 +9,7 @@ import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
-export type { JobFilter, ScanFilter };
+export type { HeldSlots, JobFilter, ScanFilter };
 
 /**
  * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
@@ -359,6 +360,12 @@ export interface LimitRow extends KeyUse {
   readonly nextAt: Instant | null;
 }
 
+/** Where a waiting job stands: among the available jobs of a queue, or among those that wait for a limit. */
+export type Line = { readonly queue: string } | { readonly limitKey: string };
+
+/** The most jobs that `slots` names as holders. */
+export const HOLDERS_SHOWN = 5;
+
 /**
  * A query in bounded steps. Each step reads at most `SCAN_STEP` rows, matching or not. Dead letters come in the order
  * in which they ended, for which there is an index. Other jobs come in the order of their ids.
@@ -442,6 +449,15 @@ export interface Inspector {
   limitKey(limitKey: string): Promise<LimitRow>;
   /** Counts live jobs by queue, type and state, without zeros. Finished jobs cost nothing. */
   live(): Promise<LiveCount[]>;
+  /** Counts the jobs of a line that come before a place in it, up to `most`: its cost follows `most` alone. */
+  ahead(line: Line, before: { readonly rank: Rank; readonly id: JobId }, most: number): Promise<number>;
+  /**
+   * What is in use of a limit, or of a queue whose active jobs are counted. Each count stops at `most`. Of a queue only
+   * `active`, `unstarted` and `jobs` are filled.
+   */
+  slots(line: Line, most: number): Promise<HeldSlots>;
+  /** Names of queues with available jobs, in their order, after a name; the cost follows `limit` alone. */
+  readyQueues(after: string | null, limit: number): Promise<string[]>;
   /**
    * Events in the order of their commits. Those of one call are in the order of its units. An event that is committed
    * later never precedes one that was read. Returns fewer than `limit` only at the end, or if the page is incomplete.

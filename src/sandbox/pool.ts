@@ -4,6 +4,7 @@ import {
   type SandboxRefusal,
   type SandboxRun,
   type SandboxRunner,
+  type SandboxStatus,
   SandboxUnavailable,
 } from "../ports/sandbox.ts";
 import type { Timer } from "../ports/system.ts";
@@ -102,6 +103,13 @@ export class Pool implements SandboxRunner, SandboxOwner {
 
   refusal(): SandboxRefusal | null {
     return this.#breaker.refusal();
+  }
+
+  status(): SandboxStatus {
+    let busy = 0;
+    for (const sandbox of this.#all) if (sandbox.isBusy) busy += 1;
+    const waiting = this.#waiting.length + this.#queue.size;
+    return { size: this.#size, busy, loading: this.#loading.size, waiting };
   }
 
   /** Gives idle sandboxes to waiting runs, and admits jobs for the rest. */

@@ -51,6 +51,7 @@ export function createMetrics(engine: Engine, system: Pick<System, "monotonic">)
       const page = new Exposition();
       writeJobs(page, counters.tallies);
       writeTimeouts(page, counters);
+      writeUnattended(page, counters);
       await gauges.write(page, counters.tallies);
       writeRequests(page, meters);
       return page.text();
@@ -112,6 +113,14 @@ function writeJobs(page: Exposition, tallies: readonly Tally[]): void {
         Object.entries(tally.run).map(([state, run]) => [{ ...of(tally), state }, run] as const),
       ),
     );
+}
+
+function writeUnattended(page: Exposition, { unattended }: CounterSnapshot): void {
+  page.counter(
+    "curfew_enqueued_unattended_total",
+    "Jobs enqueued into a queue that no live worker took.",
+    unattended.map(({ queue, count }) => [{ queue }, count] as const),
+  );
 }
 
 /** Figures of this process that have no type or queue. */

@@ -26,6 +26,9 @@ export type StoreCall =
   | "inspect.holders"
   | "inspect.limitKeys"
   | "inspect.limitKey"
+  | "inspect.ahead"
+  | "inspect.slots"
+  | "inspect.readyQueues"
   | "inspect.events"
   | "inspect.latestEvents"
   | "inspect.logs"
@@ -101,6 +104,9 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       holders: (after, limit) => through("inspect.holders", () => inspect.holders(after, limit)),
       limitKeys: (after, limit) => through("inspect.limitKeys", () => inspect.limitKeys(after, limit)),
       limitKey: (limitKey) => through("inspect.limitKey", () => inspect.limitKey(limitKey)),
+      ahead: (line, before, most) => through("inspect.ahead", () => inspect.ahead(line, before, most)),
+      slots: (line, most) => through("inspect.slots", () => inspect.slots(line, most)),
+      readyQueues: (after, limit) => through("inspect.readyQueues", () => inspect.readyQueues(after, limit)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logs: (id) => through("inspect.logs", () => inspect.logs(id)),

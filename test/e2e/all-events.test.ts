@@ -77,7 +77,8 @@ describe.each([
     for (const { job: of, attempt, at, visibleUntil = 0 } of beats) {
       expect([of, attempt]).toEqual([id, 1]);
       expect(visibleUntil - at).toBeGreaterThan(0);
-      expect(visibleUntil - at).toBeLessThanOrEqual(2_000);
+      // The heartbeat, counted from the latest instant that it can be: a slow reply of the store widens that.
+      expect(visibleUntil - at).toBeLessThan(4_000);
     }
     await worker.close();
     const life = await until(engine, ({ name }) => name === "worker.stopped");

@@ -20,7 +20,7 @@ function expectWhole(name: string, report: CrashReport): void {
   expect(report.stops).toBeGreaterThan(0);
 }
 
-describe("worker processes that are killed, stopped and cut off", () => {
+describe.concurrent("worker processes that are killed, stopped and cut off", () => {
   it("SQLite: every acknowledged job has exactly one verdict", { timeout: LIMIT }, async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-crash-db-"));
     try {

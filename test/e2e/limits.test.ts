@@ -99,6 +99,7 @@ function mostWithin(spans: readonly Span[] = [], length: number): number {
 function expectKept(spans: ReadonlyMap<string, Span[]>): void {
   expect(mostAtOnce(spans.get("limits.places"))).toBe(PLACES);
   expect(mostAtOnce(spans.get("limits.queue"))).toBe(QUEUE_PLACES);
+  expect(spans.get("limits.pace")?.length).toBeGreaterThan(PACE.limit);
   expect(mostWithin(spans.get("limits.pace"), PACE.per - SHIFT)).toBeLessThanOrEqual(PACE.limit);
 }
 

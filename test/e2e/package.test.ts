@@ -82,8 +82,9 @@ describe("a sandbox of the built package", () => {
   });
 
   it("brings the entries of the child and the reaper with it", async () => {
+    const sandbox = join(user, "node_modules/curfew/dist/sandbox");
     for (const name of ["child", "reaper-process"])
-      await readFile(join(user, "node_modules/curfew/dist/sandbox", `${name}.js`));
+      expect(await readFile(join(sandbox, `${name}.js`), "utf8")).not.toBe("");
   });
 });
 

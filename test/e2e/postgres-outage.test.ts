@@ -70,6 +70,7 @@ describe("a PostgreSQL that goes away", () => {
   it("is waited for when it is down at the start", async () => {
     await server.kill();
     const opening = open();
+    // A real wait: nothing happens while the server is down, so there is no event to wait for.
     const early = await Promise.race([
       opening.then(() => "opened"),
       new Promise((r) => setTimeout(r, 300, "waits")),

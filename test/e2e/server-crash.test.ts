@@ -21,7 +21,7 @@ function expectTrue(name: string, report: LoadReport): void {
   expect(report.unanswered).toBeGreaterThan(0);
 }
 
-describe("a server that is killed under the load of 16 clients", () => {
+describe.concurrent("a server that is killed under the load of 16 clients", () => {
   it("SQLite: no acknowledged enqueue is lost, and no job has two verdicts", { timeout: LIMIT }, async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-server-crash-"));
     try {

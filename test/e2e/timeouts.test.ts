@@ -87,12 +87,10 @@ describe.each(Object.entries(STORES))("timeouts on %s, in processes of their own
     expect(held.map(({ id }) => id)).toEqual(all);
     expect(await timeouts.claimDue()).toEqual([]);
     const [first] = held as [(typeof held)[number]];
-    await expect.poll(() => timeouts.nextDueAt(), { timeout: 5_000 }).toBe(first.leaseUntil);
+    await expect.poll(() => timeouts.nextDueAt()).toBe(first.leaseUntil);
     const again: string[] = [];
     // Real time must pass here: the lease is the server's to judge.
-    await expect
-      .poll(async () => again.push(...(await timeouts.claimDue()).map(({ id }) => id)), { timeout: 5_000 })
-      .toBe(20);
+    await expect.poll(async () => again.push(...(await timeouts.claimDue()).map(({ id }) => id))).toBe(20);
     expect(again).toEqual(all);
     const lost = timeouts.remove(first.id, first.owner);
     await expect(lost).rejects.toMatchObject({ name: "ConcurrencyError", reason: "stolen" });
@@ -125,11 +123,11 @@ describe.each(Object.entries(STORES))("timeouts on %s, in processes of their own
     for (let kill = 0; kill < 8; kill++) {
       const before = sent.length;
       // Waits for some to be sent rather than for time, so that kills fall into the work.
-      await expect.poll(() => sent.length, { timeout: 10_000, interval: 10 }).toBeGreaterThan(before + 10);
+      await expect.poll(() => sent.length, { interval: 10 }).toBeGreaterThan(before + 10);
       await killed(running[kill % 2] as ChildProcess);
       running[kill % 2] = spawn();
     }
-    await expect.poll(() => timeouts.list({}, { limit: 1 }), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => timeouts.list({}, { limit: 1 })).toEqual([]);
     expect(new Set(sent.map(({ id }) => id))).toEqual(new Set(all));
     expect(sent.filter(({ early }) => early > 0)).toEqual([]);
   });

@@ -57,6 +57,7 @@ describe("where a claim begins", () => {
     stage.work([processor(definition, (context) => void order.push(context.payload as string))]);
     await stage.advance("5s");
     expect(stage.claims[3]).toMatchObject({ from: 0 });
-    expect(order.indexOf("urgent")).toBeLessThan(900);
+    expect(order).toHaveLength(1_001);
+    expect(order.slice(0, 900)).toContain("urgent");
   });
 });

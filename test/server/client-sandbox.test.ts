@@ -32,6 +32,7 @@ function fakeSandbox(definition: ReturnType<typeof jobOf>) {
           },
         };
       },
+      status: () => ({ size: 1, busy: 0, loading: 0, waiting: 0 }),
       refusal: () => state.refusal,
       close: async () => {},
     }),

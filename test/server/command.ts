@@ -26,7 +26,11 @@ export class RunningCommand {
     this.child = spawn(process.execPath, [...(options.node ?? []), MAIN, ...flags], {
       cwd: options.cwd,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: process.env.PATH, NO_COLOR: "1" },
+      env: {
+        PATH: process.env.PATH,
+        NO_COLOR: "1",
+        ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
+      },
     });
     for (const name of ["stdout", "stderr"] as const) {
       this.child[name]?.setEncoding("utf8").on("data", (text: string) => {

@@ -28,11 +28,24 @@ async function openServer() {
   return { engine, listening, post };
 }
 
-/** Reads frames until there are `count`, or the line ends. */
-async function frames(url: string, count: number, headers: Record<string, string> = {}): Promise<Frame[]> {
+/** A stream whose reply has begun: from then on the server sends it everything. */
+interface Connected {
+  /** Reads frames until there are `count`, or the line ends. */
+  read(count: number): Promise<Frame[]>;
+}
+
+async function connect(url: string, headers: Record<string, string> = {}): Promise<Connected> {
   const controller = new AbortController();
   const response = await fetch(url, { headers, signal: controller.signal });
   expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/event-stream"]);
+  return { read: (count) => readFrames(response, controller, count) };
+}
+
+async function frames(url: string, count: number, headers: Record<string, string>): Promise<Frame[]> {
+  return (await connect(url, headers)).read(count);
+}
+
+async function readFrames(response: Response, controller: AbortController, count: number): Promise<Frame[]> {
   const found: Frame[] = [];
   let text = "";
   const decoder = new TextDecoder();
@@ -55,16 +68,15 @@ describe("live events", () => {
     const { listening, post } = await openServer();
     const base = `${listening.url}/ojs/v1`;
     const { job } = await post("/jobs", { type: "a", args: [], options: { queue: "mine" } });
-    const all = frames(`${base}/events/stream`, 3);
-    const mine = frames(`${base}/queues/mine/events`, 2);
-    const one = frames(`${base}/events/stream?channel=job:${job.id}`, 2);
-    // They are read from when they are connected on, which the server says before it answers.
-    await new Promise<void>((resolve) => setTimeout(resolve, 100));
+    const all = await connect(`${base}/events/stream`);
+    const mine = await connect(`${base}/queues/mine/events`);
+    const one = await connect(`${base}/events/stream?channel=job:${job.id}`);
     await post("/jobs", { type: "b", args: [], options: { queue: "other" } });
     await post("/workers/fetch", { queues: ["mine"] });
     await post("/workers/ack", { job_id: job.id });
-    expect((await all).map(({ event }) => event)).toEqual(["job.enqueued", "job.started", "job.completed"]);
-    for (const read of [await mine, await one])
+    const names = (await all.read(3)).map(({ event }) => event);
+    expect(names).toEqual(["job.enqueued", "job.started", "job.completed"]);
+    for (const read of [await mine.read(2), await one.read(2)])
       expect(read.map(({ event, data }) => [event, data.subject])).toEqual([
         ["job.started", job.id],
         ["job.completed", job.id],
@@ -104,10 +116,9 @@ describe("live events", () => {
 
   it("end when the server closes, at once", async () => {
     const { listening } = await openServer();
-    const reading = frames(`${listening.url}/ojs/v1/events/stream`, 1);
-    await new Promise<void>((resolve) => setTimeout(resolve, 50));
+    const stream = await connect(`${listening.url}/ojs/v1/events/stream`);
     const closing = listening.close();
-    expect(await reading).toEqual([]);
+    expect(await stream.read(1)).toEqual([]);
     await closing;
   });
 

@@ -7,6 +7,40 @@ function inspectWith(change: (inspect: Inspector) => Partial<Inspector>): Broken
 
 const SECTION = "scans and pages";
 
+const LINES = "places in line";
+
+/** Stores that are wrong in what they say about a job that waits, by what is wrong. */
+export const BROKEN_LINES = {
+  "counts all jobs of a line as ahead": {
+    change: inspectWith((inspect) => ({
+      ahead: (line, { id }, most) => inspect.ahead(line, { rank: Number.MAX_SAFE_INTEGER, id }, most),
+    })),
+    foundBy: [[LINES, "by rank and id"]],
+  },
+  "counts beyond the bound": {
+    change: inspectWith((inspect) => ({
+      ahead: (line, before) => inspect.ahead(line, before, 1_000),
+      slots: (line) => inspect.slots(line, 1_000),
+    })),
+    foundBy: [
+      [LINES, "up to its bound"],
+      [LINES, "up to a bound"],
+    ],
+  },
+  "forgets retries that keep their slot": {
+    change: inspectWith((inspect) => ({
+      slots: async (line, most) => ({ ...(await inspect.slots(line, most)), retryable: 0 }),
+    })),
+    foundBy: [[LINES, "a retry that keeps its slot"]],
+  },
+  "names queues without an available job": {
+    change: inspectWith((inspect) => ({
+      readyQueues: async () => [...(await inspect.depths()).keys()],
+    })),
+    foundBy: [[LINES, "queues with available jobs"]],
+  },
+} satisfies Record<string, Broken>;
+
 /** Stores that are wrong in how they are walked through, by what is wrong. */
 export const BROKEN_WALKS = {
   "walks in one direction only": {

@@ -11,9 +11,15 @@ import {
 import { BROKEN_STORES, breakStore } from "./kit-self-broken.ts";
 import { BROKEN_EVENT_STORES } from "./kit-self-broken-events.ts";
 import { BROKEN_TIMEOUT_STORES } from "./kit-self-broken-timeouts.ts";
-import { BROKEN_WALKS } from "./kit-self-broken-walks.ts";
+import { BROKEN_LINES, BROKEN_WALKS } from "./kit-self-broken-walks.ts";
 
-const BROKEN = { ...BROKEN_STORES, ...BROKEN_TIMEOUT_STORES, ...BROKEN_WALKS, ...BROKEN_EVENT_STORES };
+const BROKEN = {
+  ...BROKEN_STORES,
+  ...BROKEN_TIMEOUT_STORES,
+  ...BROKEN_WALKS,
+  ...BROKEN_LINES,
+  ...BROKEN_EVENT_STORES,
+};
 
 const openMemory = async () => createMemoryStore({ clock: () => Date.now() });
 

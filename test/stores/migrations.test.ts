@@ -22,29 +22,36 @@ const NOW = 1_800_000_000_000;
 const READY = "01890000-0000-7000-8000-000000000001";
 const LATER = "01890000-0000-7000-8000-000000000002";
 const ENDED = "01890000-0000-7000-8000-000000000003";
+const BARRIER = "01890000-0000-7000-8000-000000000004";
 
 /** What a database of the first version held, as that version wrote it. `t` names a table there. */
 function data(t: (name: string) => string): string {
   const live = "id, queue, type, priority, created_at, payload, options, state, wake, wake_at, rank";
-  const done = `${live}, fence, rev, needs, attempt, returns, expired_claims, finished_at, prune_at, dead_letter, result`;
+  const done = `${live}, fence, rev, needs, attempt, returns, strikes, finished_at, prune_at, dead_letter, result`;
   const rank = rankOf(0, NOW);
   return `
     insert into ${t("jobs")} (${live}, unique_key)
       values ('${READY}', 'default', 'old', 0, ${NOW}, '{"n":1}', '{"meta":{"z":1,"a":2}}', 1, 0, null, ${rank}, 'key');
     insert into ${t("jobs")} (${live})
-      values ('${LATER}', 'default', 'old', 5, ${NOW}, '{"n":2}', null, 3, 1, ${NOW + 60_000}, ${rankOf(5, NOW + 60_000)});
+      values ('${LATER}', 'default', 'old', 5, ${NOW}, '{"n":2}', '{"rung":{"timeouts":{"attempt":5000}}}', 3, 1, ${NOW + 60_000}, ${rankOf(5, NOW + 60_000)});
+    insert into ${t("jobs")} (${live}, workflow)
+      values ('${BARRIER}', 'curfew.workflows', 'old', 0, ${NOW}, 'null', '{"step":{"wakes":[],"turn":{"role":"turnstile"}}}', 0, 0, null, ${rank}, 'w');
     insert into ${t("done")} (${done})
       values ('${ENDED}', 'default', 'old', 0, ${NOW}, '{"n":3}', null, 5, 0, null, ${rank}, 2097153, 3, 0, 1, 0, 0,
               ${NOW + 5}, ${NOW + 86_400_000}, 0, '[3]');
     insert into ${t("records")} (kind, key, version, wake_at, body) values ('kit', 'a', 7, null, '{"kept":true}');
+    insert into ${t("records")} (kind, key, version, wake_at, body) values ('unique', 'key', 1, null, '{"keepers":[]}');
     insert into ${t("events")} (at, body) values (${NOW}, '"old event"');`;
 }
 
 /** Everything that was there is there, and works as if it had been written today. */
 async function checkOldData(store: Store): Promise<void> {
-  const [ready, later, ended] = await store.jobs.load([READY, LATER, ENDED]);
+  const [ready, later, ended, barrier] = await store.jobs.load([READY, LATER, ENDED, BARRIER]);
+  expect(barrier?.options).toEqual({ step: { wakes: [], waitsFor: { role: "barrier" } } });
+  expect((await store.records.load([["unique", "key"]]))[0]?.body).toEqual({ holders: [] });
   expect(ready).toMatchObject({ state: "available", payload: '{"n":1}', options: { meta: { z: 1, a: 2 } } });
   expect(later).toMatchObject({ state: "scheduled", priority: 5, wakeAt: NOW + 60_000 });
+  expect(later?.options).toEqual({ settings: { timeouts: { attempt: 5_000 } } });
   expect(ended).toMatchObject({ state: "completed", result: "[3]", attempt: 1, fence: 2_097_153 });
   // Transactions of other tests on the same server hold the reading of events back for as long as they run.
   await expect.poll(async () => (await store.inspect.events(null, 10)).events).toEqual(["old event"]);
@@ -85,8 +92,9 @@ describe("a SQLite file", () => {
     const path = join(folder, `${version}.db`);
     const connection = new Connection(path, system);
     connection.configure();
-    await migrateSqlite(connection, system, SQLITE.slice(0, version));
+    await migrateSqlite(connection, system, SQLITE.slice(0, 1));
     connection.execute(data((name) => `curfew_${name}`));
+    await migrateSqlite(connection, system, SQLITE.slice(0, version));
     await connection.close();
     const store = await openSqliteStore({ path, system });
     await checkOldData(store);
@@ -128,22 +136,26 @@ describe("the texts of released steps", () => {
   it("are what they were", () => {
     expect(SQLITE.map(checksumOf)).toMatchInlineSnapshot(`
       [
-        "020594a9be3316f797b090f0da6ea127d2726ac170f37c552a5b1f8b8980300e",
-        "9d1070c8e0ffc0188e70b276dfea3e3fbefce37efa7f0274f391e2cc6b8ae9ee",
-        "e358bf5da317a2ecaf1869af99b2e6a7273fdd27a0e7a5eb9e1e7ce614b56554",
-        "da0516f418b7b132d253fd1a7c0353378ffd3dc84827c35d4c4619588283f81f",
-        "8ca755a91a53d376eb4d84efc35261f919cf521ab8c1133ecb474cf365be7df9",
-        "334ea3862392fb33abe23d8e7769268e0968e97728f8b8172d33142699f8e0f8",
+        "c40144c584cc9a4381c249ed9335aa308ed74a4f40d2db3d8d91cc6ab331873e",
+        "9b37616b6a0a2d5ea4af52539d759843b78943280ea96a11dd279f6563c35d05",
+        "5798313dc964a1ad3c5918bb752d6b570cb6a3b8ea2cad565340f398797c048c",
+        "e154fda02eea905d3f04ae5b4f3988e1026f562c1457e7c828d351f1b5d131f6",
+        "988f09769be084ba66bd4b783aa246c8273f9ada1f8e4591c198687d2ed305a3",
+        "7206c37c94bcdb39530e06c38d5505da82ea8905d869341e3fdd599aa12c9717",
+        "555445ba79adec5d70babfafbecc8f9fbac11826fb9d51e79926a579607e612d",
+        "8366d64cb12ba9279ac728f1c73ff9d89afad4db6b3115acd559ff33294a02d8",
       ]
     `);
     expect(POSTGRES.map(checksumOf)).toMatchInlineSnapshot(`
       [
-        "5bd2d6c27a75c7574d874ad63f55ff51053d86ac255c30a53bbb08ade323940e",
-        "7345c32470f28edf520a08ce34370212e559a3b1d21eceec6d97d031f58d1fcf",
-        "f26ff0f4489e4183253eaf8f9ffbfeb909187f1139682d2372d804fab7f713a2",
-        "57322e73f4015e450303fad4a91499cffe1dff75a6385a644a7834eb90eacb76",
-        "593ca4df94365c415848ffe91f5a4095ba6766c995e1522d10b48ed272d4c88f",
-        "ceb58080634d22486af15ac2a5e020d67f5afeeacd6ee1bbaf325cd106fd0352",
+        "5cc2ba582e97c76457fc99b7414fac308bce75b734b77dc723f57a6757ab8170",
+        "d130919b949ff4806125996a4b03d88b295e3e1ec5b739fc12f0f184d9be5152",
+        "31ec5976bb0e8717e6c2914144a51795e54bad7e95c9baa9d844d14c6858854a",
+        "e13d7c23f7eaa574f56c662fcc87c95cf8d6f30336fb602c4a7659b1e00fe5e4",
+        "d4e554381f5f334a5bf86f6127daa73cea8bcfa358349abdf7bea8c7ef529bc6",
+        "994a2ab8451767d0640936d8bc63718f1e12c85a96b8b361f4bcb7c331b27fb3",
+        "f5ea66a4da3d8fbb73cd16a580bf44a13a95e5bfa0528d3633a4139164ea9a35",
+        "a8d99c8438f78584f163beb5640f16b99389e414ab2cfd3664a8a216b9944b48",
       ]
     `);
   });

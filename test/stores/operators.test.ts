@@ -183,7 +183,7 @@ describe.each(Object.keys(STORES))("on %s", (name) => {
       }),
     );
     await engine.enqueueMany(dies, new Array(30).fill(null));
-    await expect.poll(() => engine.deadLetters.count(), { timeout: 20_000 }).toBe(30);
+    await expect.poll(() => engine.deadLetters.count()).toBe(30);
     const { jobs, cursor } = await engine.deadLetters.list(
       { errorType: "TypeError" },
       { newestFirst: true, limit: 10 },
@@ -195,7 +195,7 @@ describe.each(Object.keys(STORES))("on %s", (name) => {
     );
     expect(new Set([...jobs, ...rest.jobs].map(({ id }) => id)).size).toBe(30);
     expect(await engine.deadLetters.retryAll({ ids: jobs.map(({ id }) => id) })).toMatchObject({ done: 10 });
-    await expect.poll(() => engine.deadLetters.count(), { timeout: 20_000 }).toBe(30);
+    await expect.poll(() => engine.deadLetters.count()).toBe(30);
     expect(await engine.deadLetters.deleteAll({ errorCode: "handler_error" }, { limit: 12 })).toMatchObject({
       done: 12,
     });

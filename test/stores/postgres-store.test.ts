@@ -353,7 +353,7 @@ describe("connections", () => {
       await store.jobs.enqueue([newJob()], { now }).catch(() => []);
       return hints.length;
     };
-    await expect.poll(hintsAfterEnqueue, { timeout: 5_000 }).toBeGreaterThan(0);
+    await expect.poll(hintsAfterEnqueue).toBeGreaterThan(0);
   });
 });
 

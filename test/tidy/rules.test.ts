@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { systemCalls } from "./calls.ts";
 import { importCycles, importDirections } from "./imports.ts";
 import { fileNames, glossary, wordsOf } from "./names.ts";
+import { retiredPhrases } from "./phrases.ts";
 import { sizes } from "./size.ts";
 import { type Finding, parse, report, type Source } from "./source.ts";
 import { machineTraces, silencedTests, typeHoles } from "./text.ts";
@@ -41,7 +42,7 @@ describe("import directions", () => {
     ["src/stores/sqlite/store.ts", 'import { Engine } from "../../engine/engine.ts";'],
     ["src/sandbox/pool.ts", 'type Engine = import("../engine/engine.ts").Engine;'],
     ["src/server/routes/jobs.ts", 'import { openEngine } from "../../open.ts";'],
-    ["src/server/wire.ts", 'const pool = await import("../sandbox/pool.ts");'],
+    ["src/ojs/wire-types.ts", 'const pool = await import("../sandbox/pool.ts");'],
     ["src/open.ts", 'import { serve } from "./server/serve.ts";'],
     ["src/cli/main.ts", 'import { sqlite } from "../stores/sqlite/store.ts";'],
     ["src/testing/sim-clock.ts", 'import { sqlite } from "../stores/sqlite/store.ts";'],
@@ -223,7 +224,7 @@ describe("glossary", () => {
   });
 
   it("lets the wire speak Open Job Spec", () => {
-    expect(check(glossary, "src/server/wire.ts", "export const enqueueTtl = 1;")).toEqual([]);
+    expect(check(glossary, "src/ojs/wire-types.ts", "export const enqueueTtl = 1;")).toEqual([]);
   });
 
   it.each([
@@ -299,6 +300,35 @@ describe("traces of a registry or machine", () => {
     "npm.cmd",
   ])("accepts %s", (text) => {
     expect(machineTraces([{ path: "README.md", text }])).toEqual([]);
+  });
+});
+
+describe("retired phrases", () => {
+  const TEST = "test/a.test.ts";
+
+  it.each([
+    ["a comment", "// Whoever comes first.\nf();", 1],
+    ["a comment of several lines", "/**\n * It is\n * told of.\n */", 3],
+    ["a test name", 'it("runs so many at once", f);', 1],
+    ["a name by each", 'it.each([1])("tells of %s", f);', 1],
+    ["a describe block", "describe.concurrent(`waits so long`, f);", 1],
+  ])("refuses %s", (_where, text, line) => {
+    const found = retiredPhrases([{ path: TEST, text }]);
+    expect(found.map((finding) => finding.line)).toEqual([line]);
+  });
+
+  it.each([
+    ["code and data", "for (const told of list) f('whoever');"],
+    ["other words", "// As long as it runs, so that many hear it."],
+  ])("accepts %s", (_what, text) => {
+    expect(retiredPhrases([{ path: TEST, text }])).toEqual([]);
+  });
+
+  it("looks at test files only, and at all files below test", () => {
+    const text = "// Whoever.";
+    const paths = ["src/a.ts", "src/a.test.ts", "test/stage.ts", "test/types/a.test-d.ts", "docs/a.md"];
+    const found = paths.filter((path) => retiredPhrases([{ path, text }]).length > 0);
+    expect(found).toEqual(["src/a.test.ts", "test/stage.ts", "test/types/a.test-d.ts"]);
   });
 });
 

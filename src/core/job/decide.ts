@@ -93,6 +93,9 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
     return finish(job, "cancelled", now, {
       events: [{ name: "job.cancelled" }],
       fence: nextFence(job.fence, fenceSalt(random)),
+      ...(event.replacedBy !== undefined && {
+        documents: { options: { ...job.options, replacedBy: event.replacedBy } },
+      }),
     });
   },
   extend: (job, event, now) =>

@@ -38,12 +38,20 @@ export interface Explanation {
   toString(): string;
 }
 
-/** Explains a job from its row, the current settings of all sources, and the concurrency of its queue. */
+/** Further input of explainJob. */
+export interface ExplainInput {
+  /** How many jobs of its queue may be active at once. */
+  readonly queueConcurrency?: number | undefined;
+  /** Warnings from elsewhere, such as workers whose definition differs. */
+  readonly warnings?: readonly string[];
+}
+
+/** Explains a job from its row and the current settings of all sources. */
 export function explainJob(
   row: JobRow,
   settings: SettingsBySource,
   now: Instant,
-  queueConcurrency?: number,
+  input: ExplainInput = {},
 ): Explanation {
   const said = row.options?.settings ? { ...settings, enqueue: row.options.settings } : settings;
   const resolved = resolveFields(said);
@@ -60,7 +68,11 @@ export function explainJob(
     stall: limits.stallAt,
     due: dueAtOf(row.rank),
   };
-  const warnings = [...warn(row, policy, resolved, now), ...endlessWarnings(row, policy, queueConcurrency)];
+  const warnings = [
+    ...warn(row, policy, resolved, now),
+    ...endlessWarnings(row, policy, input.queueConcurrency),
+    ...(input.warnings ?? []),
+  ];
   return { fields, instants, fixed, warnings, toString: () => print(fields, instants, fixed, warnings) };
 }
 

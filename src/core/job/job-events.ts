@@ -1,6 +1,6 @@
 import type { Instant } from "../time.ts";
 import type { ErrorInput } from "./decision.ts";
-import type { JsonText, Policy } from "./job.ts";
+import type { JobId, JsonText, Policy } from "./job.ts";
 import type { JobEventName } from "./lifecycle.ts";
 import type { WorkerKind } from "./policy.ts";
 
@@ -50,7 +50,12 @@ export type JobEvent =
   | { readonly type: "snooze"; readonly dueAt: Instant }
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
   /** `halted`: by its workflow, which may also end steps that no operator can. */
-  | { readonly type: "cancel"; readonly halted?: true }
+  | {
+      readonly type: "cancel";
+      readonly halted?: true;
+      /** The job that takes its unique key. */
+      readonly replacedBy?: JobId;
+    }
   /** There is no room for a waiting job. */
   | { readonly type: "drop"; readonly message: string }
   | ({ readonly type: "extend" } & Extension)

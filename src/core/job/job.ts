@@ -197,6 +197,8 @@ export interface JobOptions {
   readonly visibility?: number;
   /** The limit of the job. Its key is `limitKey` of the row. */
   readonly limit?: JobLimit;
+  /** The job that took its unique key, and for which it was cancelled. */
+  readonly replacedBy?: JobId;
   /** A caller waits for the result, so it is kept for a minute even if retention is 0. */
   readonly awaited?: true;
   readonly meta?: { readonly [key: string]: Json };

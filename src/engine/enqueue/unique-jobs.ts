@@ -126,7 +126,7 @@ export class UniqueJobs {
     for (let races = 0; races < MOST_RACES; races++) {
       const [row] = await store.jobs.load([rival]);
       const now = clock.now();
-      const decision = row && decide(row, { type: "cancel" }, now, random);
+      const decision = row && decide(row, { type: "cancel", replacedBy: job.id }, now, random);
       if (row && decision?.ok) {
         const made = inPlaceOf(row, job, rule, now);
         if (made instanceof CurfewError) throw made;
@@ -241,7 +241,8 @@ export class UniqueJobs {
     const { replaced } = plan;
     effects.push({ put: record.key, ...holderRecord(plan.holders, now) });
     const when = [{ record: record.key, version: record.version }];
-    const decision = replaced && decide(replaced, { type: "cancel" }, now, this.#parts.random);
+    const replacedBy = plan.created[0]?.id as JobId;
+    const decision = replaced && decide(replaced, { type: "cancel", replacedBy }, now, this.#parts.random);
     if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
     const row = replaced as JobRow;
     const told = this.#parts.recorder.recorded(row, decision, now);

@@ -159,16 +159,28 @@ export class EventJournal {
   async latest(options: Omit<ReadOptions, "after"> = {}): Promise<JournalPage> {
     refuseUnknownKeys(options, "latest", ["limit", "types", "queues", "job"]);
     checkFilter(options);
-    const { limit = 100, types, queues, job } = options;
+    const { limit = 100 } = options;
     checkLimit(limit);
-    const isAll = (types ?? queues ?? job) === undefined;
-    const page = await this.#inspect.latestEvents(isAll ? limit : LATEST);
-    const events = eventsOf(page).filter((event) => fitsFilter(event, options));
-    const end = { events: events.slice(-limit), cursor: page.cursor, hasMore: false, isIncomplete: false };
-    if (!page.isIncomplete) return end;
+    const page = await this.#newest(limit, options);
+    if (!page.isIncomplete) return page;
     // Newer ones are committed. They are read by cursor, because that waits until they can be read.
     const newer = await this.#readOn(page.cursor, LIMIT, options);
-    return { ...newer, events: [...events, ...newer.events].slice(-limit) };
+    // If there are more than one read takes, what was waited for can be read: ask for the newest again.
+    if (newer.hasMore) return this.#newest(limit, options);
+    return { ...newer, events: [...page.events, ...newer.events].slice(-limit) };
+  }
+
+  /** The newest events that can be read now. */
+  async #newest(limit: number, filter: EventFilter): Promise<JournalPage> {
+    const isAll = (filter.types ?? filter.queues ?? filter.job) === undefined;
+    const page = await this.#inspect.latestEvents(isAll ? limit : LATEST);
+    const events = eventsOf(page).filter((event) => fitsFilter(event, filter));
+    return {
+      events: events.slice(-limit),
+      cursor: page.cursor,
+      hasMore: false,
+      isIncomplete: page.isIncomplete ?? false,
+    };
   }
 
   /**

@@ -6,6 +6,8 @@ import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
 import { checkPriority } from "../../core/job/job-definition.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import type { Why } from "../../core/job/why/reason.ts";
+import { whyDuplicate } from "../../core/job/why.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import { LOG_LIMIT } from "../../ports/store.ts";
@@ -14,6 +16,7 @@ import type { LogLine } from "../attempt/unsent-notes.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
 import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operate-job.ts";
+import { why } from "./why.ts";
 
 const POLL = 1_000;
 
@@ -79,6 +82,15 @@ export class JobHandle<Result = unknown> {
   async prioritise(priority: number, by?: By): Promise<JobRow> {
     const checked = checkPriority(priority, "priority");
     return operate(this.#parts, this.id, { type: "prioritise", priority: checked }, by);
+  }
+
+  /**
+   * Says why the job does not run, does not end, or ended as it did. If this enqueue added nothing, that is the first
+   * reason, and the others are about the job that was there.
+   */
+  async why(): Promise<Why> {
+    const said = await why(this.#parts, this.id);
+    return this.duplicate ? whyDuplicate(said) : said;
   }
 
   /** How far the current attempt is, or the last one was; a completed job is done. */

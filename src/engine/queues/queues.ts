@@ -18,6 +18,7 @@ import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { announceDecision } from "../operations/operate-job.ts";
+import { type UnattendedQueue, unattendedQueues } from "../operations/unattended.ts";
 import { QueueSettings } from "./queue-settings-cache.ts";
 
 /** A queue as it stands. */
@@ -108,6 +109,12 @@ export class Queues {
     return [...names]
       .sort((a, b) => (a < b ? -1 : 1))
       .map((name) => viewOf(name, depths.get(name), settings.get(name), pauses.get(name)));
+  }
+
+  /** Queues with available jobs that no live worker takes, at most 100. Its cost does not follow the number of jobs. */
+  unattended(): Promise<UnattendedQueue[]> {
+    const { store, clock } = this.#parts;
+    return unattendedQueues(store, clock.now());
   }
 
   /** One queue, whether it has anything or not. */

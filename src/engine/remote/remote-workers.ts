@@ -2,6 +2,7 @@ import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
+import { isStoppedState, remoteRecordId, workerOfRecord } from "../../core/worker/worker-report.ts";
 import type { Effect, RecordKey, RecordRow } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
@@ -38,9 +39,6 @@ const DIRECTED_FOR = 30 * 24 * 3_600_000;
 const STALE_AFTER = 30_000;
 const PAGE = 500;
 const MOST_LISTED = 10_000;
-const PREFIX = "remote:";
-/** A worker in one of these states gets no jobs. */
-const STOPPED: ReadonlySet<string> = new Set(["quiet", "drain", "draining", "terminate", "shutting_down"]);
 
 interface Known {
   readonly worker: RemoteWorker | null;
@@ -60,7 +58,7 @@ export class RemoteWorkers {
   }
 
   static recordId(id: string): string {
-    return `${PREFIX}${id}`;
+    return remoteRecordId(id);
   }
 
   static bodyOf(worker: RemoteWorker): Json {
@@ -128,7 +126,7 @@ export class RemoteWorkers {
   }
 
   static isStopped({ state, directive }: RemoteWorker): boolean {
-    return STOPPED.has(state) || directive !== undefined;
+    return isStoppedState(state) || directive !== undefined;
   }
 
   /** Whether a worker missed so many beats that it is most likely gone. */
@@ -159,7 +157,7 @@ export class RemoteWorkers {
     const remote = await this.load(id);
     if (remote) return { ...remote, isRemote: true };
     const [record] = await this.#parts.store.records.load([["worker", id]]);
-    return record && !id.startsWith(PREFIX) ? viewOf(record, undefined) : null;
+    return record && !workerOfRecord(id).isRemote ? viewOf(record, undefined) : null;
   }
 
   /** Tells a remote worker to take no more jobs, or to end; null lets it work again. It hears of it with its next beat. */
@@ -247,12 +245,10 @@ export function silenceOf(record: RecordRow, now: Instant): EngineEvents["worker
 }
 
 function viewOf({ key, body }: RecordRow, order: RecordRow | undefined): WorkerView {
-  const isRemote = key[1].startsWith(PREFIX);
   const said = body as unknown as Omit<RemoteWorker, "id"> & { readonly queues?: Json };
   const directive = (order?.body as { directive?: WorkerDirective } | undefined)?.directive;
   return {
-    id: isRemote ? key[1].slice(PREFIX.length) : key[1],
-    isRemote,
+    ...workerOfRecord(key[1]),
     seenAt: said.seenAt,
     state: said.state ?? "running",
     running: said.running,

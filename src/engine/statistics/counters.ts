@@ -18,6 +18,11 @@ export interface TimeoutCount {
   readonly count: number;
 }
 
+export interface UnattendedCount {
+  readonly queue: string;
+  readonly count: number;
+}
+
 export interface CounterSnapshot {
   readonly enqueued: number;
   readonly started: number;
@@ -41,11 +46,16 @@ export interface CounterSnapshot {
   readonly sagas: SagaCounts;
   /** How late deadlines fired: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
   readonly lateness: HistogramSnapshot;
+  /** Jobs that were enqueued into a queue that no live worker took. */
+  readonly unattended: readonly UnattendedCount[];
   /** Per type and queue; beyond the first 500 pairs everything is counted under "other". */
   readonly tallies: readonly Tally[];
 }
 
-type SimpleCounter = Exclude<keyof CounterSnapshot, "timeouts" | "lateness" | "tallies" | "sagas">;
+type SimpleCounter = Exclude<
+  keyof CounterSnapshot,
+  "timeouts" | "lateness" | "tallies" | "sagas" | "unattended"
+>;
 
 /** Types and queues come from whoever enqueues, so what is counted by them is bounded. */
 const MOST_PAIRS = 500;
@@ -95,6 +105,8 @@ export class Counters {
     string,
     { kind: CountedKind; mode: string; type: string; queue: string; count: number }
   >();
+  /** By queue; as bounded as the tallies that it is made up from. */
+  readonly #unattended = new Map<string, number>();
   readonly #lateness = new Histogram(LATENESS_BOUNDS);
   readonly #tallies = new Tallies(MOST_PAIRS);
   /** The same counts by the minute, until they are written. */
@@ -107,6 +119,20 @@ export class Counters {
   enqueued(type: string, queue: string): void {
     this.#simple.enqueued += 1;
     this.#tallies.of(type, queue).counts.enqueued += 1;
+  }
+
+  /** Jobs that were enqueued into a queue that no live worker took. */
+  unattended(queue: string, count: number): void {
+    this.#unattended.set(queue, (this.#unattended.get(queue) ?? 0) + count);
+  }
+
+  /** How many jobs this process enqueued into each queue. */
+  enqueuedByQueue(): Map<string, number> {
+    const byQueue = new Map<string, number>();
+    for (const { queue, counts } of this.#tallies.all())
+      byQueue.set(queue, (byQueue.get(queue) ?? 0) + counts.enqueued);
+    byQueue.delete(OTHER);
+    return byQueue;
   }
 
   /** Counts what a decision committed at `at` tells of a job, given as it was before. */
@@ -154,6 +180,7 @@ export class Counters {
       timeouts: [...this.#timeouts.values()].map((entry) => ({ ...entry })),
       lateness: this.#lateness.snapshot(),
       tallies: this.#tallies.snapshot(),
+      unattended: Array.from(this.#unattended, ([queue, count]) => ({ queue, count })),
     };
   }
 }

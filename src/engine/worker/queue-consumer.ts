@@ -23,7 +23,7 @@ export interface ConsumerDeps {
   busy(): void;
   /** False if the event loop stood still since then, so that what arrives now may be old. */
   isFresh(since: number): boolean;
-  enter(lane: QueueConsumer, prefetched: Prefetched): void;
+  enter(consumer: QueueConsumer, prefetched: Prefetched): void;
   /** What a job may have to wait for before it is entered. */
   readonly sandboxes: {
     /** Whether it may be entered; if not, `again` is called when it is worth another look. */
@@ -33,7 +33,7 @@ export interface ConsumerDeps {
   };
   /** Gives back jobs that were held too long. */
   giveBack(prefetched: readonly Prefetched[]): void;
-  confirm(lane: QueueConsumer, prefetched: readonly Prefetched[]): void;
+  confirm(consumer: QueueConsumer, prefetched: readonly Prefetched[]): void;
 }
 
 const CLAIM_BATCH = 200;

@@ -1,4 +1,5 @@
 import type { JobRow } from "../../core/job/job.ts";
+import type { ReportedSandbox } from "../../core/worker/worker-report.ts";
 import type { SandboxRefusal, SandboxRunner } from "../../ports/sandbox.ts";
 import type { Processor } from "../attempt/processor.ts";
 import { runKey } from "../attempt/sandboxed-run.ts";
@@ -51,6 +52,17 @@ export class Sandboxes {
       if (refusal) return `sandbox of ${type}: ${refusal.reason}`;
     }
     return null;
+  }
+
+  /** The sandboxes that a job waits for or that are broken, by type; the others are left out. */
+  report(): Record<string, ReportedSandbox> {
+    const all: Record<string, ReportedSandbox> = {};
+    for (const [type, runner] of this.#runners) {
+      const status = runner.status();
+      const problem = runner.refusal()?.reason ?? null;
+      if (problem !== null || status.waiting > 0) all[type] = { ...status, problem };
+    }
+    return all;
   }
 
   #changed(type: string, refusal: SandboxRefusal | null): void {

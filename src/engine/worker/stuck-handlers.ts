@@ -1,4 +1,6 @@
 import type { JobRow } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
+import { MOST_STUCK, type ReportedStuck } from "../../core/worker/worker-report.ts";
 import type { AttemptParts } from "../context.ts";
 
 interface StuckAttempt {
@@ -13,7 +15,8 @@ export class StuckHandlers {
   readonly #parts: AttemptParts;
   readonly #worker: string;
   readonly #limit: number;
-  readonly #attempts = new Set<StuckAttempt>();
+  /** By attempt, with the instant of its verdict. */
+  readonly #attempts = new Map<StuckAttempt, Instant>();
   #isTold = false;
 
   constructor(parts: AttemptParts, worker: string, limit: number) {
@@ -30,8 +33,14 @@ export class StuckHandlers {
     return this.#attempts.size >= this.#limit;
   }
 
+  /** The first that got stuck and still are. */
+  report(): ReportedStuck[] {
+    const all = Array.from(this.#attempts, ([{ row }, since]) => ({ job: row.id, since }));
+    return all.slice(0, MOST_STUCK);
+  }
+
   add(attempt: StuckAttempt): void {
-    this.#attempts.add(attempt);
+    this.#attempts.set(attempt, this.#parts.clock.now());
     this.#parts.counters.add("stuck");
     this.#tell(attempt, "job.stuck");
   }

@@ -1,11 +1,11 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { checkQueue, DEFAULT_QUEUE } from "../../core/job/job-definition.ts";
+import { checkQueue } from "../../core/job/job-definition.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 
 export interface WorkOptions {
   readonly processors: readonly Processor[];
-  /** Which queues, and how many attempts of each run at once; `default` at 10 if left out. */
+  /** Which queues, and how many attempts of each run at once. Left out: the queues of the processors' definitions, 10 each. */
   readonly queues?: { readonly [queue: string]: { readonly concurrency: number } };
   /** Wraps every attempt, outer to inner. */
   readonly middleware?: readonly Middleware[];
@@ -43,9 +43,18 @@ export function checkProcessors(processors: readonly Processor[]): readonly Proc
   return processors;
 }
 
+/** Attempts of a queue that run at once where nobody says how many. */
+const CONCURRENCY = 10;
+
 export function checkQueues(
-  queues: WorkOptions["queues"] = { [DEFAULT_QUEUE]: { concurrency: 10 } },
+  queues: WorkOptions["queues"],
+  processors: readonly Processor[],
 ): [string, number][] {
+  if (queues === undefined)
+    return [...new Set(processors.map(({ definition }) => definition.queue))].map((queue) => [
+      queue,
+      CONCURRENCY,
+    ]);
   const entries = Object.entries(queues);
   if (entries.length === 0)
     throw refuse(

@@ -1,3 +1,4 @@
+import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { Attempt } from "../attempt/attempt.ts";
@@ -11,6 +12,8 @@ import type { Prefetched } from "./queue-consumer.ts";
 interface BeatHost {
   readonly id: string;
   readonly queues: readonly string[];
+  /** What the worker says of itself, beside that it lives. */
+  report(): { readonly [name: string]: Json };
   attempts(): Iterable<Attempt>;
   isFresh(since: number): boolean;
   heard(attempt: Attempt, answer: BeatAnswer): void;
@@ -81,7 +84,12 @@ export class BeatLoop {
 
   #request(jobs: BeatRequest["jobs"]): BeatRequest {
     const now = this.#parts.clock.now();
-    const body = { seenAt: now, queues: [...this.#host.queues], running: jobs.length };
+    const body = {
+      seenAt: now,
+      queues: [...this.#host.queues],
+      running: jobs.length,
+      ...this.#host.report(),
+    };
     return { now, worker: { id: this.#host.id, body, wakeAt: now + FORGOTTEN_AFTER }, jobs };
   }
 

@@ -4,6 +4,7 @@ import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
+import type { Json } from "../../core/schema.ts";
 import { type Duration, earlier, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxRunner } from "../../ports/sandbox.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
@@ -14,10 +15,10 @@ import type { Middleware, Processor } from "../attempt/processor.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
 import { type Decided, holdersUnit } from "../commit/decision-unit.ts";
 import type { EngineContext } from "../context.ts";
-import { PolicyCache } from "../policy-cache.ts";
 import { LoopMonitor } from "../runtime/loop-monitor.ts";
 import { within } from "../runtime/within.ts";
 import { Watch } from "./deadline-watch.ts";
+import { PolicyCache } from "./policy-cache.ts";
 import { type ConsumerDeps, type Prefetched, QueueConsumer } from "./queue-consumer.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StuckHandlers } from "./stuck-handlers.ts";
@@ -33,6 +34,7 @@ import {
   type WorkOptions,
 } from "./work-options.ts";
 import { BeatLoop } from "./worker-beat.ts";
+import { WorkerReporter } from "./worker-report.ts";
 
 const UNFLUSHED_ROOM = 600;
 const MARK_AFTER = 400;
@@ -53,11 +55,12 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
   readonly parts: EngineContext;
   readonly writer: CommitQueue;
   readonly middleware: readonly Middleware[];
-  readonly #processors = new Map<string, Processor>();
-  readonly #consumers = new Map<string, QueueConsumer>();
+  readonly processors = new Map<string, Processor>();
+  readonly consumers = new Map<string, QueueConsumer>();
   /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
   readonly #running = new Map<Attempt, QueueConsumer>();
   readonly #stuck: StuckHandlers;
+  readonly #reporter: WorkerReporter;
   readonly sandboxes: Sandboxes;
   readonly #watch: Watch;
   readonly #beat: BeatLoop;
@@ -85,17 +88,15 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
     this.#drain =
       options.drain === undefined ? 25_000 : parseDuration(options.drain, "work.drain", { zero: true });
     for (const processor of checkProcessors(options.processors)) {
-      this.#processors.set(processor.definition.type, processor);
+      this.processors.set(processor.definition.type, processor);
       warnOfHolds(parts, processor.definition);
     }
-    for (const [queue, concurrency] of checkQueues(options.queues))
-      this.#consumers.set(queue, new QueueConsumer(this, queue, concurrency));
-    this.#concurrency = [...this.#consumers.values()].reduce(
-      (sum, consumer) => sum + consumer.concurrency,
-      0,
-    );
+    for (const [queue, concurrency] of checkQueues(options.queues, options.processors))
+      this.consumers.set(queue, new QueueConsumer(this, queue, concurrency));
+    this.#concurrency = [...this.consumers.values()].reduce((sum, consumer) => sum + consumer.concurrency, 0);
     this.#stuck = new StuckHandlers(parts, this.id, checkMaxStuck(options.maxStuck ?? this.#concurrency));
-    this.sandboxes = new Sandboxes(parts, this.id, this.#processors.values(), this.#concurrency);
+    this.sandboxes = new Sandboxes(parts, this.id, this.processors.values(), this.#concurrency);
+    this.#reporter = new WorkerReporter(this, this.#stuck, this.processors.values());
     this.#watch = new Watch(parts, () => this.attempts());
     this.#beat = new BeatLoop(parts, this);
     this.#loopMonitor = new LoopMonitor(
@@ -107,7 +108,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
   }
 
   start(): this {
-    for (const consumer of this.#consumers.values()) consumer.loop.start();
+    for (const consumer of this.consumers.values()) consumer.loop.start();
     this.#beat.loop.start();
     this.#tell("worker.started");
     return this;
@@ -120,14 +121,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
 
   /** What the worker is doing, for readiness checks: an unready worker claims nothing or gives back, and says why. */
   status(): WorkerStatus {
-    const failing = [...this.#consumers.values()].find((consumer) => consumer.loop.isFailing);
-    const reason = this.#closing
-      ? "closing"
-      : this.#stuck.isFull
-        ? `${this.#stuck.size} handlers are stuck past their hard deadline`
-        : failing
-          ? `claims from queue ${failing.queue} are failing`
-          : this.sandboxes.problem;
+    const reason = this.#reporter.problem;
     return {
       ready: reason === null,
       reason,
@@ -138,19 +132,20 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
   }
 
   get queues(): readonly string[] {
-    return [...this.#consumers.keys()];
+    return [...this.consumers.keys()];
+  }
+
+  /** What it says of itself with each beat. */
+  report(): { readonly [name: string]: Json } {
+    return this.#reporter.body();
   }
   attempts(): Iterable<Attempt> {
     return this.#running.keys();
   }
 
-  held(): Prefetched[] {
-    return [...this.#consumers.values()].flatMap((consumer) => [...consumer.prefetched()]);
-  }
-
   get #heldCount(): number {
     let count = 0;
-    for (const consumer of this.#consumers.values()) count += consumer.prefetchedCount;
+    for (const consumer of this.consumers.values()) count += consumer.prefetchedCount;
     return count;
   }
 
@@ -168,7 +163,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
 
   /** A queue has something to claim. */
   notify(queue: string): void {
-    this.#consumers.get(queue)?.notify();
+    this.consumers.get(queue)?.notify();
   }
 
   /** Somebody changed this job or voided its fence: ask the store at once what became of it. */
@@ -180,12 +175,12 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
     }
   }
 
-  // What lanes ask of their worker.
+  // What consumers ask of their worker.
 
   enter(consumer: QueueConsumer, held: Prefetched): void {
     const { clock, random } = this.parts;
     const { row } = held;
-    const processor = this.#processors.get(row.type);
+    const processor = this.processors.get(row.type);
     const refusal = processor && this.sandboxes.refusal(processor);
     if (!processor || refusal) {
       if (refusal) this.#release(row, refusal.delay);
@@ -364,7 +359,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
 
   /** No slot is taken, neither by a handler nor by a job that is about to be entered. */
   get #isIdle(): boolean {
-    for (const consumer of this.#consumers.values()) if (consumer.running > 0) return false;
+    for (const consumer of this.consumers.values()) if (consumer.running > 0) return false;
     return true;
   }
 
@@ -381,7 +376,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
   }
 
   #pumpAll(): void {
-    for (const consumer of this.#consumers.values()) consumer.pump();
+    for (const consumer of this.consumers.values()) consumer.pump();
   }
 
   watch(attempt: Attempt): void {
@@ -402,15 +397,17 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
 
   /** Looks after jobs that wait too long; there is nothing to look after once nothing is held or running. */
   #tick(now: number): boolean {
-    for (const consumer of this.#consumers.values()) consumer.tidy(now);
-    if (this.#running.size > 0) this.#beat.keepUp(now);
-    for (const consumer of this.#consumers.values()) if (consumer.isBusy) return true;
+    for (const consumer of this.consumers.values()) consumer.tidy(now);
+    // A job that waits for its sandbox holds a slot too, and the beat says what it waits for.
+    if (!this.#isIdle) this.#beat.keepUp(now);
+    for (const consumer of this.consumers.values()) if (consumer.isBusy) return true;
     return false;
   }
 
   /** The event loop stood still: say which jobs were running, and let a beat tell which of them are still ours. */
   #blocked(gap: number): void {
     const { bus, clock, logger } = this.parts;
+    this.#reporter.blocked(clock.now(), gap);
     const running = [...this.#endedInGap.splice(0), ...this.attempts()];
     const jobs = running.map(({ row }) => ({ id: row.id, type: row.type }));
     logger.warn(
@@ -443,7 +440,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
     const { clock } = this.parts;
     this.#tell("worker.quiet");
     // A claim under way is not waited for here: a store that hangs must not keep close() from keeping its own time.
-    const stopped = Promise.all([...this.#consumers.values()].map((consumer) => consumer.loop.stop()));
+    const stopped = Promise.all([...this.consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackHeld();
     if (!(await this.#idleWithin(drain))) {
       const running = [...this.attempts()];
@@ -456,7 +453,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
   }
 
   #giveBackHeld(): void {
-    this.giveBack([...this.#consumers.values()].flatMap((consumer) => consumer.takePrefetched()));
+    this.giveBack([...this.consumers.values()].flatMap((consumer) => consumer.takePrefetched()));
   }
 
   async #finish(stopped: Promise<unknown>): Promise<void> {

@@ -15,9 +15,11 @@ import { progressStreamRoutes } from "./progress-stream.ts";
 import { queueRoutes } from "./queues.ts";
 import { rateLimitRoutes } from "./rate-limits.ts";
 import { reportBatchRoutes } from "./report-batches.ts";
+import { sessionRoutes } from "./session.ts";
 import { statsStreamRoutes } from "./stats-stream.ts";
 import { systemRoutes } from "./system.ts";
 import { uniqueJobRoutes } from "./unique-jobs.ts";
+import { whyRoutes } from "./why.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
 
@@ -31,6 +33,7 @@ export const STREAM_ROUTES: readonly Route[] = [
 /** Every endpoint of the server: what is served, and what the OpenAPI document describes. */
 export const ROUTES: readonly Route[] = [
   ...systemRoutes,
+  ...sessionRoutes,
   ...bulkRoutes,
   ...jobRoutes,
   ...workerRoutes,
@@ -49,5 +52,6 @@ export const ROUTES: readonly Route[] = [
   ...rateLimitRoutes,
   ...uniqueJobRoutes,
   ...adminSystemRoutes,
+  ...whyRoutes,
   ...STREAM_ROUTES,
 ];

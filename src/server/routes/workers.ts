@@ -143,9 +143,11 @@ function namedJobs(body: BeatBody): JobBeat[] {
 }
 
 function workerOf(body: BeatBody, now: number, running: number): RemoteWorker {
-  const { hostname, pid, queues, concurrency, labels } = body;
+  const { hostname, pid, queues, job_types, concurrency, labels } = body;
   const about = Object.fromEntries(
-    Object.entries({ hostname, pid, queues, concurrency, labels }).filter(([, value]) => value != null),
+    Object.entries({ hostname, pid, queues, job_types, concurrency, labels }).filter(
+      ([, value]) => value != null,
+    ),
   ) as RemoteWorker["about"];
   return {
     id: body.worker_id,

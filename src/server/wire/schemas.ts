@@ -273,6 +273,9 @@ export const beatSchema = z
     hostname: optional(z.string().max(255)),
     pid: optional(z.int()),
     queues: optional(z.array(z.string().max(128)).max(100)),
+    job_types: optional(z.array(z.string().max(255)).max(200)).meta({
+      description: "Job types that the worker has processors for; left out, it is taken to have all.",
+    }),
     concurrency: optional(z.int().min(0)),
     labels: optional(z.union([z.array(z.string().max(255)).max(100), metaObject])),
   })

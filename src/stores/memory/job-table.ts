@@ -10,6 +10,7 @@ import {
   type Enqueued,
   type JobFilter,
   type KeyHolder,
+  type Line,
   type LiveCount,
   LOG_LIMIT,
   type NumberedLine,
@@ -255,6 +256,40 @@ export class JobTable {
       }
     }
     return counts;
+  }
+
+  /** How many jobs of a line come before a place in it, up to `most`. */
+  ahead(line: Line, { rank, id }: Pick<JobRow, "rank" | "id">, most: number): number {
+    const entries =
+      "limitKey" in line
+        ? this.limits.waiting(line.limitKey)
+        : (this.#queues.get(line.queue)?.ready.from(() => false) ?? []);
+    let count = 0;
+    for (const { row } of entries) {
+      if (count >= most || row.rank > rank || (row.rank === rank && row.id >= id)) break;
+      count += 1;
+    }
+    return count;
+  }
+
+  /** Active jobs that hold a slot of a limit, or of their queue. */
+  holding(line: Line, limit: number): JobRow[] {
+    if ("limitKey" in line) return this.list({ limitKey: line.limitKey, state: "active" }, null, limit);
+    const found: JobRow[] = [];
+    for (const { row } of this.#jobs.values()) {
+      if (found.length === limit) break;
+      if (row.state === "active" && row.limitKey !== null && row.queue === line.queue) found.push(row);
+    }
+    return found;
+  }
+
+  /** Names of queues with available jobs. */
+  readyQueues(after: string | null, limit: number): string[] {
+    const names = [...this.#queues.values()].filter(({ ready }) => !ready.isEmpty).map(({ name }) => name);
+    return names
+      .filter((name) => after === null || name > after)
+      .sort(compareText)
+      .slice(0, limit);
   }
 
   #enter(entry: JobEntry): void {

@@ -44,11 +44,16 @@ export class LimitTable<Entry extends { readonly row: JobRow }> {
   /** The best waiting jobs. */
   best(limitKey: string, count: number): Entry[] {
     const best: Entry[] = [];
-    for (const entry of this.#limits.get(limitKey)?.waiting.from(() => false) ?? []) {
+    for (const entry of this.waiting(limitKey)) {
       if (best.length >= count) break;
       best.push(entry);
     }
     return best;
+  }
+
+  /** The waiting jobs, in order. */
+  waiting(limitKey: string): Iterable<Entry> {
+    return this.#limits.get(limitKey)?.waiting.from(() => false) ?? [];
   }
 
   count(limitKey: string): StateCounts & { readonly waiting: number } {

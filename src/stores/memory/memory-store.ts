@@ -5,10 +5,13 @@ import {
   BATCH_LIMIT,
   type BeatAnswer,
   type BeatRequest,
+  type HeldSlots,
+  HOLDERS_SHOWN,
   type Inspector,
   type JobStore,
   LIVE_LIMIT,
   type LimitRow,
+  type Line,
   LOG_LIMIT,
   pauseKey,
   type RecordStore,
@@ -174,16 +177,14 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
     async count(scan) {
       assertOpen();
       let count = 0;
-      const cursor = jobs.step(pathOf(scan), () => {
-        count += 1;
-        return true;
-      });
+      const cursor = jobs.step(pathOf(scan), () => ++count > 0);
       return { count, cursor };
     },
     async live() {
       assertOpen();
       return jobs.live(LIVE_LIMIT);
     },
+    ...createLines(jobs, records, assertOpen),
     async latestEvents(limit) {
       assertOpen();
       checkLimit(limit);
@@ -210,6 +211,50 @@ function limitRow(jobs: JobTable, records: RecordTable, limitKey: string): Limit
   const { nextAt } = startsBehind(records, limitKey);
   const { waiting } = jobs.limits.count(limitKey);
   return { key: limitKey, waiting, ...limitUse(jobs, records, limitKey), nextAt };
+}
+
+/** Queries about one waiting job. */
+function createLines(
+  jobs: JobTable,
+  records: RecordTable,
+  assertOpen: () => void,
+): Pick<Inspector, "ahead" | "slots" | "readyQueues"> {
+  return {
+    async ahead(line, before, most) {
+      assertOpen();
+      checkLimit(most);
+      return jobs.ahead(line, before, most);
+    },
+    async slots(line, most) {
+      assertOpen();
+      checkLimit(most);
+      return heldSlots(jobs, records, line, most);
+    },
+    async readyQueues(after, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.readyQueues(after, limit);
+    },
+  };
+}
+
+function heldSlots(jobs: JobTable, records: RecordTable, line: Line, most: number): HeldSlots {
+  if ("queue" in line) {
+    const active = jobs.holding(line, most);
+    const unstarted = active.filter(({ startedAt }) => startedAt === null).length;
+    const use = { available: 0, active: active.length, unstarted, retryable: 0, starts: 0 };
+    return { ...use, nextAt: null, jobs: active.slice(0, HOLDERS_SHOWN) };
+  }
+  const { key: _key, waiting: _waiting, nextAt, ...use } = limitRow(jobs, records, line.limitKey);
+  return {
+    available: Math.min(use.available, most),
+    active: Math.min(use.active, most),
+    unstarted: Math.min(use.unstarted, most),
+    retryable: Math.min(use.retryable, most),
+    starts: Math.min(use.starts, most),
+    nextAt,
+    jobs: use.active === 0 ? [] : jobs.holding(line, HOLDERS_SHOWN),
+  };
 }
 
 /** Moves only `stallAt`. A beat does not change the revision. `wakeAt` may stay earlier than needed. */

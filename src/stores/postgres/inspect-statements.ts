@@ -153,12 +153,13 @@ select e.xid::text, e.seq::text, e.body, (e.xid < greatest(pg_snapshot_xmin(s), 
 };
 
 /**
- * The newest events before $1 and $2, or of all if they are null, newest first. $3 limit. Returns xid, seq, body, and
- * 1 if no event can still be committed before this one.
+ * The newest events before $1 and $2, or of all if they are null, newest first. $3 limit, $4 a horizon that was read
+ * earlier, or 0. Returns xid, seq, body, and 1 if no event can still be committed before this one.
  */
 export const LATEST_EVENTS: Statement = {
   text: `
-select e.xid::text, e.seq::text, e.body, (e.xid < pg_snapshot_xmin(pg_current_snapshot()))::int from curfew.events e
+select e.xid::text, e.seq::text, e.body, (e.xid < greatest(pg_snapshot_xmin(s), $4::xid8))::int
+  from curfew.events e, pg_current_snapshot() s
  where $1::xid8 is null or (e.xid, e.seq) < ($1::xid8, $2::bigint)
  order by e.xid desc, e.seq desc limit $3::bigint`,
 };

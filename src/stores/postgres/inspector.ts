@@ -21,6 +21,7 @@ import {
 } from "./inspect-statements.ts";
 import { limitRow } from "./key-limits.ts";
 import { DEPTHS, LIMIT_KEYS } from "./limit-statements.ts";
+import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
@@ -64,6 +65,7 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
         count: count as number,
       }));
     },
+    ...createLines(runner),
     async depth(queue) {
       const depth = noJobs();
       for (const [code, count] of await runner.run(DEPTH, [queue ?? null]))
@@ -146,13 +148,23 @@ async function readEvents(
   }
 }
 
+/** How often the newest events are read while some have no final position. It does not wait in between. */
+const LATEST_LOOKS = 3;
+
 /** The newest events with a final position. */
 async function readLatest(runner: Runner, limit: number): Promise<EventPage> {
+  let page = await latestBelow(runner, limit, "0");
+  for (let looks = 1; looks < LATEST_LOOKS && page.isIncomplete; looks++)
+    page = await latestBelow(runner, limit, await readHorizon(runner));
+  return page;
+}
+
+async function latestBelow(runner: Runner, limit: number, horizon: string): Promise<EventPage> {
   const builder = new PageBuilder(null, limit);
   let before: unknown[] = [null, null];
   let isIncomplete = false;
   for (let most = FIRST_ROWS; ; most = moreRows(most)) {
-    const rows = await runner.run(LATEST_EVENTS, [...before, most]);
+    const rows = await runner.run(LATEST_EVENTS, [...before, most, horizon]);
     for (const row of rows) {
       if (isFinal(row)) builder.addBefore(eventRowOf(row));
       else isIncomplete = true;

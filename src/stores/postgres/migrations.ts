@@ -3,16 +3,16 @@ import type { Migration } from "../sql/migrator.ts";
 
 /**
  * The schema as a list of migrations. Texts name the schema `curfew`; the store replaces it. Never edit a released
- * migration: its checksum would no longer match in databases that ran it.
+ * migration, not even its comments: its checksum would no longer match in databases that ran it.
  */
 export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: "jobs, finished jobs, records, events and logs",
     sql: `
--- Live jobs. Wide columns come first, to avoid padding. Documents are text: jsonb costs more, refuses \\u0000 and
--- changes the order of keys. Autovacuum counts rows and not shares: a table that is filled and emptied all day would
--- otherwise be vacuumed too rarely while it is large.
+-- Live jobs. Wide columns come first, so that no padding lies between them. Documents are text, because jsonb costs
+-- more, refuses \\u0000 and gives keys back in another order than they came in. Autovacuum counts rows and not shares:
+-- a table that is filled and emptied all day would otherwise be cleaned too rarely just when it is large.
 create table curfew.jobs (
   id uuid primary key,
   rank bigint not null,
@@ -31,14 +31,14 @@ create table curfew.jobs (
   needs int not null default 0,
   attempt int not null default 0,
   returns int not null default 0,
-  expired_claims int not null default 0,
+  strikes int not null default 0,
   state smallint not null,
   wake smallint not null,
   priority smallint not null,
   queue text collate "C" not null,
   type text collate "C" not null,
   worker text collate "C",
-  limit_key text collate "C",
+  gate text collate "C",
   workflow text collate "C",
   unique_key text collate "C",
   payload text not null,
@@ -53,16 +53,16 @@ create table curfew.jobs (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000
 );
--- Only jobs that can be claimed now; delayed and waiting jobs are not in it. State 1 is available.
+-- Only what can be claimed now: delayed and gated jobs, however many, are not in it. State 1 is available.
 create index jobs_ready on curfew.jobs (queue, rank, id) where state = 1;
--- For the sweep: separate for jobs to promote (wake 1) and jobs that need a decision (wake 0).
+-- What the sweep walks, apart for what it promotes (wake 1) and what it hands to a judge (wake 0).
 create index jobs_wake on curfew.jobs (wake, wake_at) where wake_at is not null;
 -- State 0 is pending.
-create index jobs_limit on curfew.jobs (limit_key, rank, id) where state = 0 and limit_key is not null;
+create index jobs_gate on curfew.jobs (gate, rank, id) where state = 0 and gate is not null;
 create index jobs_workflow on curfew.jobs (workflow) where workflow is not null;
 create unique index jobs_unique on curfew.jobs (unique_key) where unique_key is not null;
 
--- Finished jobs. A settle moves them here, so that the live table stays small for claims and vacuum.
+-- Finished jobs, moved here by their settle, so that the live table stays small for claims and for vacuum.
 create table curfew.done (
   id uuid primary key,
   rank bigint not null,
@@ -83,7 +83,7 @@ create table curfew.done (
   needs int not null,
   attempt int not null,
   returns int not null,
-  expired_claims int not null,
+  strikes int not null,
   state smallint not null,
   wake smallint not null,
   priority smallint not null,
@@ -91,7 +91,7 @@ create table curfew.done (
   queue text collate "C" not null,
   type text collate "C" not null,
   worker text collate "C",
-  limit_key text collate "C",
+  gate text collate "C",
   workflow text collate "C",
   unique_key text collate "C",
   payload text not null,
@@ -104,7 +104,7 @@ create table curfew.done (
 );
 create index done_prune on curfew.done (prune_at) where prune_at is not null;
 
--- Versioned documents that may have a time to wake up.
+-- Versioned documents with a time to look at them again.
 create table curfew.records (
   kind text collate "C" not null,
   key text collate "C" not null,
@@ -115,8 +115,8 @@ create table curfew.records (
 );
 create index records_wake on curfew.records (wake_at) where wake_at is not null;
 
--- A sequence alone does not give the order of commits. Readers go by (xid, seq) and stop below the oldest running
--- transaction.
+-- The order of commits cannot be had from a sequence alone: readers go by (xid, seq) and stop below the oldest
+-- transaction that still runs.
 create table curfew.events (
   xid xid8 not null default pg_current_xact_id(),
   seq bigint generated always as identity,
@@ -135,10 +135,10 @@ create table curfew.logs (
   },
   {
     version: 2,
-    name: "versions of records that are never reused",
+    name: "versions of records that never come back",
     sql: `
--- One sequence for all records, so that a record that was deleted and put again never has an earlier version. An
--- identity needs no rights besides those on the table.
+-- From one sequence for all records, so that one which was deleted and put again has no version that it had before. An
+-- identity needs no rights beyond those on the table.
 alter table curfew.records alter column version type bigint;
 alter table curfew.records alter column version add generated by default as identity;
 select setval(pg_get_serial_sequence('curfew.records', 'version'), coalesce(max(version), 0) + 1, false)
@@ -149,7 +149,7 @@ select setval(pg_get_serial_sequence('curfew.records', 'version'), coalesce(max(
     version: 3,
     name: "timeouts",
     sql: `
--- Unhandled timeouts. A key is unique within its scope, which is set only together with a key.
+-- Timeouts that nobody has handled yet. A key is unique within its scope, which is written only beside a key.
 create table curfew.timeouts (
   id text collate "C" primary key,
   due_at bigint not null,
@@ -171,7 +171,7 @@ create table curfew.timeouts (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000
 );
--- Only what can be claimed; leased and dead rows are not in it.
+-- Only what can be claimed: leased and dead rows, however many, are not in it.
 create index timeouts_due on curfew.timeouts (due_at, id) where owner is null and dead_at is null;
 create index timeouts_destination on curfew.timeouts (destination, due_at, id) where owner is null and dead_at is null;
 create index timeouts_lease on curfew.timeouts (lease_until) where owner is not null;
@@ -185,7 +185,7 @@ create index timeouts_wall_clock on curfew.timeouts (id) where wall_clock is not
     version: 4,
     name: "dead letters in the order in which they ended",
     sql: `
--- Contains only dead letters, so other jobs pay nothing for it.
+-- Only dead letters are in it, so it costs no other job anything.
 create index done_dead on curfew.done (finished_at, id) where dead_letter = 1;
 `,
   },
@@ -193,10 +193,10 @@ create index done_dead on curfew.done (finished_at, id) where dead_letter = 1;
     version: 5,
     name: "limits",
     sql: `
--- For what uses a limit, for queues with a concurrency limit, and for waiting jobs of bounded queues. A job without a
--- limit key from an unlimited queue is in none of them.
-create index jobs_limited on curfew.jobs (limit_key, state) where limit_key is not null and state > 0;
-create index jobs_limited_active on curfew.jobs (queue) where limit_key is not null and state = 2;
+-- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate
+-- that is claimed from an unbounded queue is in none of them.
+create index jobs_gated on curfew.jobs (gate, state) where gate is not null and state > 0;
+create index jobs_gated_active on curfew.jobs (queue) where gate is not null and state = 2;
 create index jobs_pending on curfew.jobs (queue) where state = 0;
 `,
   },
@@ -204,8 +204,41 @@ create index jobs_pending on curfew.jobs (queue) where state = 0;
     version: 6,
     name: "delayed and retried jobs of a bounded queue",
     sql: `
--- Only scheduled and retryable jobs. A job that runs at once and succeeds is never in it.
+-- Only scheduled and retryable jobs are in it: one that runs at once and succeeds never is.
 create index jobs_later on curfew.jobs (queue) where state >= 3;
+`,
+  },
+  {
+    version: 7,
+    name: "names of the glossary",
+    sql: `
+alter table curfew.jobs rename column gate to limit_key;
+alter table curfew.jobs rename column strikes to expired_claims;
+alter table curfew.done rename column gate to limit_key;
+alter table curfew.done rename column strikes to expired_claims;
+alter index curfew.jobs_gate rename to jobs_limit;
+alter index curfew.jobs_gated rename to jobs_limited;
+alter index curfew.jobs_gated_active rename to jobs_limited_active;
+-- Jobs keep what their enqueue said, and what their workflow needs of them, under the new names.
+update curfew.jobs set options = ((options::jsonb - 'rung') || jsonb_build_object('settings', options::jsonb -> 'rung'))::text
+ where options::jsonb ? 'rung';
+update curfew.done set options = ((options::jsonb - 'rung') || jsonb_build_object('settings', options::jsonb -> 'rung'))::text
+ where options::jsonb ? 'rung';
+update curfew.jobs set options = jsonb_set(options::jsonb #- '{step,turn}', '{step,waitsFor}', options::jsonb #> '{step,turn}')::text
+ where options::jsonb #> '{step,turn}' is not null;
+update curfew.records set body = replace(body, '"gate":', '"limitKey":') where kind = 'start';
+update curfew.records set kind = 'maintenance' where kind = 'recess';
+`,
+  },
+  {
+    version: 8,
+    name: "barrier jobs and holders of unique keys",
+    sql: `
+-- The jsonb of migration 7 writes a space after each colon.
+update curfew.jobs
+   set options = replace(replace(options, '"role": "turnstile"', '"role":"barrier"'), '"role":"turnstile"', '"role":"barrier"')
+ where queue = 'curfew.workflows' and options like '%turnstile%';
+update curfew.records set body = replace(body, '"keepers":', '"holders":') where kind = 'unique';
 `,
   },
 ];

@@ -44,7 +44,7 @@ export function recordEvents(parameter: number, ids = 1): string {
   const [at, shared, items, positions] = [parameter, parameter + 1, parameter + 2, parameter + 3];
   return `
 insert into curfew.events (at, body)
-select $${at}::bigint, '{"shared":' || $${shared}::text || ',"items":[' || string_agg(t.items, ',' order by t.nth) || ']}'
+select $${at}::bigint, '{"heads":' || $${shared}::text || ',"items":[' || string_agg(t.items, ',' order by t.nth) || ']}'
   from unnest($${ids}::uuid[], ${texts(items)}, $${positions}::int[]) as t(id, items, nth)
  where t.items is not null and t.id in (select id from written)
 having count(*) > 0`;

@@ -4,7 +4,7 @@ import type { EventPage } from "../../ports/store.ts";
 
 /**
  * All events of one commit in one row: a row each would cost more than their jobs. The body is
- * `{"shared":[…],"items":[[0,{…}],[1],…]}`. An object that events share is written once, and each item names it by
+ * `{"heads":[…],"items":[[0,{…}],[1],…]}`. An object that events share is written once, and each item names it by
  * its index.
  */
 export interface PackedEvents {
@@ -31,14 +31,14 @@ export function packEvents(events: readonly NewEvent[]): PackedEvents {
 
 export function eventRow(events: readonly NewEvent[]): string {
   const { shared, items } = packEvents(events);
-  return `{"shared":${shared},"items":[${items.join(",")}]}`;
+  return `{"heads":${shared},"items":[${items.join(",")}]}`;
 }
 
 /** The events of a row. A row from before events were packed is one event. */
 function unpackEvents(body: string): readonly Json[] {
   const row = JSON.parse(body) as Json;
   if (typeof row !== "object" || row === null || !("items" in row)) return [row];
-  const { shared, items } = row as unknown as { shared: Json[]; items: [number, NewEvent["of"]?][] };
+  const { heads: shared, items } = row as unknown as { heads: Json[]; items: [number, NewEvent["of"]?][] };
   return items.map(([number, of]) => {
     const event = shared[number] as Json;
     return wholeEvent(of === undefined ? { event } : { event, of });

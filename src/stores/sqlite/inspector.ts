@@ -16,6 +16,7 @@ import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.t
 import type { Connection } from "./connection.ts";
 import { limitRow } from "./key-limits.ts";
 import { COUNT_QUEUES, COUNT_QUEUES_DONE, NEXT_LIMIT_KEY } from "./limit-statements.ts";
+import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 import type { Session } from "./session.ts";
 import {
@@ -62,6 +63,7 @@ export function createInspector(connection: Connection): Inspector {
       });
       return [...counts.values()];
     },
+    ...createLines(connection),
     depth: (queue) => depth(connection, queue),
     depths: () => depthsOf(connection),
     async holders(after, limit) {

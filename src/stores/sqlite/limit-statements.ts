@@ -1,5 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
+import { LIVE } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -53,3 +54,45 @@ select queue, state, count(*) from curfew_jobs where id > ? and id <= ? group by
 /** COUNT_QUEUES for finished jobs. */
 export const COUNT_QUEUES_DONE = `
 select queue, state, count(*) from curfew_done where id > ? and id <= ? group by queue, state`;
+
+/** Counts available jobs of a queue before a place. Takes queue, rank, id and the most to count. */
+export const AHEAD_IN_QUEUE = `
+select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_ready
+                       where queue = ? and state = ${AVAILABLE} and (rank, id) < (?, ?) limit ?)`;
+
+/** Counts jobs that wait for a limit before a place. Takes limit, rank, id and the most to count. */
+export const AHEAD_AT_LIMIT = `
+select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_limit
+                       where limit_key = ? and limit_key is not null and state = ${PENDING} and needs = 0
+                         and (rank, id) < (?, ?) limit ?)`;
+
+/** Counts jobs of a limit in one state, up to a bound. Takes limit, state and bound. Gives how many, and how many have not started. */
+export const USE_UP_TO = `
+select count(*), coalesce(sum(started_at is null), 0)
+  from (select started_at from curfew_jobs indexed by curfew_jobs_limited
+         where limit_key = ? and limit_key is not null and state > 0 and state = ? limit ?)`;
+
+/** LIMIT_STARTS up to a bound, which comes last. Keys grow with the ids of jobs, so the first ones are the oldest. */
+export const STARTS_UP_TO = `
+select count(*), min(wake_at)
+  from (select wake_at from curfew_records where kind = '${START_KIND}' and key >= ? and key < ? order by key limit ?)`;
+
+/** Active jobs of a limit. Takes the limit and a limit. */
+export const HOLDERS_OF_LIMIT = `
+select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited
+ where limit_key = ? and limit_key is not null and state > 0 and state = ${ACTIVE} limit ?`;
+
+/** Counts active jobs of a queue that have a limit, up to a bound. Takes queue and bound. Gives also how many have not started. */
+export const ACTIVE_UP_TO = `
+select count(*), coalesce(sum(started_at is null), 0)
+  from (select started_at from curfew_jobs indexed by curfew_jobs_limited_active
+         where queue = ? and limit_key is not null and state = ${ACTIVE} limit ?)`;
+
+/** Active jobs of a queue that have a limit. Takes the queue and a limit. */
+export const HOLDERS_OF_QUEUE = `
+select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited_active
+ where queue = ? and limit_key is not null and state = ${ACTIVE} limit ?`;
+
+/** The next queue with an available job. Takes the name it comes after. */
+export const NEXT_READY_QUEUE = `
+select min(queue) from curfew_jobs indexed by curfew_jobs_ready where queue > ? and state = ${AVAILABLE}`;

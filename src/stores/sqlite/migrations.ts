@@ -2,16 +2,17 @@
 import type { Migration } from "../sql/migrator.ts";
 
 /**
- * The schema as a list of migrations. All names begin with `curfew_`, because a program may keep its own tables in
- * the same file. Never edit a released migration: its checksum would no longer match in files that ran it.
+ * The schema as a list of migrations. All names begin with `curfew_`, because a program may keep its own tables in the
+ * same file. Never edit a released migration, not even its comments: its checksum would no longer match in files that
+ * ran it.
  */
 export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: "jobs, finished jobs, records, events, logs and hints",
     sql: `
--- Live jobs. A table with rowids: writes find a row by its id once and then by its number, and large payloads are not
--- in the nodes of the tree. Strict, so that a value of the wrong type fails here and not where it is read.
+-- Live jobs. A table with rowids: writes find a row by its id once and by its number from then on, and large payloads
+-- do not sit in the nodes of the tree. Strict, so that a value of the wrong kind fails here and not where it is read.
 create table curfew_jobs (
   id text not null primary key,
   rank integer not null,
@@ -30,14 +31,14 @@ create table curfew_jobs (
   needs integer not null default 0,
   attempt integer not null default 0,
   returns integer not null default 0,
-  expired_claims integer not null default 0,
+  strikes integer not null default 0,
   state integer not null,
   wake integer not null,
   priority integer not null,
   queue text not null,
   type text not null,
   worker text,
-  limit_key text,
+  gate text,
   workflow text,
   unique_key text,
   payload text not null,
@@ -48,16 +49,16 @@ create table curfew_jobs (
   checkpoint text,
   result text
 ) strict;
--- Only jobs that can be claimed now; delayed and waiting jobs are not in it. State 1 is available.
+-- Only what can be claimed now: delayed and gated jobs, however many, are not in it. State 1 is available.
 create index curfew_jobs_ready on curfew_jobs (queue, rank, id) where state = 1;
--- For the sweep: separate for jobs to promote (wake 1) and jobs that need a decision (wake 0).
+-- What the sweep walks, apart for what it promotes (wake 1) and what it hands to a judge (wake 0).
 create index curfew_jobs_wake on curfew_jobs (wake, wake_at) where wake_at is not null;
 -- State 0 is pending.
-create index curfew_jobs_limit on curfew_jobs (limit_key, rank, id) where state = 0 and limit_key is not null;
+create index curfew_jobs_gate on curfew_jobs (gate, rank, id) where state = 0 and gate is not null;
 create index curfew_jobs_workflow on curfew_jobs (workflow) where workflow is not null;
 create unique index curfew_jobs_unique on curfew_jobs (unique_key) where unique_key is not null;
 
--- Finished jobs. A settle moves them here, so that claims and sweeps never read them.
+-- Finished jobs, moved here by their settle, so that claims and sweeps never walk over them.
 create table curfew_done (
   id text not null primary key,
   rank integer not null,
@@ -78,7 +79,7 @@ create table curfew_done (
   needs integer not null,
   attempt integer not null,
   returns integer not null,
-  expired_claims integer not null,
+  strikes integer not null,
   state integer not null,
   wake integer not null,
   priority integer not null,
@@ -86,7 +87,7 @@ create table curfew_done (
   queue text not null,
   type text not null,
   worker text,
-  limit_key text,
+  gate text,
   workflow text,
   unique_key text,
   payload text not null,
@@ -99,7 +100,7 @@ create table curfew_done (
 ) strict;
 create index curfew_done_prune on curfew_done (prune_at) where prune_at is not null;
 
--- Versioned documents that may have a time to wake up.
+-- Versioned documents with a time to look at them again.
 create table curfew_records (
   kind text not null,
   key text not null,
@@ -110,7 +111,7 @@ create table curfew_records (
 ) strict, without rowid;
 create index curfew_records_wake on curfew_records (wake_at) where wake_at is not null;
 
--- Numbers are never reused, not even after the last event was pruned: readers keep them as cursors.
+-- Numbers are never used twice, not even after the last event was pruned: readers hold them as cursors.
 create table curfew_events (
   seq integer primary key autoincrement,
   at integer not null,
@@ -124,8 +125,8 @@ create table curfew_logs (
   primary key (job, seq)
 ) strict, without rowid;
 
--- Hints for other processes, which see that the file changed but not what. Only the last ones are kept. The newest is
--- never deleted, so the numbers only grow.
+-- What commits have to tell other processes, which see that the file changed but not what. Only the last ones are
+-- kept; the newest is never deleted, so the numbers only grow.
 create table curfew_hints (
   seq integer primary key,
   origin integer not null,
@@ -135,9 +136,9 @@ create table curfew_hints (
   },
   {
     version: 2,
-    name: "a clock that nobody can set, and versions that are never reused",
+    name: "a clock that nobody can set, and versions that never come back",
     sql: `
--- At most one row: the readings of the machine's clocks at one moment, and the time of the file at that moment.
+-- At most one row: a moment as the clocks of the machine showed it, and the time of the file at that moment.
 create table curfew_clock (
   id integer primary key check (id = 1),
   boot text not null,
@@ -147,7 +148,7 @@ create table curfew_clock (
   time real not null
 ) strict;
 
--- One row: the highest version of any deleted record.
+-- One row: no deleted record had a higher version than this.
 create table curfew_record_floor (id integer primary key check (id = 1), version integer not null) strict;
 insert into curfew_record_floor select 1, coalesce(max(version), 0) from curfew_records;
 `,
@@ -156,7 +157,7 @@ insert into curfew_record_floor select 1, coalesce(max(version), 0) from curfew_
     version: 3,
     name: "timeouts",
     sql: `
--- Unhandled timeouts. A key is unique within its scope, which is set only together with a key.
+-- Timeouts that nobody has handled yet. A key is unique within its scope, which is written only beside a key.
 create table curfew_timeouts (
   id text not null primary key,
   destination text not null,
@@ -174,7 +175,7 @@ create table curfew_timeouts (
   dead_at integer,
   error text
 ) strict;
--- Only what can be claimed; leased and dead rows are not in it.
+-- Only what can be claimed: leased and dead rows, however many, are not in it.
 create index curfew_timeouts_due on curfew_timeouts (due_at, id) where owner is null and dead_at is null;
 create index curfew_timeouts_destination on curfew_timeouts (destination, due_at, id)
  where owner is null and dead_at is null;
@@ -189,7 +190,7 @@ create index curfew_timeouts_wall_clock on curfew_timeouts (id) where wall_clock
     version: 4,
     name: "dead letters in the order in which they ended",
     sql: `
--- Contains only dead letters, so other jobs pay nothing for it.
+-- Only dead letters are in it, so it costs no other job anything.
 create index curfew_done_dead on curfew_done (finished_at, id) where dead_letter = 1;
 `,
   },
@@ -197,10 +198,10 @@ create index curfew_done_dead on curfew_done (finished_at, id) where dead_letter
     version: 5,
     name: "limits",
     sql: `
--- For what uses a limit, for queues with a concurrency limit, and for waiting jobs of bounded queues. A job without a
--- limit key from an unlimited queue is in none of them.
-create index curfew_jobs_limited on curfew_jobs (limit_key, state) where limit_key is not null and state > 0;
-create index curfew_jobs_limited_active on curfew_jobs (queue) where limit_key is not null and state = 2;
+-- What is in use of a gate, of a queue with a limit of its own, and what waits in a bounded queue. A job without a gate
+-- that is claimed from an unbounded queue is in none of them.
+create index curfew_jobs_gated on curfew_jobs (gate, state) where gate is not null and state > 0;
+create index curfew_jobs_gated_active on curfew_jobs (queue) where gate is not null and state = 2;
 create index curfew_jobs_pending on curfew_jobs (queue) where state = 0;
 `,
   },
@@ -208,8 +209,42 @@ create index curfew_jobs_pending on curfew_jobs (queue) where state = 0;
     version: 6,
     name: "delayed and retried jobs of a bounded queue",
     sql: `
--- Only scheduled and retryable jobs. A job that runs at once and succeeds is never in it.
+-- Only scheduled and retryable jobs are in it: one that runs at once and succeeds never is.
 create index curfew_jobs_later on curfew_jobs (queue) where state >= 3;
+`,
+  },
+  {
+    version: 7,
+    name: "names of the glossary",
+    sql: `
+alter table curfew_jobs rename column gate to limit_key;
+alter table curfew_jobs rename column strikes to expired_claims;
+alter table curfew_done rename column gate to limit_key;
+alter table curfew_done rename column strikes to expired_claims;
+drop index curfew_jobs_gate;
+create index curfew_jobs_limit on curfew_jobs (limit_key, rank, id) where state = 0 and limit_key is not null;
+drop index curfew_jobs_gated;
+create index curfew_jobs_limited on curfew_jobs (limit_key, state) where limit_key is not null and state > 0;
+drop index curfew_jobs_gated_active;
+create index curfew_jobs_limited_active on curfew_jobs (queue) where limit_key is not null and state = 2;
+-- Jobs keep what their enqueue said, and what their workflow needs of them, under the new names.
+update curfew_jobs set options = json_remove(json_set(options, '$.settings', json(json_extract(options, '$.rung'))), '$.rung')
+ where json_extract(options, '$.rung') is not null;
+update curfew_done set options = json_remove(json_set(options, '$.settings', json(json_extract(options, '$.rung'))), '$.rung')
+ where json_extract(options, '$.rung') is not null;
+update curfew_jobs set options = json_remove(json_set(options, '$.step.waitsFor', json(json_extract(options, '$.step.turn'))), '$.step.turn')
+ where json_extract(options, '$.step.turn') is not null;
+update curfew_records set body = replace(body, '"gate":', '"limitKey":') where kind = 'start';
+update curfew_records set kind = 'maintenance' where kind = 'recess';
+`,
+  },
+  {
+    version: 8,
+    name: "barrier jobs and holders of unique keys",
+    sql: `
+update curfew_jobs set options = json_set(options, '$.step.waitsFor.role', 'barrier')
+ where queue = 'curfew.workflows' and json_extract(options, '$.step.waitsFor.role') = 'turnstile';
+update curfew_records set body = replace(body, '"keepers":', '"holders":') where kind = 'unique';
 `,
   },
 ];

@@ -10,6 +10,7 @@ import { keyedUnits } from "./keyed-units.ts";
 import { type ConformanceSection, type Runner, registerSections } from "./kit.ts";
 import { leases } from "./leases.ts";
 import { limits } from "./limits.ts";
+import { lines } from "./lines.ts";
 import { oddData } from "./odd-data.ts";
 import { recordedEvents } from "./recorded-events.ts";
 import { recording } from "./recording.ts";
@@ -38,6 +39,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   growth,
   inspecting,
   scanning,
+  lines,
   hinting,
   ...TIMEOUT_SECTIONS,
   timeoutUnits,

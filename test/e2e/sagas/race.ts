@@ -2,6 +2,8 @@ import type { Engine } from "../../../src/index.ts";
 import { entries, raceSaga } from "./sagas.ts";
 
 export interface RaceReport {
+  /** How many sagas raced: more than asked for if nearly all of those ended the same way. */
+  readonly pairs: number;
   readonly fired: number;
   readonly revoked: number;
   /** Sagas that ended as both or neither: there must be none. */
@@ -12,8 +14,23 @@ export interface RaceReport {
 
 /** How far from the instant of the timeout its revoke is sent, at most. */
 const SPREAD = 40;
+/** Of this share of the pairs, at least, each side wins: else there was no race. */
+const EACH_WINS = 1 / 20;
+/** The most batches that are added for that. */
+const MOST_ADDED = 40;
 
-/** Lets as many sagas as said race a timeout against its revoke, `atOnce` of them at a time. */
+/** When a batch fires its timeouts and sends its revokes. A busy machine is late with both, and not equally. */
+interface Pace {
+  /** Milliseconds from the start of a batch to its timeouts. */
+  ahead: number;
+  /** Milliseconds by which revokes are sent earlier than the timeouts are due. */
+  lead: number;
+}
+
+/**
+ * Lets as many sagas as said race a timeout against its revoke, `atOnce` of them at a time. A batch that one side wins
+ * alone changes the pace of the next, and batches are added until both sides have won some.
+ */
 export async function race(
   engines: readonly Engine[],
   pairs: number,
@@ -28,17 +45,41 @@ export async function race(
     });
   }
   const [first] = engines as [Engine];
-  const ids = Array.from({ length: pairs }, (_, nth) => `${run}-${nth}`);
-  for (let from = 0; from < ids.length; from += atOnce)
-    await raceBatch(first, ids.slice(from, from + atOnce));
-  return judge(first, ids, confirmed);
+  const pace: Pace = { ahead: 300, lead: 0 };
+  const most = pairs + MOST_ADDED * atOnce;
+  let sum: RaceReport = { pairs: 0, fired: 0, revoked: 0, wrong: [], enteredLate: 0 };
+  while (sum.pairs < pairs || (isOneSided(sum) && sum.pairs < most)) {
+    const ids = Array.from({ length: atOnce }, (_, nth) => `${run}-${sum.pairs + nth}`);
+    await raceBatch(first, ids, pace);
+    const report = await judge(first, ids, confirmed);
+    adapt(pace, report);
+    sum = {
+      pairs: sum.pairs + report.pairs,
+      fired: sum.fired + report.fired,
+      revoked: sum.revoked + report.revoked,
+      wrong: [...sum.wrong, ...report.wrong],
+      enteredLate: sum.enteredLate + report.enteredLate,
+    };
+  }
+  return sum;
 }
 
-async function raceBatch(engine: Engine, ids: readonly string[]): Promise<void> {
-  const fireAt = engine.now() + 300 + ids.length;
+function isOneSided({ pairs, fired, revoked }: RaceReport): boolean {
+  return Math.min(fired, revoked) <= pairs * EACH_WINS;
+}
+
+function adapt(pace: Pace, { fired, revoked }: RaceReport): void {
+  if (revoked < fired / 10) {
+    pace.lead += SPREAD;
+    pace.ahead = Math.min(2 * pace.ahead, 5_000);
+  } else if (fired < revoked / 10) pace.lead -= SPREAD;
+}
+
+async function raceBatch(engine: Engine, ids: readonly string[], { ahead, lead }: Pace): Promise<void> {
+  const fireAt = engine.now() + ahead + ids.length;
   await Promise.all(ids.map((id) => engine.send(raceSaga, "begun", { id, fireAt })));
   const stops = ids.map(async (id) => {
-    const wait = fireAt - engine.now() + (Math.random() - 0.5) * 2 * SPREAD;
+    const wait = fireAt - lead - engine.now() + (Math.random() - 0.5) * 2 * SPREAD;
     // The race is against real time, so its other side waits on real time too.
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, wait)));
     await engine.send(raceSaga, "stopped", { id });
@@ -72,7 +113,8 @@ async function judge(
     } else wrong.push(state);
   }
   const enteredLate = entries.filter(
-    ({ id, what, at }) => what === "fired" && at > (confirmed.get(id) ?? Number.POSITIVE_INFINITY),
+    ({ id, what, at }) =>
+      what === "fired" && ids.includes(id) && at > (confirmed.get(id) ?? Number.POSITIVE_INFINITY),
   ).length;
-  return { fired, revoked, wrong, enteredLate };
+  return { pairs: ids.length, fired, revoked, wrong, enteredLate };
 }

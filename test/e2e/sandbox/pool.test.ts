@@ -37,6 +37,7 @@ describe("8.5 the pool", () => {
   it("warms a spare before there is a job", async () => {
     const stage = await openStage({ concurrency: 4, spare: 2 });
     await until(() => stage.processes().length === 2);
+    expect(stage.engine.counters().started).toBe(0);
   });
 
   it("never has more children than its size", async () => {
@@ -84,14 +85,14 @@ describe("8.5 the pool", () => {
     "the start of a %s is not charged to the attempt, however long it takes",
     async (kind) => {
       // Longer than a claim is held for a free slot, and far longer than the attempt.
-      process.env.CURFEW_LOADS_FOR = "1500";
+      process.env.CURFEW_LOADS_FOR = "4000";
       const module = new URL("./act-slow.ts", import.meta.url);
       const stage = await openStage({ concurrency: 2, spare: 0, kind, module, env: ["CURFEW_LOADS_FOR"] });
-      const timeouts = { attempt: "400ms" as const, grace: "0s" as const };
+      const timeouts = { attempt: "2s" as const, grace: "0s" as const };
       const rows = await Promise.all([1, 2, 3].map(() => stage.play("noop", null, { timeouts })));
       for (const row of rows) {
         expect(row).toMatchObject({ state: "completed", attempt: 1, errors: null });
-        expect(Number(row.result)).toBeGreaterThan(200);
+        expect(Number(row.result)).toBeGreaterThan(500);
       }
     },
   );
@@ -114,7 +115,8 @@ describe("8.5 the pool", () => {
     await until(() => stage.processes().length > 0);
     const from = performance.now();
     await stage.worker.close();
-    expect(performance.now() - from).toBeLessThan(2_000);
+    // Less than the module takes to load.
+    expect(performance.now() - from).toBeLessThan(15_000);
     for (const id of ids)
       expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0, expiredClaims: 0 });
     expect(stage.processes()).toEqual([]);

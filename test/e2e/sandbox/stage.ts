@@ -57,7 +57,9 @@ export async function openStage({
       for (const watcher of watchers) watcher();
     }
   })();
-  const env = ["CURFEW_TEST_MARK", ...(options.env ?? [])];
+  // Under the permission model a child may not read the cache.
+  const cache = options.permissions ? [] : ["NODE_COMPILE_CACHE"];
+  const env = ["CURFEW_TEST_MARK", ...cache, ...(options.env ?? [])];
   const worker = engine.work({
     queues: { default: { concurrency } },
     processors: [sandboxed(act, module, { ...options, env })],
@@ -133,7 +135,7 @@ export function processesMarked(mark: string): number[] {
 /** Real time: another process has no event to wait for here. */
 export const sleep = (delay: number) => new Promise<void>((resolve) => setTimeout(resolve, delay));
 
-export async function until(check: () => boolean, within = 5_000): Promise<void> {
+export async function until(check: () => boolean, within = 30_000): Promise<void> {
   const from = performance.now();
   while (!check()) {
     if (performance.now() - from > within) throw new Error(`it did not happen within ${within} ms`);

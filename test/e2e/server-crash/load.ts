@@ -203,10 +203,14 @@ class Load {
   async #violations(): Promise<string[]> {
     await using engine = await openEngine({ store: this.#options.store, logger: silentLogger });
     const violations: string[] = [];
-    for (const id of this.#acknowledged) {
-      const row = await engine.load(id);
-      const wrong = this.#wrong(row, this.#verdicts.get(id) ?? []);
-      if (wrong) violations.push(`${id}: ${wrong}`);
+    const ids = [...this.#acknowledged];
+    for (let from = 0; from < ids.length; from += 500) {
+      const some = ids.slice(from, from + 500);
+      for (const [index, row] of (await engine.store.jobs.load(some)).entries()) {
+        const id = some[index] as string;
+        const wrong = this.#wrong(row, this.#verdicts.get(id) ?? []);
+        if (wrong) violations.push(`${id}: ${wrong}`);
+      }
     }
     for (const [id, results] of this.#verdicts) {
       if (results.length > 1) violations.push(`${id}: acknowledged as completed ${results.length} times`);

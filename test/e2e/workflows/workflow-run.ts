@@ -195,7 +195,7 @@ class WorkflowRun {
     }
     found.push(...checkOrder(nth, shape, own));
     if (expected === "completed") {
-      const result = (await handle.result({ within: "5s" })) as StepOutcome | StepOutcome[];
+      const result = (await handle.result({ within: "60s" })) as StepOutcome | StepOutcome[];
       const outcomes = Array.isArray(result) ? result : [result];
       if (!outcomes.every(({ entry }) => own.some((one) => one.entry === entry)))
         found.push(`${nth} (${shape}): its result comes from an attempt nobody entered`);

@@ -1,7 +1,7 @@
-import type { JobRow, Policy } from "../core/job/job.ts";
-import { resolvePolicy } from "../core/job/policy.ts";
-import type { Processor } from "./attempt/processor.ts";
-import type { EngineContext } from "./context.ts";
+import type { JobRow, Policy } from "../../core/job/job.ts";
+import { resolvePolicy } from "../../core/job/policy.ts";
+import type { Processor } from "../attempt/processor.ts";
+import type { EngineContext } from "../context.ts";
 
 /** The policies of jobs that say nothing of their own, resolved once per processor and queue until a setting changes. */
 export class PolicyCache {

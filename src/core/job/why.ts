@@ -1,0 +1,48 @@
+import { isTerminal } from "./lifecycle.ts";
+import { whyEnded } from "./why/ended.ts";
+import type { WhyFacts } from "./why/facts.ts";
+import { act, printWhy, reason, roughly, type Why, type WhyReason } from "./why/reason.ts";
+import { whyActive } from "./why/running.ts";
+import { whyWaiting } from "./why/waiting.ts";
+
+/** Says why a job does not run, does not end, or ended as it did, from the rows alone. There is always a reason. */
+export function whyJob(facts: WhyFacts): Why {
+  const { row, now } = facts;
+  const first = isTerminal(row.state)
+    ? whyEnded(facts)
+    : row.state === "active"
+      ? whyActive(facts)
+      : whyWaiting(facts);
+  const reasons = [...first, ...stillRunning(facts)];
+  const why = { id: row.id, state: row.state, at: now, reasons };
+  return { ...why, toString: () => printWhy(why) };
+}
+
+/** The same answer for somebody whose enqueue added nothing. */
+export function whyDuplicate(why: Why): Why {
+  const sentence = `Nothing was enqueued: job ${why.id} has the same id or unique key, and was there before.`;
+  const held = reason("unique_key_held", sentence, {
+    who: { kind: "job", id: why.id },
+    action: act("look-at-job", "What follows is about that job.", why.id),
+  });
+  const more = { ...why, reasons: [held, ...why.reasons] };
+  return { ...more, toString: () => printWhy(more) };
+}
+
+/** Handlers of earlier attempts that run past their verdict: they cannot be ended from within their process. */
+function stillRunning({ row, workers, now }: WhyFacts): WhyReason[] {
+  return workers.flatMap(({ id, stuck }) =>
+    stuck
+      .filter(({ job }) => job === row.id)
+      .map(({ since }) => {
+        const sentence = `The handler of an earlier attempt still runs in worker ${id}, ${roughly(now - since)} after its verdict. It is fenced off: nothing that it does counts.`;
+        const text = `Restart worker ${id} to end it, and let the handler stop at its signal or run it in a sandbox.`;
+        const who = { kind: "worker", id } as const;
+        return reason("handler_still_runs", sentence, {
+          since,
+          who,
+          action: act("look-at-worker", text, id),
+        });
+      }),
+  );
+}

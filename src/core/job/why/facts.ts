@@ -1,0 +1,64 @@
+import type { KeyLimit } from "../../limit/limit.ts";
+import type { Instant } from "../../time.ts";
+import { isSilent, type WorkerReport } from "../../worker/worker-report.ts";
+import type { WorkflowRecord } from "../../workflow/workflow-record.ts";
+import type { HeldSlots } from "../held-slots.ts";
+import type { JobRow } from "../job.ts";
+
+/** Jobs before this one are counted up to this many: the count must not cost more the longer a queue is. */
+export const MOST_AHEAD = 1_000;
+
+/** A limit that a job waits for. */
+export interface LimitFacts {
+  /** What holds: an operator's word before that of the job. */
+  readonly limit: KeyLimit;
+  readonly slots: HeldSlots;
+  /** Jobs that wait for the same limit before this one, up to MOST_AHEAD + 1. */
+  readonly ahead: number;
+}
+
+export interface WorkflowFacts {
+  readonly id: string;
+  /** Null if the record is gone. */
+  readonly record: WorkflowRecord | null;
+  /** Some of the steps before this one that have not ended. */
+  readonly before: readonly JobRow[];
+}
+
+/** Everything that `why` is decided from: one job and the rows around it, as they were read. */
+export interface WhyFacts {
+  readonly now: Instant;
+  readonly row: JobRow;
+  readonly pausedAt: Instant | null;
+  readonly maintenance: {
+    readonly reason: string | null;
+    readonly startedAt: Instant;
+    readonly endsAt: Instant | null;
+  } | null;
+  /** Workers whose records are there, silent ones included. */
+  readonly workers: readonly WorkerReport[];
+  /** There are more workers than were read, so that nothing is known about those who seem to be missing. */
+  readonly hasMoreWorkers: boolean;
+  /** The worker that holds an active job; null if its record is gone. */
+  readonly holder: WorkerReport | null;
+  /** Available jobs of the queue before this one, up to MOST_AHEAD + 1; null if it is not available. */
+  readonly ahead: number | null;
+  /** Starts per millisecond of its queue over the last minutes; null if there were none or nobody looked. */
+  readonly pace: number | null;
+  /** The concurrency of the whole queue and who uses it; null if it has none. */
+  readonly queueSlots: { readonly concurrency: number; readonly slots: HeldSlots } | null;
+  readonly limit: LimitFacts | null;
+  readonly workflow: WorkflowFacts | null;
+}
+
+export function liveWorkers({ workers, now }: Pick<WhyFacts, "workers" | "now">): WorkerReport[] {
+  return workers.filter((worker) => !isSilent(worker, now));
+}
+
+/** `payments` or `payments, mails and 3 more`. */
+export function namesOf(names: readonly string[], most = 5): string {
+  const shown = names.slice(0, most).map((name) => `"${name}"`);
+  const left = names.length - shown.length;
+  if (left > 0) return `${shown.join(", ")} and ${left} more`;
+  return shown.length < 2 ? (shown[0] ?? "none") : `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}`;
+}

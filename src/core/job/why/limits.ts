@@ -1,0 +1,103 @@
+import { waitsForLimit } from "../decision.ts";
+import type { JobRow } from "../job.ts";
+import { type LimitFacts, MOST_AHEAD, type WhyFacts } from "./facts.ts";
+import { act, counted, reason, roughly, WAIT, type WhyReason } from "./reason.ts";
+
+type Full = "limit_full" | "limit_strict" | "rate_full";
+
+/** What of a limit is used up; undefined while it has room. */
+export function isLimitFull(facts: LimitFacts): Full | undefined {
+  const { limit, slots } = facts;
+  const { concurrency, rate } = limit;
+  const held = slots.available + slots.active;
+  if (concurrency !== undefined && held >= concurrency) return "limit_full";
+  if (concurrency !== undefined && limit.strict && held + slots.retryable >= concurrency)
+    return "limit_strict";
+  if (rate !== undefined && slots.available + slots.unstarted + slots.starts >= rate.limit)
+    return "rate_full";
+  return undefined;
+}
+
+/** Why a job that waits for its limit has not been admitted. */
+export function limitReasons(facts: WhyFacts): WhyReason[] {
+  const { row, limit, now } = facts;
+  if (!waitsForLimit(row) || limit === null) return [];
+  const full = isLimitFull(limit);
+  const key = row.limitKey as string;
+  const reasons = [full ? fullReason(full, key, limit, now) : admitting(key)];
+  if (limit.ahead > 0) {
+    const sentence = `${aheadText(limit.ahead)} wait${limit.ahead === 1 ? "s" : ""} for limit "${key}" before it.`;
+    const who = { kind: "limit", id: key } as const;
+    const action = act("raise-limit", `Call engine.limits.put("${key}", …) if there is room for more.`, key);
+    reasons.push(reason("limit_ahead", sentence, { who, action }));
+  }
+  return reasons;
+}
+
+function admitting(key: string): WhyReason {
+  const sentence = `Limit "${key}" has room, and the next commit or sweep admits it.`;
+  return reason("limit_admitting", sentence, { who: { kind: "limit", id: key }, action: WAIT });
+}
+
+function fullReason(full: Full, key: string, { limit, slots }: LimitFacts, now: number): WhyReason {
+  const raise = act(
+    "raise-limit",
+    `Wait, or call engine.limits.put("${key}", …) to let more of them run.`,
+    key,
+  );
+  const who = { kind: "limit", id: key } as const;
+  if (full === "rate_full") {
+    const { limit: most, per } = limit.rate as { limit: number; per: number };
+    const next = slots.nextAt === null ? "" : ` The next start is allowed in ${roughly(slots.nextAt - now)}.`;
+    const sentence = `Limit "${key}" allows ${counted(most, "start")} in ${roughly(per)}, and all are used.${next}`;
+    return reason("rate_full", sentence, { until: slots.nextAt, who, action: raise });
+  }
+  if (full === "limit_strict") {
+    const sentence = `Limit "${key}" is strict: a job that waits for its retry keeps the slot.`;
+    return reason("limit_strict", sentence, { who, action: raise });
+  }
+  return heldReason("limit_full", `Limit "${key}"`, limit.concurrency as number, slots, who, raise, now);
+}
+
+/** Names a job that holds a slot, and when the first of those that are named must have ended. */
+export function heldReason(
+  code: "limit_full" | "queue_slots_full",
+  what: string,
+  concurrency: number,
+  slots: LimitFacts["slots"],
+  place: NonNullable<WhyReason["who"]>,
+  otherwise: WhyReason["action"],
+  now: number,
+): WhyReason {
+  const allows = `${what} allows ${counted(concurrency, "job")} at once`;
+  const holder = firstToEnd(slots.jobs);
+  if (!holder) {
+    const sentence = `${allows}, and jobs that were admitted before it hold all slots and wait for a worker.`;
+    return reason(code, sentence, { who: place, action: otherwise });
+  }
+  const since = holder.startedAt ?? holder.claimedAt;
+  const running = `job ${holder.id} (${holder.type}) holds a slot${since === null ? "" : ` since ${roughly(now - since)}`}`;
+  const until = endOf(holder);
+  const end =
+    until === null ? "nothing ends it by time" : `ends within ${roughly(until - now)} at the latest`;
+  return reason(code, `${allows}, and all are taken: ${running} and ${end}.`, {
+    since,
+    until,
+    who: { kind: "job", id: holder.id },
+    action:
+      until === null ? act("look-at-job", `Ask why job ${holder.id} has not ended.`, holder.id) : otherwise,
+  });
+}
+
+function endOf(row: JobRow): number | null {
+  return row.startedAt === null ? row.stallAt : row.hardAt;
+}
+
+function firstToEnd(jobs: readonly JobRow[]): JobRow | undefined {
+  const endAt = (row: JobRow) => endOf(row) ?? Number.POSITIVE_INFINITY;
+  return jobs.toSorted((a, b) => endAt(a) - endAt(b) || (a.id < b.id ? -1 : 1))[0];
+}
+
+export function aheadText(ahead: number): string {
+  return ahead > MOST_AHEAD ? `More than ${counted(MOST_AHEAD, "job")}` : counted(ahead, "job");
+}

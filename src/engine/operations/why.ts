@@ -1,0 +1,181 @@
+import { CurfewError } from "../../core/errors.ts";
+import { waitsForLimit } from "../../core/job/decision.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import { type LimitFacts, MOST_AHEAD, type WhyFacts, type WorkflowFacts } from "../../core/job/why/facts.ts";
+import type { Why } from "../../core/job/why/reason.ts";
+import { whyJob } from "../../core/job/why.ts";
+import { effectiveLimit, type LimitOverride } from "../../core/limit/limit.ts";
+import type { StoredQueue } from "../../core/limit/queue-settings.ts";
+import { FINEST, keyBefore, startOf, startOfKey } from "../../core/stats/grains.ts";
+import type { Instant } from "../../core/time.ts";
+import { readWorker, remoteRecordId, type WorkerReport } from "../../core/worker/worker-report.ts";
+import { finalsOf, positionOf } from "../../core/workflow/plan.ts";
+import { decodeWorkflow, type WorkflowRecord } from "../../core/workflow/workflow-record.ts";
+import { limitRecordKey, pauseKey, type RecordKey, type RecordRow, type Store } from "../../ports/store.ts";
+import type { EngineContext } from "../context.ts";
+import { MAINTENANCE_KEY, maintenanceIn } from "../queues/maintenance-record.ts";
+import { QueueSettings } from "../queues/queue-settings-cache.ts";
+import { seriesOf } from "../statistics/roll-up.ts";
+import { loadPlan, workflowKey } from "../workflows/workflow-records.ts";
+import { listWorkers } from "./worker-list.ts";
+
+type Reader = Pick<EngineContext, "store" | "clock">;
+
+/** The pace of a queue is that of the last minutes, read from at most this many records of them. */
+const PACE_SPAN = 5 * 60_000;
+const PACE_RECORDS = 100;
+/** Slots are counted up to this many beyond what decides whether a limit is full. */
+const MOST_SLOTS = 10_000;
+/** The plan of a larger workflow is not read: it is one record, and grows with the number of steps. */
+const PLAN_READ_UP_TO = 2_000;
+const STEPS_READ = 100;
+
+/**
+ * Says why a job does not run, does not end, or ended as it did: from a few indexed reads, so any process can ask, and
+ * the number of jobs does not matter.
+ */
+export async function why({ store, clock }: Reader, id: JobId): Promise<Why> {
+  const [row] = await store.jobs.load([id]);
+  if (!row)
+    throw new CurfewError(
+      "not_found",
+      `why: there is no job ${id}; it was never stored here, or it ended and its retention is over`,
+    );
+  return whyJob(await factsOf(store, row, clock.now()));
+}
+
+async function factsOf(store: Store, row: JobRow, now: Instant): Promise<WhyFacts> {
+  const isWaiting = row.state !== "active" && !isTerminal(row.state);
+  const [records, list, ahead] = await Promise.all([
+    readRecords(store, row),
+    listWorkers(store),
+    row.state === "available" ? store.inspect.ahead({ queue: row.queue }, row, MOST_AHEAD + 1) : null,
+  ]);
+  const concurrency = (records.settings?.body as StoredQueue | undefined)?.concurrency;
+  const isNarrow = row.state === "available" && concurrency !== undefined;
+  const [pace, queueSlots, limit, workflow] = await Promise.all([
+    ahead === null || ahead === 0 ? null : paceOf(store, row.queue, now),
+    isNarrow ? store.inspect.slots({ queue: row.queue }, slotBound(concurrency)) : null,
+    isWaiting ? limitFacts(store, row, records.limit) : null,
+    workflowFacts(store, row, records.workflow),
+  ]);
+  return {
+    now,
+    row,
+    pausedAt: records.pause ? (records.pause.body as { readonly at: Instant }).at : null,
+    maintenance: maintenanceIn(records.maintenance, now),
+    workers: list.workers,
+    hasMoreWorkers: list.hasMore,
+    holder: holderOf(records.holder, list.workers),
+    ahead,
+    pace,
+    queueSlots: queueSlots && { concurrency: concurrency as number, slots: queueSlots },
+    limit,
+    workflow,
+  };
+}
+
+/** The worker of a record, as it was listed if it was: the list knows what operators said to it. */
+function holderOf(record: RecordRow | null, listed: readonly WorkerReport[]): WorkerReport | null {
+  if (!record) return null;
+  const holder = readWorker(record.key[1], record.body, false);
+  return listed.find(({ id, isRemote }) => id === holder.id && isRemote === holder.isRemote) ?? holder;
+}
+
+/** Everything that has a key of its own, in one read. */
+async function readRecords({ records }: Store, row: JobRow) {
+  const remote = row.policy?.worker;
+  const holder = remote === undefined ? row.worker : remoteRecordId(remote);
+  const keys: RecordKey[] = [
+    pauseKey(row.queue),
+    MAINTENANCE_KEY,
+    QueueSettings.key(row.queue),
+    ...(row.limitKey === null ? [] : [limitRecordKey(row.limitKey)]),
+    ...(holder === null || row.state !== "active" ? [] : [["worker", holder] as const]),
+    ...(row.workflow === null ? [] : [workflowKey(row.workflow)]),
+  ];
+  const found = new Map<string, RecordRow>();
+  for (const record of await records.load(keys)) if (record) found.set(record.key[0], record);
+  return {
+    pause: found.get(pauseKey("")[0]) ?? null,
+    maintenance: found.get(MAINTENANCE_KEY[0]) ?? null,
+    settings: found.get(QueueSettings.key("")[0]) ?? null,
+    limit: found.get(limitRecordKey("")[0]) ?? null,
+    holder: found.get("worker") ?? null,
+    workflow: found.get(workflowKey("")[0]) ?? null,
+  };
+}
+
+/** Counting one more than the limit tells whether it is full; more than MOST_SLOTS are not counted. */
+function slotBound(limit: number): number {
+  return Math.min(limit + 1, MOST_SLOTS);
+}
+
+async function limitFacts(
+  { inspect }: Store,
+  row: JobRow,
+  override: RecordRow | null,
+): Promise<LimitFacts | null> {
+  const own = row.options?.limit;
+  if (!own || row.limitKey === null || (!waitsForLimit(row) && typeof own.onLimit !== "object")) return null;
+  const limit = effectiveLimit(own, override?.body as LimitOverride | undefined);
+  const most = slotBound(Math.max(limit.concurrency ?? 0, limit.rate?.limit ?? 0));
+  const line = { limitKey: row.limitKey };
+  const [slots, ahead] = await Promise.all([
+    inspect.slots(line, most),
+    waitsForLimit(row) ? inspect.ahead(line, row, MOST_AHEAD + 1) : 0,
+  ]);
+  return { limit, slots, ahead };
+}
+
+/** Starts per millisecond of a queue, as all engines counted them; what was counted in the last seconds is not written yet. */
+async function paceOf({ records }: Store, queue: string, now: Instant): Promise<number | null> {
+  const since = startOf(now - PACE_SPAN, FINEST.span);
+  const found = await records.list(FINEST.kind, keyBefore(since), PACE_RECORDS);
+  const last = found.at(-1);
+  // The minute in which the page ends is not all there.
+  const until = found.length < PACE_RECORDS || !last ? now : startOfKey(last.key[1]);
+  let started = 0;
+  let first: Instant | null = null;
+  for (const record of found) {
+    const start = startOfKey(record.key[1]);
+    if (start >= until) break;
+    for (const series of seriesOf(record)) {
+      if (series.queue !== queue || !series.counts.started) continue;
+      first ??= start;
+      started += series.counts.started;
+    }
+  }
+  return first === null || until <= first ? null : started / (until - first);
+}
+
+async function workflowFacts(
+  store: Store,
+  row: JobRow,
+  found: RecordRow | null,
+): Promise<WorkflowFacts | null> {
+  if (row.workflow === null) return null;
+  const record = found ? decodeWorkflow(found.body) : null;
+  const isBefore = row.options?.step?.waitsFor !== undefined && record?.state === "running";
+  const before = isBefore ? await stepsBefore(store, row, record) : [];
+  return { id: row.workflow, record, before };
+}
+
+const NEAREST_TO_END = ["active", "retryable", "available", "scheduled", "pending"];
+
+async function stepsBefore(store: Store, row: JobRow, record: WorkflowRecord): Promise<JobRow[]> {
+  const ids = row.options?.step?.waitsFor?.after ?? (await plannedBefore(store, row, record));
+  const rows = ids.length === 0 ? [] : await store.jobs.load(ids.slice(0, STEPS_READ));
+  const unfinished = rows.filter((step) => step !== null && !isTerminal(step.state)) as JobRow[];
+  const order = ({ state }: JobRow) => NEAREST_TO_END.indexOf(state);
+  return unfinished.sort((a, b) => order(a) - order(b));
+}
+
+async function plannedBefore(store: Store, row: JobRow, record: WorkflowRecord): Promise<readonly JobId[]> {
+  if (record.total > PLAN_READ_UP_TO) return [];
+  const plan = await loadPlan(store, row.workflow as string);
+  const place = plan && positionOf(plan.root, row.id);
+  if (!place) return [];
+  return finalsOf("before" in place ? place.before : place.batch);
+}

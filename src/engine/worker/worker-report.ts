@@ -1,0 +1,67 @@
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import { reportedProcessors } from "../../core/worker/worker-report.ts";
+import type { Processor } from "../attempt/processor.ts";
+import type { QueueConsumer } from "./queue-consumer.ts";
+import type { Sandboxes } from "./sandboxes.ts";
+import type { StuckHandlers } from "./stuck-handlers.ts";
+
+interface ReporterHost {
+  readonly isClosing: boolean;
+  readonly sandboxes: Sandboxes;
+  readonly consumers: ReadonlyMap<string, QueueConsumer>;
+}
+
+/**
+ * What a worker writes of itself with each beat, so that any process can say from the rows alone why a job is not
+ * running. Nothing here is touched by jobs: it is made up when the beat is.
+ */
+export class WorkerReporter {
+  readonly #host: ReporterHost;
+  readonly #stuck: StuckHandlers;
+  readonly #processors: Json | undefined;
+  #blocked: { readonly at: Instant; readonly gap: number } | undefined;
+
+  constructor(host: ReporterHost, stuck: StuckHandlers, processors: Iterable<Processor>) {
+    this.#host = host;
+    this.#stuck = stuck;
+    this.#processors = reportedProcessors([...processors].map(({ definition }) => definition));
+  }
+
+  /** The event loop stood still for so many milliseconds, until now. */
+  blocked(at: Instant, gap: number): void {
+    this.#blocked = { at, gap: Math.round(gap) };
+  }
+
+  /** Why the worker is not ready, or null. */
+  get problem(): string | null {
+    if (this.#host.isClosing) return "closing";
+    if (this.#stuck.isFull) return `${this.#stuck.size} handlers are stuck past their hard deadline`;
+    const failing = this.#failing;
+    return failing ? `claims from queue ${failing.queue} are failing` : this.#host.sandboxes.problem;
+  }
+
+  get #failing(): QueueConsumer | undefined {
+    for (const consumer of this.#host.consumers.values()) if (consumer.loop.isFailing) return consumer;
+    return undefined;
+  }
+
+  body(): { readonly [name: string]: Json } {
+    const { problem } = this;
+    const slots: Record<string, Json> = {};
+    for (const { queue, running, concurrency } of this.#host.consumers.values())
+      slots[queue] = [running, concurrency];
+    const halted = this.#stuck.isFull ? "stuck" : this.#failing ? "failing" : null;
+    const sandboxes = this.#host.sandboxes.report();
+    return {
+      slots,
+      ...(this.#processors !== undefined && { processors: this.#processors }),
+      ...(this.#host.isClosing && { state: "draining" }),
+      ...(problem !== null && { problem }),
+      ...(halted !== null && { halted }),
+      ...(this.#blocked && { blocked: { ...this.#blocked } }),
+      ...(this.#stuck.size > 0 && { stuck: this.#stuck.report() as unknown as Json }),
+      ...(Object.keys(sandboxes).length > 0 && { sandboxes: sandboxes as unknown as Json }),
+    };
+  }
+}

@@ -1,0 +1,82 @@
+import type { JobId, Rank } from "../../core/job/job.ts";
+import type { Instant } from "../../core/time.ts";
+import { type HeldSlots, HOLDERS_SHOWN, type Inspector, type Line, startsOf } from "../../ports/store.ts";
+import { checkLimit } from "../check-batch.ts";
+import { decodeJob, STATE_CODES } from "../sql/row-codec.ts";
+import type { Connection } from "./connection.ts";
+import {
+  ACTIVE_UP_TO,
+  AHEAD_AT_LIMIT,
+  AHEAD_IN_QUEUE,
+  HOLDERS_OF_LIMIT,
+  HOLDERS_OF_QUEUE,
+  NEXT_READY_QUEUE,
+  STARTS_UP_TO,
+  USE_UP_TO,
+} from "./limit-statements.ts";
+import type { Session } from "./session.ts";
+
+/** What people ask about one waiting job. */
+export function createLines(connection: Connection): Pick<Inspector, "ahead" | "slots" | "readyQueues"> {
+  return {
+    async ahead(line, before, most) {
+      checkLimit(most);
+      return connection.read((session) => ahead(session, line, before, most));
+    },
+    async slots(line, most) {
+      checkLimit(most);
+      return connection.read((session) => heldSlots(session, line, most));
+    },
+    async readyQueues(after, limit) {
+      checkLimit(limit);
+      return connection.read((session) => readyQueues(session, after, limit));
+    },
+  };
+}
+
+function ahead(
+  session: Session,
+  line: Line,
+  { rank, id }: { readonly rank: Rank; readonly id: JobId },
+  most: number,
+): number {
+  const [statement, name] =
+    "limitKey" in line ? [AHEAD_AT_LIMIT, line.limitKey] : [AHEAD_IN_QUEUE, line.queue];
+  return session.get(statement, [name, rank, id, most])?.[0] as number;
+}
+
+function heldSlots(session: Session, line: Line, most: number): HeldSlots {
+  if ("queue" in line) {
+    const [active, unstarted] = session.get(ACTIVE_UP_TO, [line.queue, most]) as [number, number];
+    const use = { available: 0, active, unstarted, retryable: 0, starts: 0 };
+    const jobs = session.all(HOLDERS_OF_QUEUE, [line.queue, HOLDERS_SHOWN]).map(decodeJob);
+    return { ...use, nextAt: null, jobs };
+  }
+  const { limitKey } = line;
+  const used = (state: "available" | "active" | "retryable") =>
+    session.get(USE_UP_TO, [limitKey, STATE_CODES[state], most]) as [number, number];
+  const { from, to } = startsOf(limitKey);
+  const [starts, nextAt] = session.get(STARTS_UP_TO, [from, to, most]) as [number, Instant | null];
+  const [active, unstarted] = used("active");
+  return {
+    available: used("available")[0],
+    active,
+    unstarted,
+    retryable: used("retryable")[0],
+    starts,
+    nextAt,
+    jobs: session.all(HOLDERS_OF_LIMIT, [limitKey, HOLDERS_SHOWN]).map(decodeJob),
+  };
+}
+
+/** Each name is one look at the index, however many jobs the queue has. */
+function readyQueues(session: Session, after: string | null, limit: number): string[] {
+  const names: string[] = [];
+  for (let last = after ?? ""; names.length < limit; ) {
+    const name = session.get(NEXT_READY_QUEUE, [last])?.[0] as string | null;
+    if (name === null) break;
+    names.push(name);
+    last = name;
+  }
+  return names;
+}
