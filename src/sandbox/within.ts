@@ -1,6 +1,8 @@
 import type { System } from "../ports/system.ts";
 
-/** Waits for something, but not for ever. The process stays meanwhile: a kill that was begun is seen through. */
+/**
+ * Waits for `done`, but at most `delay` milliseconds. Keeps the process alive meanwhile, so that a kill is completed.
+ */
 export function within(system: System, delay: number, done: Promise<unknown>): Promise<void> {
   return new Promise((resolve) => {
     const timer = system.after(delay, resolve, { keepAlive: true });

@@ -64,7 +64,7 @@ describe("bounds", () => {
     const rows = await workflow.steps();
     expect(rows[2]?.errors?.at(-1)).toMatchObject({
       code: "parent_results_too_large",
-      message: expect.stringContaining("at most 2000 are handed on"),
+      message: expect.stringContaining("at most 2000 are passed on"),
     });
     expect(await workflow.view()).toMatchObject({ state: "failed" });
   });
@@ -124,7 +124,7 @@ describe("bad input is refused at the call", () => {
       }
       throw new Error("it was accepted");
     };
-    expect(wrong(() => chain([] as never))).toContain("chain: [] is not a workflow");
+    expect(wrong(() => chain([] as never))).toContain("chain: [] is not a valid workflow");
     expect(wrong(() => group([{ kind: "step" }] as never))).toContain("group[0]");
     expect(wrong(() => chain("a" as never))).toContain("pass a list");
     expect(wrong(() => batch([step(echo, "a")], { onSuccess: {} as never }))).toContain("batch.onSuccess");

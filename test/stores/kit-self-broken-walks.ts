@@ -5,7 +5,7 @@ function inspectWith(change: (inspect: Inspector) => Partial<Inspector>): Broken
   return (store: Store) => ({ inspect: { ...store.inspect, ...change(store.inspect) } });
 }
 
-const SECTION = "walks and pages";
+const SECTION = "scans and pages";
 
 const LINES = "places in line";
 
@@ -91,7 +91,7 @@ export const BROKEN_WALKS = {
         inspect.page({ ...walk, filter }, limit),
     })),
     foundBy: [
-      [SECTION, "keeps to its filter"],
+      [SECTION, "applies its filter"],
       [SECTION, "in the order in which they ended"],
     ],
   },

@@ -82,7 +82,7 @@ describe("opening a SQLite file", () => {
     ["", /name a file/],
     [":memory:", /use the store "memory:"/],
     ["file:curfew.db", /plain path/],
-    ["curfew.db?synchronous=off", /nothing acknowledged is lost/],
+    ["curfew.db?synchronous=off", /no acknowledged write is lost/],
   ])("refuses the path %j", async (refused, fix) => {
     await expect(open(refused)).rejects.toMatchObject({
       code: "invalid_option",
@@ -153,7 +153,7 @@ describe("opening a SQLite file", () => {
     await stores.pop()?.close();
     const handle = rawHandle();
     handle.exec("insert into curfew_migrations values (99, 'later', 'sum', 0)");
-    await expect(open()).rejects.toThrow(/curfew\.db is refused: .* version 99 .* update curfew/);
+    await expect(open()).rejects.toThrow(/curfew\.db cannot be used: .* version 99, .* update curfew/);
     handle.exec("delete from curfew_migrations where version = 99");
     handle.exec("update curfew_migrations set checksum = 'other'");
     await expect(open()).rejects.toThrow(/applied with another text/);
@@ -163,7 +163,7 @@ describe("opening a SQLite file", () => {
     const store = await open(path, hasty);
     const handle = rawHandle();
     handle.exec("begin immediate");
-    const locked = { code: "store_failed", message: expect.stringMatching(/kept locked by another program/) };
+    const locked = { code: "store_failed", message: expect.stringMatching(/was locked by another program/) };
     await expect(store.jobs.enqueue(jobs(1), { now: NOW })).rejects.toMatchObject(locked);
     handle.exec("rollback");
     handle.close();
@@ -329,7 +329,7 @@ describe("the SQLite store in its thread", () => {
     await open();
     const handle = rawHandle();
     const { CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE } = statements;
-    const { PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT } = statements;
+    const { PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT } = statements;
     const { PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS } = statements;
     const { byRange } = statements;
     const claiming = [
@@ -343,7 +343,7 @@ describe("the SQLite store in its thread", () => {
       PAUSED,
       NEXT_WAKE,
     ];
-    const sweeping = [PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT];
+    const sweeping = [PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT];
     for (const text of [...claiming, ...sweeping, PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS]) {
       const none = Array.from(text.matchAll(/\?/g), () => null);
       const plan = handle.prepare(`explain query plan ${text}`).all(none) as { detail: string }[];

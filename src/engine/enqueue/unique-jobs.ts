@@ -3,11 +3,11 @@ import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import {
+  holderRecord,
   holdersIn,
+  holdersLeft,
   inPlaceOf,
-  keeperRecord,
-  keepersLeft,
-  planKeepers,
+  planHolders,
   type UniqueHolder,
   type UniqueJob,
 } from "../../core/job/unique-holders.ts";
@@ -53,7 +53,7 @@ interface Waiting {
 /** What was decided for the jobs of one key. */
 interface Planned {
   readonly waiting: readonly Waiting[];
-  readonly plan: ReturnType<typeof planKeepers>;
+  readonly plan: ReturnType<typeof planHolders>;
   readonly cancelled: { readonly row: JobRow; readonly decision: Decided } | null;
   readonly unit: Unit | null;
 }
@@ -232,14 +232,14 @@ export class UniqueJobs {
     now: Instant,
   ): Planned {
     const jobs = waiting.map(({ unique }) => unique);
-    const plan = planKeepers(known, (id) => rows.get(id) ?? null, jobs, now);
+    const plan = planHolders(known, (id) => rows.get(id) ?? null, jobs, now);
     const effects: Effect[] = plan.created.map((job) => {
       const asked = jobs.find((unique) => unique.job.id === job.id)?.job;
       return { enqueue: withoutKey(asked ? this.#told(job, asked) : job) };
     });
     if (effects.length === 0) return { waiting, plan, cancelled: null, unit: null };
     const { replaced } = plan;
-    effects.push({ put: record.key, ...keeperRecord(plan.keepers, now) });
+    effects.push({ put: record.key, ...holderRecord(plan.holders, now) });
     const when = [{ record: record.key, version: record.version }];
     const replacedBy = plan.created[0]?.id as JobId;
     const decision = replaced && decide(replaced, { type: "cancel", replacedBy }, now, this.#parts.random);
@@ -299,8 +299,8 @@ export class UniqueJobs {
     const asked = keepers.flat().flatMap(({ id, until }) => (until === null ? [id] : []));
     const rows = await this.#rows(asked);
     const units = records.map(({ key, version }, index): Unit => {
-      const left = keepersLeft(keepers[index] as UniqueHolder[], (id) => rows.get(id) ?? null, now);
-      const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...keeperRecord(left, now) };
+      const left = holdersLeft(keepers[index] as UniqueHolder[], (id) => rows.get(id) ?? null, now);
+      const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...holderRecord(left, now) };
       return { when: [{ record: key, version }], effects: [effect] };
     });
     await this.#parts.store.commit(units, { now });

@@ -1,6 +1,6 @@
 import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow, type Rank } from "../../core/job/job.ts";
-import { TEXT_OF_A_TURN } from "../../ports/system.ts";
+import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
 
@@ -203,7 +203,7 @@ export class QueueConsumer {
         this.#reconsider(now);
         break;
       }
-      if (this.#entered >= TEXT_OF_A_TURN) {
+      if (this.#entered >= CHARACTERS_PER_TURN) {
         this.#pause();
         break;
       }

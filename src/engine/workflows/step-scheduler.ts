@@ -78,7 +78,7 @@ export class StepScheduler {
 
   #reach(row: JobRow, results: JsonText): Ready {
     const { clock, random, documentLimit } = this.#parts;
-    const decision = decide(row, { type: "reach", results, limit: documentLimit }, clock.now(), random);
+    const decision = decide(row, { type: "unblock", results, limit: documentLimit }, clock.now(), random);
     return this.#unit(row, decision as Decided);
   }
 
@@ -165,7 +165,7 @@ export class StepScheduler {
     if (!isCompleted(before, ends)) return halt(this.#parts, stored, rest);
     // One whose time is over ends as the row that was looked at, which another judge may have let run in time; what
     // comes after it is woken by that, and halted.
-    if (row.options?.step?.waitsFor?.role === "turnstile" || this.#isOver(row)) return this.#end(row);
+    if (row.options?.step?.waitsFor?.role === "barrier" || this.#isOver(row)) return this.#end(row);
     await this.#commit([this.#reach(row, JSON.stringify(handedOn(before, ends)))]);
   }
 

@@ -116,7 +116,7 @@ function turnOf(
 
 /** What waits for its turn has no limits yet: they count from then on. */
 function pendingImage(image: JobImage): JobImage {
-  return { ...image, state: "pending", wake: "judge", wakeAt: null, waitAt: null, totalAt: null };
+  return { ...image, state: "pending", wake: "decide", wakeAt: null, waitAt: null, totalAt: null };
 }
 
 function bookkeepingJob(planned: PlannedJob, { id: workflow, enqueue }: WorkflowContext): NewJob {
@@ -129,7 +129,7 @@ function bookkeepingJob(planned: PlannedJob, { id: workflow, enqueue }: Workflow
     createdAt: enqueue.now,
     image: {
       state: "pending",
-      wake: "judge",
+      wake: "decide",
       wakeAt: null,
       rank: rankOf(0, enqueue.now),
       attempt: 0,

@@ -2,8 +2,8 @@
 import type { Migration } from "../sql/migrator.ts";
 
 /**
- * The schema, step by step. Texts name the schema `curfew`; the store puts in the one it was opened with. A step
- * that was released is never edited: the checksums of databases that ran it would no longer match.
+ * The schema as a list of migrations. Texts name the schema `curfew`; the store replaces it. Never edit a released
+ * migration, not even its comments: its checksum would no longer match in databases that ran it.
  */
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -228,6 +228,17 @@ update curfew.jobs set options = jsonb_set(options::jsonb #- '{step,turn}', '{st
  where options::jsonb #> '{step,turn}' is not null;
 update curfew.records set body = replace(body, '"gate":', '"limitKey":') where kind = 'start';
 update curfew.records set kind = 'maintenance' where kind = 'recess';
+`,
+  },
+  {
+    version: 8,
+    name: "barrier jobs and holders of unique keys",
+    sql: `
+-- The jsonb of migration 7 writes a space after each colon.
+update curfew.jobs
+   set options = replace(replace(options, '"role": "turnstile"', '"role":"barrier"'), '"role":"turnstile"', '"role":"barrier"')
+ where queue = 'curfew.workflows' and options like '%turnstile%';
+update curfew.records set body = replace(body, '"keepers":', '"holders":') where kind = 'unique';
 `,
   },
 ];

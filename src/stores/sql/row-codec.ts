@@ -11,7 +11,7 @@ import { earlier } from "../../core/time.ts";
 import type { ClaimRequest, RecordRow } from "../../ports/store.ts";
 import { parsePolicy, policyText } from "./policy-codec.ts";
 
-/** What the SQL stores keep for a state. The numbers lie on disk: add to them, never change one. */
+/** The code of each state in SQL stores. The numbers are on disk: add new ones, never change one. */
 export const STATE_CODES: Readonly<Record<JobState, number>> = {
   pending: 0,
   available: 1,
@@ -32,10 +32,10 @@ export function stateOf(code: unknown): JobState {
   return STATES[code as number] as JobState;
 }
 
-/** What the SQL stores keep for `wake`. */
-export const WAKE_CODES: Readonly<Record<Wake, number>> = { judge: 0, ready: 1 };
+/** The code of each `wake` in SQL stores. */
+export const WAKE_CODES: Readonly<Record<Wake, number>> = { decide: 0, ready: 1 };
 
-/** The columns that a live and a finished job have in common, in the order in which `decodeJob` reads them. */
+/** The columns that live and finished jobs have in common, in the order in which `decodeJob` reads them. */
 export const JOB_COLUMNS = [
   "id",
   "queue",
@@ -72,10 +72,10 @@ export const JOB_COLUMNS = [
   "heartbeat",
 ] as const;
 
-/** What only a finished job has; a live one reads as null, null, 0. They follow `JOB_COLUMNS` in a row. */
+/** The columns that only finished jobs have; a live job has null, null, 0. They follow `JOB_COLUMNS` in a row. */
 export const END_COLUMNS = ["finished_at", "prune_at", "dead_letter"] as const;
 
-/** A row as a driver hands it out: values by position, because building an object per row costs a second time. */
+/** A row from a driver: values by position, because an object per row would cost twice. */
 export type SqlRow = readonly unknown[];
 
 type Maybe<Value> = Value | null;
@@ -103,7 +103,7 @@ export function decodeJob(row: SqlRow): JobRow {
     checkpoint: row[17] as Maybe<string>,
     result: row[18] as Maybe<string>,
     state: stateOf(row[19]),
-    wake: row[20] === WAKE_CODES.ready ? "ready" : "judge",
+    wake: row[20] === WAKE_CODES.ready ? "ready" : "decide",
     wakeAt: row[21] as Maybe<number>,
     rank: row[22] as number,
     attempt: row[23] as number,
@@ -122,7 +122,7 @@ export function decodeJob(row: SqlRow): JobRow {
   };
 }
 
-/** What of a job that was just claimed cannot be told from the claim itself, in the order `decodeClaimed` reads it. */
+/** The columns of a claimed job that do not follow from the claim, in the order in which `decodeClaimed` reads them. */
 export const CLAIMED_COLUMNS = [
   "id",
   "type",
@@ -152,8 +152,8 @@ export const CLAIMED_COLUMNS = [
 ] as const;
 
 /**
- * A job from a row of `CLAIMED_COLUMNS` and the claim that took it: each value on the wire costs time on both sides, so a
- * count of zero may come as null.
+ * A job from a row of `CLAIMED_COLUMNS` and its claim. Each value on the wire costs time on both sides, so a count of
+ * zero may be null.
  */
 export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimRequest): JobRow {
   const [waitAt, totalAt] = [row[19] as Maybe<number>, row[20] as Maybe<number>];
@@ -180,7 +180,7 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
     checkpoint: row[13] as Maybe<string>,
     result: row[14] as Maybe<string>,
     state: "active",
-    wake: "judge",
+    wake: "decide",
     wakeAt: earlier(stallAt, earlier(waitAt, totalAt)),
     rank: row[15] as number,
     attempt: (row[16] ?? 0) as number,
@@ -202,7 +202,7 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
 const optionsParser = rememberingParser(JSON.parse);
 const policyParser = rememberingParser(parsePolicy);
 
-/** Jobs of one definition have the same text here, and rows are never changed: so neighbours share what was parsed. */
+/** Jobs of one definition have equal texts, and rows are never changed. So consecutive rows share the parsed value. */
 function rememberingParser(parse: (text: string) => unknown): (text: unknown) => unknown {
   let lastText: unknown = null;
   let lastValue: unknown = null;
@@ -224,12 +224,12 @@ export function decodeRecord(row: SqlRow): RecordRow {
   };
 }
 
-/** What a write says about one document where it clears it: no JSON text is empty. */
+/** The value that clears a document. No JSON text is empty. */
 const CLEARED = "";
 
 /**
- * What a write says about one document: null where it says nothing, else its JSON text or the empty one, which clears
- * the column. So statements write `nullif(coalesce(new, old), '')`.
+ * The value to write for one document: null keeps the old one, the empty text clears it, otherwise its JSON text.
+ * Statements write `nullif(coalesce(new, old), '')`.
  */
 export function documentChange(documents: JobDocuments | undefined, name: keyof JobDocuments): string | null {
   const value = documents?.[name];

@@ -30,7 +30,7 @@ export const TIMEOUT_COLUMNS = [
   "error",
 ] as const;
 
-/** What an insert writes, in the order in which `timeoutValues` gives it. */
+/** The columns that an insert writes, in the order of `timeoutValues`. */
 export const NEW_TIMEOUT_COLUMNS = [
   "id",
   "destination",
@@ -79,7 +79,7 @@ type TimeoutValues = [
   scope: Maybe<string>,
 ];
 
-/** The scope is written only where there is a key to be unique in it. */
+/** The scope is set only if there is a key. */
 export function timeoutValues(timeout: NewTimeout): TimeoutValues {
   const { id, destination, dueAt, payload, headers, key, saga, generation, wallClock } = timeout;
   return [
@@ -96,7 +96,7 @@ export function timeoutValues(timeout: NewTimeout): TimeoutValues {
   ];
 }
 
-/** What a cancel looks for: exactly one of id, saga, or scope and key. */
+/** What to cancel: exactly one of id, saga, or scope and key. */
 export function cancelValues(which: Which): {
   readonly id?: string;
   readonly saga?: string;
@@ -108,7 +108,7 @@ export function cancelValues(which: Which): {
   return { scoped: [sagaScope(which.saga), which.key] };
 }
 
-/** The promised order of claims: databases return updated rows in any. */
+/** The promised order of claims. Databases return updated rows in any order. */
 export function byDue(a: TimeoutRow, b: TimeoutRow): number {
   return a.dueAt - b.dueAt || compareIds(a.id, b.id);
 }

@@ -2,8 +2,9 @@
 import type { Migration } from "../sql/migrator.ts";
 
 /**
- * The schema, step by step. All names begin with `curfew_`, because the file may be the one in which a program keeps
- * its own tables. A step that was released is never edited: the checksums of files that ran it would no longer match.
+ * The schema as a list of migrations. All names begin with `curfew_`, because a program may keep its own tables in the
+ * same file. Never edit a released migration, not even its comments: its checksum would no longer match in files that
+ * ran it.
  */
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -235,6 +236,15 @@ update curfew_jobs set options = json_remove(json_set(options, '$.step.waitsFor'
  where json_extract(options, '$.step.turn') is not null;
 update curfew_records set body = replace(body, '"gate":', '"limitKey":') where kind = 'start';
 update curfew_records set kind = 'maintenance' where kind = 'recess';
+`,
+  },
+  {
+    version: 8,
+    name: "barrier jobs and holders of unique keys",
+    sql: `
+update curfew_jobs set options = json_set(options, '$.step.waitsFor.role', 'barrier')
+ where queue = 'curfew.workflows' and json_extract(options, '$.step.waitsFor.role') = 'turnstile';
+update curfew_records set body = replace(body, '"keepers":', '"holders":') where kind = 'unique';
 `,
   },
 ];

@@ -11,17 +11,17 @@ const enqueueing: ConformanceCase[] = [
     async run(bed) {
       const first = bed.job({ uniqueKey: "key" });
       const second = bed.job();
-      const rival = bed.job({ uniqueKey: "key" });
+      const blocked = bed.job({ uniqueKey: "key" });
       const again = { ...second, hasNewId: false };
       const third = bed.job();
       const answers = await bed.store.jobs.enqueue([first, second], { now: bed.now });
       assert.deepEqual(answers, ["created", "created"]);
-      assert.deepEqual(await bed.store.jobs.enqueue([rival, again, third], { now: bed.now }), [
+      assert.deepEqual(await bed.store.jobs.enqueue([blocked, again, third], { now: bed.now }), [
         { duplicate: first.id },
         "exists",
         "created",
       ]);
-      assert.equal(await bed.load(rival.id), null);
+      assert.equal(await bed.load(blocked.id), null);
     },
   },
   {
@@ -33,7 +33,7 @@ const enqueueing: ConformanceCase[] = [
     },
   },
   {
-    name: "a known id is answered exists after the job has ended, too",
+    name: "a known id is answered exists, even after the job has ended",
     async run(bed) {
       const row = await bed.add();
       const ended = await bed.write(row, { type: "cancel" }, { outsider: true });
@@ -56,7 +56,7 @@ const enqueueing: ConformanceCase[] = [
     },
   },
   {
-    name: "a revived job takes its unique key back, unless another job has it by now",
+    name: "a revived job takes its unique key back, unless another job holds it",
     async run(bed) {
       const end = async (uniqueKey: string) => {
         const row = await bed.add({ uniqueKey, waitAt: bed.now });
@@ -65,15 +65,15 @@ const enqueueing: ConformanceCase[] = [
       const [free, taken] = [await end("free"), await end("taken")];
       const other = await bed.add({ uniqueKey: "taken" });
       for (const row of [free, taken]) await bed.write(row, { type: "retry" }, { outsider: true });
-      const rivals = [bed.job({ uniqueKey: "free" }), bed.job({ uniqueKey: "taken" })];
-      assert.deepEqual(await bed.store.jobs.enqueue(rivals, { now: bed.now }), [
+      const blocked = [bed.job({ uniqueKey: "free" }), bed.job({ uniqueKey: "taken" })];
+      assert.deepEqual(await bed.store.jobs.enqueue(blocked, { now: bed.now }), [
         { duplicate: free.id },
         { duplicate: other.id },
       ]);
     },
   },
   {
-    name: "an empty batch is no mistake",
+    name: "an empty batch is allowed",
     async run(bed) {
       assert.deepEqual(await bed.store.jobs.enqueue([], { now: bed.now }), []);
       assert.deepEqual(await bed.store.commit([], { now: bed.now }), []);
@@ -108,7 +108,7 @@ const claiming: ConformanceCase[] = [
     },
   },
   {
-    name: "a job that was given another priority is claimed in its new place, keeps it, and shows it wherever it is read",
+    name: "a job that was given another priority is claimed by its new rank, keeps it, and every read shows it",
     async run(bed) {
       const [first, second] = [await bed.add(), await bed.add({ priority: 5 })];
       const raised = await bed.write(first, { type: "prioritise", priority: 50 }, { outsider: true });
@@ -150,7 +150,7 @@ const claiming: ConformanceCase[] = [
     },
   },
   {
-    name: "a claim takes nothing but available jobs",
+    name: "a claim takes only available jobs",
     async run(bed) {
       await bed.add({ dueAt: bed.now + 1 });
       await bed.add({ needs: 1 });
@@ -160,7 +160,7 @@ const claiming: ConformanceCase[] = [
     },
   },
   {
-    name: "a paused queue gives nothing, and everything once it goes on",
+    name: "a paused queue gives nothing, and everything after it is resumed",
     async run(bed) {
       const key = pauseKey("paused");
       await bed.addMany([bed.job({ queue: "paused" }), bed.job()]);
@@ -172,7 +172,7 @@ const claiming: ConformanceCase[] = [
     },
   },
   {
-    name: "a claim passes over jobs below the rank it starts from, and takes them from 0",
+    name: "a claim skips jobs below the rank it starts from, and takes them from 0",
     async run(bed) {
       const urgent = await bed.add({ priority: 10 });
       const plain = await bed.add({ priority: 0 });
@@ -241,7 +241,7 @@ const limits: ConformanceCase[] = [
     },
   },
   {
-    name: "a closed store refuses every call, and closes twice without complaint",
+    name: "a closed store refuses every call, and can be closed twice",
     async run({ store, now }) {
       await store.close();
       await store.close();
@@ -263,7 +263,7 @@ const limits: ConformanceCase[] = [
 
 const relaxing: ConformanceCase[] = [
   {
-    name: "a relaxed commit is guarded like any other, and seen at once by whoever looks",
+    name: "a relaxed commit is guarded like any other, and visible at once to every reader",
     async run(bed) {
       await bed.add();
       const [row] = await bed.claim();
