@@ -1,6 +1,7 @@
 import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { Attempt } from "../attempt/attempt.ts";
+import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
 import { workerEvent } from "../events/recording-rules.ts";
@@ -130,14 +131,13 @@ export class BeatLoop {
   async close(): Promise<void> {
     this.#hurried?.cancel();
     await this.loop.stop();
-    const { store, clock, storeFailed, recorder, bus } = this.#parts;
+    const { clock, storeFailed, recorder, bus } = this.#parts;
     // What was noted of it comes before its end.
     await recorder.flush();
     const at = clock.now();
     const end = { name: "worker.stopped", at, worker: this.#host.id, queues: this.#host.queues } as const;
     const told = recorder.kept(workerEvent(end));
-    await store
-      .commit([{ effects: [{ delete: ["worker", this.#host.id] }, ...told] }], { now: at })
+    await commitUnits(this.#parts, [{ effects: [{ delete: ["worker", this.#host.id] }, ...told] }])
       .then(() => bus.emit(end))
       .catch((error) => storeFailed(error, "close"));
   }

@@ -13,7 +13,7 @@ import { type NewWorkflow, WorkflowIntake } from "./store-workflow.ts";
 import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import { WorkflowHandle } from "./workflow-handle.ts";
 import { leavesOf, preparePayloads, workflowJob } from "./workflow-jobs.ts";
-import { storedWorkflow, WORKFLOW } from "./workflow-records.ts";
+import { type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary } from "./workflow-view.ts";
 
 /** The most steps and callbacks of one workflow. */
@@ -116,10 +116,10 @@ export class Workflows {
       throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
     const found: WorkflowSummary[] = [];
     for (let from = after; found.length < limit; ) {
-      const rows = await this.#parts.store.records.list(WORKFLOW, from, limit - found.length);
-      if (rows.length === 0) break;
-      from = rows[rows.length - 1]?.key[1] ?? null;
-      for (const stored of rows.map(storedWorkflow)) {
+      const page: StoredWorkflow[] = await WORKFLOWS.list(this.#parts.store, from, limit - found.length);
+      if (page.length === 0) break;
+      from = page.at(-1)?.name ?? null;
+      for (const stored of page) {
         const summary = summaryOf(stored);
         if (summary) found.push(summary);
       }

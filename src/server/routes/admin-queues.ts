@@ -1,5 +1,5 @@
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
-import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
+import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
 import { purgeReply, queueConfigReply } from "../wire/admin-replies.ts";
@@ -119,7 +119,7 @@ const putConfig = route({
   replies: { 200: "The settings" },
   async run({ params, body, identity }, { engine }) {
     const queue = queueOf(params);
-    const [record] = await engine.store.records.load([QueueSettings.key(queue)]);
+    const [record] = await engine.store.records.load([QUEUES.key(queue)]);
     const options = changedConfig((record?.body ?? {}) as StoredQueue, body);
     await engine.queues.configure(queue, options, byKey(identity));
     const fields = await describeQueue(engine, queue);

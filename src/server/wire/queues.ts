@@ -2,7 +2,7 @@ import { instantText } from "../../core/event/wire-fields.ts";
 import type { JobStats } from "../../core/stats/job-stats.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
+import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { pauseKey, type RecordRow } from "../../ports/store.ts";
 import { HttpError } from "../http-error.ts";
@@ -83,7 +83,7 @@ export async function describeQueue(engine: Engine, name: string): Promise<Queue
     engine.stats({ since: LATELY, queue: name, by: "queue" }),
     engine.stats({ since: RECENTLY, queue: name }),
     engine.store.inspect.live(),
-    engine.store.records.load([QueueSettings.key(name), pauseKey(name)]),
+    engine.store.records.load([QUEUES.key(name), pauseKey(name)]),
   ]);
   // Figures may be a moment old on a busy store; whoever asks for one queue wants to know what is in it now.
   const depth = { ...NOTHING.depth };
@@ -97,7 +97,7 @@ export async function describeQueues(engine: Engine): Promise<QueueFields[]> {
   const [day, recent, settings, pauses] = await Promise.all([
     engine.stats({ since: LATELY, by: "queue" }),
     engine.stats({ since: RECENTLY, by: "queue" }),
-    recordsOf(engine, QueueSettings.key("")[0]),
+    recordsOf(engine, QUEUES.kind),
     recordsOf(engine, pauseKey("")[0]),
   ]);
   const days = byQueue(day.groups);
