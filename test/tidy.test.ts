@@ -5,6 +5,7 @@ import { fileNames, glossary } from "./tidy/names.ts";
 import { sizes } from "./tidy/size.ts";
 import { type Finding, parseTree, readTree, report } from "./tidy/source.ts";
 import { machineTraces, silencedTests, typeHoles } from "./tidy/text.ts";
+import { writePath } from "./tidy/write-path.ts";
 
 const files = readTree();
 const sources = parseTree(files);
@@ -14,6 +15,7 @@ const rules: [name: string, check: () => Finding[]][] = [
   ["imports go one way and core is pure", () => importDirections(sources)],
   ["imports form no cycles", () => importCycles(sources)],
   ["time and chance are injected", () => systemCalls(sources)],
+  ["there is one write path", () => writePath(sources)],
   ["files and functions are short", () => sizes(sources)],
   ["exported names keep to the glossary", () => glossary(sources)],
   ["no test is silenced", () => silencedTests(sources)],
