@@ -322,7 +322,7 @@ export class Crons {
     more: (body: CronBody) => readonly Effect[],
   ): Promise<CronBody> {
     this.#assertOpen();
-    let before: CronBody | null = null;
+    let before = null as CronBody | null;
     const changed = await changeRecord(this.#parts, action, CRONS, name, (stored, now) => {
       before = stored;
       const body = change(stored, now);
@@ -330,7 +330,7 @@ export class Crons {
       return effects && { body, wakeAt: cronWakeAt(body), effects };
     });
     const body = changed?.body;
-    if (!body) return before as unknown as CronBody;
+    if (!body) return before as CronBody;
     if (body.nextAt !== null) this.#parts.wakeSweepAt(body.nextAt);
     return body;
   }

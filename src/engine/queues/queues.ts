@@ -21,7 +21,7 @@ import { auditEffects } from "../events/audit-log.ts";
 import { QUEUES } from "./queue-settings-cache.ts";
 
 /** Pauses of queues; the store reads them when it claims. */
-const PAUSES = recordKind<{ readonly at: Instant }>(pauseKey("")[0]);
+export const PAUSES = recordKind<{ readonly at: Instant }>(pauseKey("")[0]);
 
 /** A queue as it stands. */
 export interface QueueView {

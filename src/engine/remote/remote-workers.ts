@@ -9,6 +9,7 @@ import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { EngineEvents, WorkerDetail } from "../events/event-bus.ts";
 import { workerEvent } from "../events/recording-rules.ts";
+import { REMOTE_PREFIX, remoteName, WORKERS, type WorkerBody } from "../worker/worker-record.ts";
 
 /** What an operator wants of a worker: told with its next beat. */
 export type WorkerDirective = "quiet" | "terminate";
@@ -29,14 +30,6 @@ export interface WorkerView extends RemoteWorker {
   readonly isRemote: boolean;
 }
 
-/** What every worker, local or remote, writes with each beat. */
-interface WorkerBody extends Omit<RemoteWorker, "id" | "directive" | "state"> {
-  readonly state?: string;
-  readonly queues?: Json;
-}
-
-export const WORKERS = recordKind<WorkerBody>("worker");
-
 /** A directive is a record of its own, because every beat writes the worker's again. */
 export const DIRECTIVES = recordKind<{ readonly directive: WorkerDirective }>("directive");
 
@@ -47,7 +40,6 @@ const DIRECTED_FOR = 30 * 24 * 3_600_000;
 /** Whoever beats at all beats more often than this. */
 const STALE_AFTER = 30_000;
 const MOST_LISTED = 10_000;
-const PREFIX = "remote:";
 /** A worker in one of these states gets no jobs. */
 const STOPPED: ReadonlySet<string> = new Set(["quiet", "drain", "draining", "terminate", "shutting_down"]);
 
@@ -68,10 +60,6 @@ export class RemoteWorkers {
     this.#parts = parts;
   }
 
-  static recordId(id: string): string {
-    return `${PREFIX}${id}`;
-  }
-
   static bodyOf(worker: RemoteWorker): Json {
     const { id: _id, directive: _directive, about, ...rest } = worker;
     return { ...rest, remote: true, ...(about && { about }) };
@@ -85,7 +73,7 @@ export class RemoteWorkers {
   }
 
   async load(id: string): Promise<RemoteWorker | null> {
-    const name = RemoteWorkers.recordId(id);
+    const name = remoteName(id);
     const [record, order] = await this.#parts.store.records.load([WORKERS.key(name), DIRECTIVES.key(name)]);
     // What was said to an earlier worker of that name does not bind this one.
     if (!record && order) await this.#drop(order);
@@ -154,14 +142,14 @@ export class RemoteWorkers {
     const remote = await this.load(id);
     if (remote) return { ...remote, isRemote: true };
     const record = await WORKERS.load(this.#parts.store, id);
-    return record && !id.startsWith(PREFIX) ? viewOf(record, undefined) : null;
+    return record && !id.startsWith(REMOTE_PREFIX) ? viewOf(record, undefined) : null;
   }
 
   /** Tells a remote worker to take no more jobs, or to end; null lets it work again. It hears of it with its next beat. */
   async direct(id: string, directive: WorkerDirective | null, by?: By): Promise<WorkerView> {
     const worker = await this.#remote(id, directive ?? "resume");
     const now = this.#parts.clock.now();
-    const name = RemoteWorkers.recordId(id);
+    const name = remoteName(id);
     await this.#order(`worker.${directive ?? "resume"}`, id, by, [
       directive === null ? DIRECTIVES.remove(name) : DIRECTIVES.put(name, { directive }, now + DIRECTED_FOR),
     ]);
@@ -184,7 +172,7 @@ export class RemoteWorkers {
         "invalid_state",
         `deregister: worker "${id}" is alive; quiet it first, or wait until it has been silent for ${STALE_AFTER / 1_000} s`,
       );
-    const name = RemoteWorkers.recordId(id);
+    const name = remoteName(id);
     const { recorder, bus, clock } = this.#parts;
     const end = lifeOf("worker.stopped", worker, clock.now(), "operator");
     await this.#order("worker.deregister", id, by, [
@@ -244,10 +232,10 @@ function viewOf(
   { name, body: said }: StoredRecord<WorkerBody>,
   order: { readonly directive: WorkerDirective } | undefined,
 ): WorkerView {
-  const isRemote = name.startsWith(PREFIX);
+  const isRemote = name.startsWith(REMOTE_PREFIX);
   const directive = order?.directive;
   return {
-    id: isRemote ? name.slice(PREFIX.length) : name,
+    id: isRemote ? name.slice(REMOTE_PREFIX.length) : name,
     isRemote,
     seenAt: said.seenAt,
     state: said.state ?? "running",

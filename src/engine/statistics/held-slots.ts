@@ -3,7 +3,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import type { HeldSlot } from "../../core/stats/advice.ts";
 import { type LimitRow, queueMark, type Store } from "../../ports/store.ts";
 import { QUEUES } from "../queues/queue-settings-cache.ts";
-import { RemoteWorkers, WORKERS } from "../remote/remote-workers.ts";
+import { remoteName, WORKERS } from "../worker/worker-record.ts";
 
 const PAGE = 200;
 /** Reads at most this many keys of limits and marks of queues, because a caller waits for the answer. */
@@ -33,7 +33,7 @@ async function endlessAt({ inspect }: Pick<Store, "inspect">, limitKey: string):
 
 async function heldBy({ records }: Pick<Store, "records">, row: JobRow) {
   const remote = row.policy?.worker;
-  const workerKey = WORKERS.key(remote ? RemoteWorkers.recordId(remote) : (row.worker ?? ""));
+  const workerKey = WORKERS.key(remote ? remoteName(remote) : (row.worker ?? ""));
   const [worker, settings] = await records.load([workerKey, QUEUES.key(row.queue)]);
   const concurrency = settings ? QUEUES.read(settings).body.concurrency : undefined;
   return {

@@ -2,14 +2,15 @@ import type { KeyLimit } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
-import { type RecordKind, recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/records.ts";
 import { ADMITTED_AT_ONCE } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { AUDIT } from "../events/audit-log.ts";
 import { workerEvent } from "../events/recording-rules.ts";
 import { MAINTENANCE } from "../queues/maintenance-record.ts";
-import { DIRECTIVES, silenceOf, WORKERS } from "../remote/remote-workers.ts";
+import { DIRECTIVES, silenceOf } from "../remote/remote-workers.ts";
 import { REPLIES, SAGAS } from "../sagas/saga-addresses.ts";
+import { WORKERS } from "../worker/worker-record.ts";
 
 /** Acts on due records of one kind. */
 export type RecordHandler = (records: readonly RecordRow[], now: Instant) => Promise<void>;
@@ -36,10 +37,13 @@ export function forgettingHandlers(
       records.map(({ key, version }) => forgetting(key, version)),
     );
   };
-  const kinds = [SAGAS, REPLIES, AUDIT, DIRECTIVES, MAINTENANCE];
   return {
-    ...Object.fromEntries(kinds.map(({ kind }: Pick<RecordKind<never>, "kind">) => [kind, forget])),
     [WORKERS.kind]: (records, now) => forgetWorkers(context, records, now),
+    [SAGAS.kind]: forget,
+    [REPLIES.kind]: forget,
+    [AUDIT.kind]: forget,
+    [DIRECTIVES.kind]: forget,
+    [MAINTENANCE.kind]: forget,
   };
 }
 

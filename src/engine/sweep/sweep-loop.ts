@@ -7,8 +7,8 @@ import type { Effect, RecordRow } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
 import { admission, type DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { WORKERS } from "../remote/remote-workers.ts";
 import { Loop } from "../runtime/loop.ts";
+import { WORKERS } from "../worker/worker-record.ts";
 import type { RecordHandlers } from "./due-records.ts";
 
 const LIMIT = 200;

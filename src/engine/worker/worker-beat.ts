@@ -7,6 +7,7 @@ import { announceHeartbeat } from "../events/heartbeat.ts";
 import { workerEvent } from "../events/recording-rules.ts";
 import { Loop } from "../runtime/loop.ts";
 import type { Prefetched } from "./queue-consumer.ts";
+import { WORKERS } from "./worker-record.ts";
 
 /** What the beat needs of the worker it keeps alive. */
 interface BeatHost {
@@ -137,7 +138,7 @@ export class BeatLoop {
     const at = clock.now();
     const end = { name: "worker.stopped", at, worker: this.#host.id, queues: this.#host.queues } as const;
     const told = recorder.kept(workerEvent(end));
-    await commitUnits(this.#parts, [{ effects: [{ delete: ["worker", this.#host.id] }, ...told] }])
+    await commitUnits(this.#parts, [{ effects: [WORKERS.remove(this.#host.id), ...told] }])
       .then(() => bus.emit(end))
       .catch((error) => storeFailed(error, "close"));
   }
