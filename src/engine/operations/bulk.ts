@@ -20,7 +20,7 @@ import type { RetryByHandOptions } from "./operate-job.ts";
 export interface BulkOptions {
   /** Looks and counts, and changes nothing. */
   readonly dryRun?: boolean;
-  /** Stops after so many jobs were changed. */
+  /** Stops after this many jobs were changed. */
   readonly limit?: number;
   /** Called after each batch. */
   readonly onProgress?: (progress: BulkProgress) => void;

@@ -2,8 +2,9 @@ import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { Rejection } from "../../core/job/decision.ts";
-import type { JobId, JobRow } from "../../core/job/job.ts";
+import { JOB_STATES, type JobId, type JobRow } from "../../core/job/job.ts";
 import type { Extension, JobEvent } from "../../core/job/job-events.ts";
+import { ALLOWED } from "../../core/job/lifecycle.ts";
 import { parseTimeouts, type TimeoutOptions } from "../../core/job/policy.ts";
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant } from "../../core/time.ts";
@@ -87,17 +88,15 @@ function extensionLine(row: JobRow, event: Extension, at: Instant): Json {
 }
 
 function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError {
+  const states = JOB_STATES.filter((state) => ALLOWED[state][event.type].length > 0).join(", ");
   const why: Record<Rejection, string> = {
-    invalid_state: `it is ${row.state}`,
-    timing_out: "its time is already up",
-    too_close: "its deadline is passing right now",
-    lease_over: "its claim has run out",
-    not_due: "it is not due yet",
-    not_reached: `its turn in workflow ${row.workflow} has not come: cancel the workflow, or the step that runs`,
-    in_workflow: `workflow ${row.workflow} counts on it and has not ended: cancel that, or wait for its end`,
+    invalid_state: `is ${row.state}; the job must be ${states.replace(/, (?=\w+$)/, " or ")}`,
+    timing_out: "has timed out; wait for its verdict",
+    too_close: "is at its deadline; try again",
+    lease_over: "has lost its claim; try again",
+    not_due: "is not due yet; wait until it is",
+    not_reached: `waits for other steps of workflow ${row.workflow}; cancel the workflow, or the step that runs`,
+    in_workflow: `belongs to workflow ${row.workflow}, which has not ended; cancel the workflow, or wait for its end`,
   };
-  return new CurfewError(
-    "invalid_state",
-    `${event.type}: job ${row.id} cannot be changed so: ${why[because]}`,
-  );
+  return new CurfewError("invalid_state", `${event.type}: job ${row.id} ${why[because]}`);
 }

@@ -405,7 +405,7 @@ export class Service {
     this.#held.delete(id);
   }
 
-  /** The job once it has ended, or as it stands after so many milliseconds. */
+  /** The job once it has ended, or as it stands after `wait` milliseconds. */
   async whenEnded(id: JobId, wait: number): Promise<JobRow | null> {
     const { elapsed } = this.#timer();
     const { system, waiters } = this.#parts;

@@ -18,14 +18,14 @@ import { summaryOf, type WorkflowSummary } from "./workflow-view.ts";
 
 /** The most steps and callbacks of one workflow. */
 const MOST_STEPS = 10_000;
-/** What is stored in one commit: so many jobs with turnstiles between them, and so many characters of payloads. */
+/** The most that one commit stores: jobs, with the turnstiles between them, and characters of payloads. */
 const AT_ONCE = { jobs: BATCH_LIMIT, text: 4_000_000 } as const;
 
 /** What workflows need of their engine. */
 export interface WorkflowsHost {
   assertOpen(): void;
   context(): EnqueueContext;
-  /** Counts and tells of jobs that are durable now. */
+  /** Announces jobs that are durable now. */
   notice(jobs: readonly NewJob[]): void;
   readonly cleanup: WorkflowCleanup;
 }
