@@ -1,13 +1,13 @@
 import { hostname } from "node:os";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
+import { jittered } from "../core/pace.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Middleware, Processor } from "../engine/attempt/processor.ts";
 import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { LoopMonitor } from "../engine/runtime/loop-monitor.ts";
-import { within } from "../engine/runtime/within.ts";
 import { Watch } from "../engine/worker/deadline-watch.ts";
 import { Sandboxes } from "../engine/worker/sandboxes.ts";
 import { StuckHandlers } from "../engine/worker/stuck-handlers.ts";
@@ -21,6 +21,7 @@ import {
   type WorkOptions,
 } from "../engine/worker/work-options.ts";
 import type { SandboxRunner } from "../ports/sandbox.ts";
+import { within } from "../ports/system.ts";
 import { Fetcher } from "./fetcher.ts";
 import { RemoteAttempt, type RemoteAttemptHost } from "./remote-attempt.ts";
 import type { AttemptNotes } from "./remote-attempt-notes.ts";
@@ -202,7 +203,7 @@ export class RemoteWorker implements RemoteAttemptHost, AsyncDisposable {
 
   #releaseUnknown(row: JobRow): void {
     const { bus, clock, system, logger } = this.parts;
-    const delay = Math.round(UNKNOWN_TYPE_DELAY * (0.75 + 0.5 * system.random()));
+    const delay = Math.round(jittered(UNKNOWN_TYPE_DELAY, system.random));
     this.report(row, { type: "release", delay }, undefined);
     logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
     if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));

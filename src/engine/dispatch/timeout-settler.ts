@@ -1,5 +1,6 @@
+import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
-import type { System } from "../../ports/system.ts";
+import { rest, type System } from "../../ports/system.ts";
 import type { LeaseAnswer, LeasedTimeout, ReleasedTimeout, TimeoutStore } from "../../ports/timeouts.ts";
 
 interface SettlerParts {
@@ -21,8 +22,7 @@ interface Settled<Item> {
 }
 
 const BATCH = 500;
-const FIRST_BACKOFF = 50;
-const LONGEST_BACKOFF = 2_000;
+const BACKOFF = { first: 50, factor: 2, most: 2_000 };
 
 /**
  * Removes and releases what was delivered, as many in one call as there are. A store that fails is asked again while
@@ -69,9 +69,8 @@ class SettleQueue<Item extends LeasedTimeout> {
       } catch (error) {
         storeFailed(error, this.#name);
         this.#queue.unshift(...batch);
-        const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(failures, 10), LONGEST_BACKOFF);
         failures += 1;
-        await new Promise<void>((resolve) => system.after(delay, resolve, { keepAlive: true }));
+        await rest(system, backoff(failures, BACKOFF));
       }
     }
     this.#isBusy = false;

@@ -2,8 +2,10 @@ import { CurfewError } from "../../core/errors.ts";
 import { waitingWake } from "../../core/job/deadlines.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { fenceSalt, type JobId } from "../../core/job/job.ts";
+import { backoff } from "../../core/pace.ts";
 import type { Random } from "../../core/random.ts";
 import { BATCH_LIMIT, type Effect, type EnqueueCallOptions, type Enqueued } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import { admission } from "../commit/decision-effects.ts";
 import type { EngineContext } from "../context.ts";
 import { Backpressure } from "./backpressure.ts";
@@ -39,7 +41,7 @@ const BULK_LANES = 2;
 /** So many turns of the microtask queue a caller needs from its answer to its next job. */
 const REJOIN = 20;
 const TRIES = 4;
-const FIRST_BACKOFF = 25;
+const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /** A job whose id may be known already: it is found, or begins with a fence that no earlier one has had. */
 export function foundOr(job: NewJob, random: Random): NewJob {
@@ -202,9 +204,7 @@ export class Intake {
       } catch (error) {
         this.#parts.storeFailed(error, "enqueue");
         if (tries === TRIES) throw error;
-        await new Promise<void>((resolve) =>
-          system.after(FIRST_BACKOFF * 4 ** (tries - 1), resolve, { keepAlive: true }),
-        );
+        await rest(system, backoff(tries, BACKOFF));
       }
     }
   }

@@ -12,6 +12,7 @@ import {
   type UniqueJob,
 } from "../../core/job/unique-holders.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
+import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -21,6 +22,7 @@ import {
   type RecordRow,
   type Unit,
 } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
 import type { EngineContext } from "../context.ts";
 import { announceDecision } from "../operations/operate-job.ts";
@@ -61,7 +63,7 @@ interface Planned {
 const ROUND = 500;
 const MOST_FAILURES = 4;
 const MOST_RACES = 100;
-const BACKOFF = 25;
+const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /**
  * Enqueues jobs of which there must be one. Where a job blocks others exactly while it lives, the store keeps its key and
@@ -286,9 +288,7 @@ export class UniqueJobs {
     }
     const failures = Math.max(0, ...again.map((one) => one.failures));
     if (again.length === 0) return;
-    await new Promise<void>((resolve) =>
-      system.after(BACKOFF * 4 ** (failures - 1), resolve, { keepAlive: true }),
-    );
+    await rest(system, backoff(failures, BACKOFF));
     this.#waiting.unshift(...again);
   }
 

@@ -1,6 +1,8 @@
 import { CurfewError } from "../../core/errors.ts";
+import { backoff } from "../../core/pace.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 
 interface Entry {
@@ -10,7 +12,7 @@ interface Entry {
 }
 
 const TRIES = 4;
-const FIRST_BACKOFF = 25;
+const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /** Messages sent while a store call is under way share the next one; each promise resolves when its own is durable. */
 export class Outbox {
@@ -60,9 +62,7 @@ export class Outbox {
       } catch (error) {
         this.#parts.storeFailed(error, "send");
         if (tries === TRIES) throw error;
-        await new Promise<void>((resolve) =>
-          system.after(FIRST_BACKOFF * 4 ** (tries - 1), resolve, { keepAlive: true }),
-        );
+        await rest(system, backoff(tries, BACKOFF));
       }
     }
   }

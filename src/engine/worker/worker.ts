@@ -5,10 +5,11 @@ import type { JobId, JobRow, Policy } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { resolvePolicy } from "../../core/job/policy.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
+import { jittered } from "../../core/pace.ts";
 import { type Duration, earlier, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxRunner } from "../../ports/sandbox.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
-import type { Timer } from "../../ports/system.ts";
+import { type Timer, within } from "../../ports/system.ts";
 import { Attempt, type AttemptHost } from "../attempt/attempt.ts";
 import { VerdictWrite } from "../attempt/attempt-write.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
@@ -16,7 +17,6 @@ import { CommitQueue } from "../commit/commit-queue.ts";
 import { type Decided, holdersUnit } from "../commit/decision-unit.ts";
 import type { EngineContext } from "../context.ts";
 import { LoopMonitor } from "../runtime/loop-monitor.ts";
-import { within } from "../runtime/within.ts";
 import { Watch } from "./deadline-watch.ts";
 import { type ConsumerDeps, type Prefetched, QueueConsumer } from "./queue-consumer.ts";
 import { Sandboxes } from "./sandboxes.ts";
@@ -242,7 +242,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
     }
     // The lease may be over, or nearly: giving the job back spares it the wait for the sweep. A process that is unsure of
     // the time would claim and refuse it again at once, so others go first.
-    this.#release(held.row, this.#jittered(REFUSED_DELAY));
+    this.#release(held.row, Math.round(jittered(REFUSED_DELAY, this.parts.random)));
     this.#free(consumer);
   }
 
@@ -290,13 +290,9 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
 
   #releaseUnknown(row: JobRow): void {
     const { bus, clock, logger } = this.parts;
-    this.#release(row, this.#jittered(UNKNOWN_TYPE_DELAY));
+    this.#release(row, Math.round(jittered(UNKNOWN_TYPE_DELAY, this.parts.random)));
     logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
     if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));
-  }
-
-  #jittered(delay: number): number {
-    return Math.round(delay * (0.75 + 0.5 * this.parts.random()));
   }
 
   /** Gives back a claim that was not entered, at once or to be claimed again after a delay. */
