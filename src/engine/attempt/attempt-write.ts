@@ -4,6 +4,7 @@ import type { JobEvent } from "../../core/job/job-events.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Outcome, Unit } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import type { AttemptTrace } from "../../ports/trace.ts";
 import type { CommitQueue, Write } from "../commit/commit-queue.ts";
 import { wakesOthers } from "../commit/decision-effects.ts";
@@ -144,7 +145,7 @@ export class VerdictWrite implements Write {
         return row ?? null;
       } catch (error) {
         parts.storeFailed(error, "load");
-        await new Promise<void>((resolve) => parts.system.after(LOAD_AGAIN, resolve, { keepAlive: true }));
+        await rest(parts.system, LOAD_AGAIN);
       }
     }
     return undefined;

@@ -1,5 +1,7 @@
 import type { JobId } from "../../core/job/job.ts";
+import { backoff } from "../../core/pace.ts";
 import type { Outcome, Unit } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 
 /** Something to commit about one job. The unit is asked for when the batch is built, so that late additions travel with it. */
@@ -16,8 +18,7 @@ interface Batch {
 }
 
 const BATCH = 256;
-const FIRST_BACKOFF = 50;
-const LONGEST_BACKOFF = 2_000;
+const BACKOFF = { first: 50, factor: 2, most: 2_000 };
 /** A batch that a healthy store refuses so often is halved: one bad unit must not hold up the others. */
 const HALVED_AFTER = 3;
 /** So often a write that a healthy store refused is tried again, for about half a minute. */
@@ -186,8 +187,7 @@ export class CommitQueue {
   }
 
   #rest(tries: number): Promise<void> {
-    const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries, 10), LONGEST_BACKOFF);
-    return new Promise((resolve) => this.#parts.system.after(delay, resolve, { keepAlive: true }));
+    return rest(this.#parts.system, backoff(tries + 1, BACKOFF));
   }
 }
 
