@@ -101,10 +101,6 @@ export class QueueConsumer {
     return this.#prefetched.length - this.#next + this.#confirming;
   }
 
-  prefetched(): readonly Prefetched[] {
-    return this.#prefetched.slice(this.#next);
-  }
-
   /** Something became available: claim, whatever the last claim said. */
   notify(): void {
     this.#isDry = false;
