@@ -6,8 +6,8 @@ import {
   priorityOf,
   type Wake,
 } from "../../core/job/job.ts";
+import { claimEndsAt, claimWakeAt } from "../../core/job/store-formulas.ts";
 import type { Json } from "../../core/schema.ts";
-import { earlier } from "../../core/time.ts";
 import type { ClaimRequest, RecordRow } from "../../ports/store.ts";
 import { parsePolicy, policyText } from "./policy-codec.ts";
 
@@ -153,12 +153,12 @@ export const CLAIMED_COLUMNS = [
 
 /**
  * A job from a row of `CLAIMED_COLUMNS` and the claim that took it: each value on the wire costs time on both sides, so a
- * count of zero may come as null.
+ * count of zero may come as null. The rest is `claimedRow` of core/job/store-formulas.ts.
  */
 export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimRequest): JobRow {
   const [waitAt, totalAt] = [row[19] as Maybe<number>, row[20] as Maybe<number>];
   const heartbeat = row[24] as Maybe<number>;
-  const stallAt = now + Math.min(heartbeat ?? lease, lease);
+  const stallAt = claimEndsAt(heartbeat, now, lease);
   return {
     id: row[0] as string,
     queue,
@@ -181,7 +181,7 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
     result: row[14] as Maybe<string>,
     state: "active",
     wake: "judge",
-    wakeAt: earlier(stallAt, earlier(waitAt, totalAt)),
+    wakeAt: claimWakeAt(stallAt, waitAt, totalAt),
     rank: row[15] as number,
     attempt: (row[16] ?? 0) as number,
     returns: (row[17] ?? 0) as number,

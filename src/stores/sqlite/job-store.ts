@@ -139,8 +139,8 @@ function byRank(a: JobRow, b: JobRow): number {
 }
 
 /**
- * What `decide` makes of a claim, without a decision per job: the conformance kit holds the two equal. It is cut short
- * where there may be more than one transaction takes.
+ * Claims without a decision per job (`claimedRow`, core/job/store-formulas.ts). It is cut short where there may be more
+ * than one transaction takes.
  */
 function claimBest(
   session: Session,

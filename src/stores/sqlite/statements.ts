@@ -71,6 +71,7 @@ const MOVED = `${KEPT}, rev + 1, coalesce(?, fence), ${IMAGE_COLUMNS.map(() => "
 
 /** The earlier of two instants of which each may be missing. */
 const NEXT_LIMIT = "min(coalesce(wait_at, total_at), coalesce(total_at, wait_at))";
+/** `availableRow`, core/job/store-formulas.ts. */
 const MADE_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = ${NEXT_LIMIT}, rev = rev + 1`;
 
 /** Asks for the right to write at once: a transaction that began by reading could not be repeated when it is refused. */
@@ -123,7 +124,10 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 /** One row if a queue is paused. Takes the queue. */
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
-/** A job as its claim leaves it: the fence grows by one step of its counter and takes the salt as its low 21 bits. */
+/**
+ * A job as its claim leaves it (`claimedRow`, core/job/store-formulas.ts): the fence grows by one step of its counter and
+ * takes the salt as its low 21 bits.
+ */
 const CLAIMED = CLAIMED_COLUMNS.map((name) => {
   if (name === "fence") return "(((fence >> 21) + 1) << 21) | ?";
   return name === "rev" ? "rev + 1" : name;
@@ -228,8 +232,8 @@ export const BEAT = `update curfew_jobs set stall_at = ? where ${ROWS}`;
 const IS_WOKEN = "(needs = 1 or (needs = 2 and limit_key is not null))";
 
 /**
- * Counts down what a waiting job still needs; at zero, and with a limit at one, it is due to be judged. Takes now and the
- * id. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
+ * Counts down what a waiting job still needs (`countedDownRow`, core/job/store-formulas.ts); at zero, and with a limit at
+ * one, it is due to be judged. Takes now and the id. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
  */
 export const COUNT_DOWN = `
 update curfew_jobs
