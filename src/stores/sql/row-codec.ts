@@ -1,3 +1,4 @@
+import type { NewJob } from "../../core/job/envelope.ts";
 import {
   type JobDocuments,
   type JobRow,
@@ -35,6 +36,27 @@ export function stateOf(code: unknown): JobState {
 /** What the SQL stores keep for `wake`. */
 export const WAKE_CODES: Readonly<Record<Wake, number>> = { judge: 0, ready: 1 };
 
+/** What a write may say about the documents of a job, in this order. */
+export const DOCUMENT_COLUMNS = ["options", "policy", "errors", "progress", "checkpoint", "result"] as const;
+
+/** What an image writes, in this order. A finished job has `END_COLUMNS` too. */
+export const IMAGE_COLUMNS = [
+  "state",
+  "wake",
+  "wake_at",
+  "rank",
+  "attempt",
+  "returns",
+  "expired_claims",
+  "wait_at",
+  "total_at",
+  "started_at",
+  "soft_at",
+  "hard_at",
+  "stall_at",
+  "heartbeat",
+] as const;
+
 /** The columns that a live and a finished job have in common, in the order in which `decodeJob` reads them. */
 export const JOB_COLUMNS = [
   "id",
@@ -50,26 +72,8 @@ export const JOB_COLUMNS = [
   "workflow",
   "limit_key",
   "payload",
-  "options",
-  "policy",
-  "errors",
-  "progress",
-  "checkpoint",
-  "result",
-  "state",
-  "wake",
-  "wake_at",
-  "rank",
-  "attempt",
-  "returns",
-  "expired_claims",
-  "wait_at",
-  "total_at",
-  "started_at",
-  "soft_at",
-  "hard_at",
-  "stall_at",
-  "heartbeat",
+  ...DOCUMENT_COLUMNS,
+  ...IMAGE_COLUMNS,
 ] as const;
 
 /** What only a finished job has; a live one reads as null, null, 0. They follow `JOB_COLUMNS` in a row. */
@@ -133,12 +137,7 @@ export const CLAIMED_COLUMNS = [
   "workflow",
   "limit_key",
   "payload",
-  "options",
-  "policy",
-  "errors",
-  "progress",
-  "checkpoint",
-  "result",
+  ...DOCUMENT_COLUMNS,
   "rank",
   "attempt",
   "returns",
@@ -237,4 +236,27 @@ export function documentChange(documents: JobDocuments | undefined, name: keyof 
   if (value === null) return CLEARED;
   if (typeof value === "string") return value;
   return name === "policy" ? policyText(value as Policy) : JSON.stringify(value);
+}
+
+export function optionsText({ options }: NewJob): string | null {
+  return options === null ? null : JSON.stringify(options);
+}
+
+/** What `INSERT_ALIKE` of both stores takes once for all its jobs, in its order: they differ only in id and payload. */
+export function alikeColumns(job: NewJob): (string | number | null)[] {
+  const { image } = job;
+  return [
+    image.rank,
+    job.queue,
+    job.type,
+    STATE_CODES[image.state],
+    job.priority,
+    job.createdAt,
+    WAKE_CODES[image.wake],
+    image.wakeAt,
+    image.waitAt,
+    image.totalAt,
+    image.heartbeat,
+    optionsText(job),
+  ];
 }

@@ -1,4 +1,11 @@
-import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import {
+  CLAIMED_COLUMNS,
+  DOCUMENT_COLUMNS,
+  END_COLUMNS,
+  IMAGE_COLUMNS,
+  JOB_COLUMNS,
+  STATE_CODES,
+} from "../sql/row-codec.ts";
 
 /*
  * Every statement the store runs. Parameters are positional, in the order their headers name them. `indexed by` fixes
@@ -20,27 +27,7 @@ export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job in the shape of a finished one. */
 export const LIVE = `${JOB}, null, null, 0`;
 
-/** What an image writes, in the order in which `imageValues` gives it. */
-const IMAGE_COLUMNS = [
-  "state",
-  "wake",
-  "wake_at",
-  "rank",
-  "attempt",
-  "returns",
-  "expired_claims",
-  "wait_at",
-  "total_at",
-  "started_at",
-  "soft_at",
-  "hard_at",
-  "stall_at",
-  "heartbeat",
-];
-
-/** In the order in which `documentValues` gives them. A document that says nothing stays; the empty text clears it. */
-const DOCUMENT_COLUMNS = ["options", "policy", "errors", "progress", "checkpoint", "result"];
-
+/** A document that says nothing stays; the empty text clears it. */
 const WRITTEN_DOCUMENTS = DOCUMENT_COLUMNS.map((name) => `nullif(coalesce(?, ${name}), '')`);
 const SET_IMAGE = IMAGE_COLUMNS.map((name) => `${name} = ?`).join(", ");
 const SET_DOCUMENTS = DOCUMENT_COLUMNS.map((name, index) => `${name} = ${WRITTEN_DOCUMENTS[index]}`).join(
