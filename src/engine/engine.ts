@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
@@ -12,6 +13,7 @@ import type { InputOf, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, JobFilter, Store } from "../ports/store.ts";
+import { within } from "../ports/system.ts";
 import type { LogLine } from "./attempt/unsent-notes.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
@@ -44,7 +46,6 @@ import { Maintenance } from "./queues/maintenance.ts";
 import { depthOfAll, Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
 import { Loop } from "./runtime/loop.ts";
-import { within } from "./runtime/within.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { resolveZones } from "./sagas/saga-zones.ts";

@@ -44,3 +44,23 @@ export interface System {
  * The most characters of payloads to write or parse in one turn of the event loop. They take one or two milliseconds.
  */
 export const CHARACTERS_PER_TURN = 1_000_000;
+
+/** Resolves after the delay. The process stays alive meanwhile. */
+export function rest(system: Pick<System, "after">, delay: number): Promise<void> {
+  return new Promise((resolve) => void system.after(delay, resolve, { keepAlive: true }));
+}
+
+/**
+ * Resolves when `done` has settled, and after the delay at the latest. A store that hangs must not delay a close, and the
+ * process stays alive until the wait is over.
+ */
+export function within(system: Pick<System, "after">, delay: number, done: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = system.after(delay, resolve, { keepAlive: true });
+    const end = () => {
+      timer.cancel();
+      resolve();
+    };
+    done.then(end, end);
+  });
+}

@@ -1,9 +1,9 @@
+import { backoff } from "../core/pace.ts";
 import type { System, Timer } from "../ports/system.ts";
 
 /** How many loads in a row may fail before the module counts as broken. */
 const OPENS_AFTER = 3;
-const FIRST_DELAY = 2_000;
-const LONGEST_DELAY = 5 * 60_000;
+const PROBE_BACKOFF = { first: 2_000, factor: 2, most: 5 * 60_000 };
 
 /**
  * Keeps a module that cannot be loaded from failing all jobs of its queue. After `OPENS_AFTER` failures, jobs are
@@ -41,7 +41,7 @@ export class Breaker {
     if (this.#failures < OPENS_AFTER || this.#timer) return false;
     const says = error instanceof Error ? error.message : String(error);
     this.#reason = `the module cannot be loaded: ${says}`;
-    const delay = Math.min(FIRST_DELAY * 2 ** Math.min(this.#opened++, 20), LONGEST_DELAY);
+    const delay = backoff(++this.#opened, PROBE_BACKOFF);
     this.#probesAt = this.#system.monotonic() + delay;
     this.#timer = this.#system.after(delay, () => {
       this.#timer = undefined;

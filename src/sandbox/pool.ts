@@ -7,14 +7,13 @@ import {
   type SandboxStatus,
   SandboxUnavailable,
 } from "../ports/sandbox.ts";
-import type { Timer } from "../ports/system.ts";
+import { type Timer, within } from "../ports/system.ts";
 import { Breaker } from "./breaker.ts";
 import type { Carrier, CarrierEvents } from "./carrier.ts";
 import { reaper } from "./reaper.ts";
 import { Run } from "./run.ts";
 import { Sandbox, type SandboxOwner } from "./sandbox.ts";
 import { SandboxQueue } from "./sandbox-queue.ts";
-import { within } from "./within.ts";
 
 export interface PoolOptions {
   readonly module: string;

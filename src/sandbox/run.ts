@@ -2,7 +2,7 @@ import type { AbortReason } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxEnd, SandboxRun } from "../ports/sandbox.ts";
-import type { System, Timer } from "../ports/system.ts";
+import { type System, type Timer, within } from "../ports/system.ts";
 import type { Silence } from "./proc.ts";
 import {
   decodeError,
@@ -15,7 +15,6 @@ import {
   type Report,
 } from "./protocol.ts";
 import { type Look, lookText } from "./stack.ts";
-import { within } from "./within.ts";
 
 /** A child of curfew has at most 100 questions open; see `child-questions.ts`. */
 const MOST_QUESTIONS = 1_000;

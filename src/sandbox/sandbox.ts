@@ -1,13 +1,12 @@
 import { CurfewError } from "../core/errors.ts";
 import { formatDuration } from "../core/time.ts";
 import { SandboxKilled } from "../ports/sandbox.ts";
-import type { System, Timer } from "../ports/system.ts";
+import { type System, type Timer, within } from "../ports/system.ts";
 import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
 import type { Silence } from "./proc.ts";
 import { decodeError, type Order, PROTOCOL, type Report } from "./protocol.ts";
 import type { Run, RunHost } from "./run.ts";
 import { type Look, lookText } from "./stack.ts";
-import { within } from "./within.ts";
 
 /** Calls of a sandbox to its pool. */
 export interface SandboxOwner {

@@ -263,32 +263,12 @@ describe("the SQLite store in its thread", () => {
 
   it("lets others have a turn while it works through a large call", async () => {
     const store = await open();
-    let turns = 0;
-    let isDone = false;
-    const count = () => {
-      turns += 1;
-      if (!isDone) setImmediate(count);
-    };
-    setImmediate(count);
-    await store.jobs.enqueue(jobs(1_000), { now: NOW });
-    isDone = true;
+    const [turns] = await turnsOf(() => store.jobs.enqueue(jobs(1_000), { now: NOW }));
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 
   it("lets others have a turn after each megabyte, whatever it does with large jobs", async () => {
     const store = await open();
-    const turnsOf = async <Result>(work: () => Promise<Result>): Promise<[number, Result]> => {
-      let turns = 0;
-      let isDone = false;
-      const count = () => {
-        turns += 1;
-        if (!isDone) setImmediate(count);
-      };
-      setImmediate(count);
-      const result = await work();
-      isDone = true;
-      return [turns, result];
-    };
     const payload = `"${"x".repeat(400_000)}"`;
     const large = Array.from({ length: 10 }, () => sketchJob({ payload, dueAt: NOW + 1 }, NOW, nextId));
     const ids = large.map(({ id }) => id);
@@ -354,3 +334,17 @@ describe("the SQLite store in its thread", () => {
     }
   });
 });
+
+/** How many turns of the event loop others had during the work, and what the work gave. */
+async function turnsOf<Result>(work: () => Promise<Result>): Promise<[number, Result]> {
+  let turns = 0;
+  let isDone = false;
+  const count = () => {
+    turns += 1;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  const result = await work();
+  isDone = true;
+  return [turns, result];
+}

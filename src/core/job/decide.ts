@@ -42,6 +42,7 @@ import { extend, prioritise, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
 import { isExcepted } from "./retry.ts";
 import { unblock } from "./step-rules.ts";
+import { claimEndsAt, claimWakeAt } from "./store-formulas.ts";
 import { writtenRow } from "./written-row.ts";
 
 type Rule<Name extends JobEventName> = (
@@ -191,12 +192,12 @@ function drop(job: JobRow, code: "rate_limited" | "queue_full", message: string,
 
 /** A claim is a lease and no start: it spends no attempt and starts no attempt clock (SEMANTICS 3.1). */
 function claim(job: JobRow, event: EventOf<"claim">, now: Instant): Decision {
-  const stallAt = now + Math.min(job.heartbeat ?? event.lease, event.lease);
+  const stallAt = claimEndsAt(job.heartbeat, now, event.lease);
   const image: JobImage = {
     ...waitingImage(job, "available"),
     state: "active",
     wake: "decide",
-    wakeAt: earlier(stallAt, earlier(job.waitAt, job.totalAt)),
+    wakeAt: claimWakeAt(stallAt, job.waitAt, job.totalAt),
     stallAt,
   };
   return { ok: true, image, fence: nextFence(job.fence, event.salt), events: [] };

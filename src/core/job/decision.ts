@@ -16,6 +16,7 @@ import {
 } from "./job.ts";
 import { retentionOf } from "./policy.ts";
 import { backoffDelay, isExcepted } from "./retry.ts";
+import { unstartedImage } from "./unstarted-image.ts";
 
 /**
  * Lifecycle events, named as in Open Job Spec. They are announced after the commit that records them (SEMANTICS
@@ -139,24 +140,19 @@ export function waitingImage(
   const rank = rankOf(job.priority, changes.dueAt ?? dueAtOf(job.rank));
   const waitAt = changes.waitAt === undefined ? job.waitAt : changes.waitAt;
   const totalAt = changes.totalAt === undefined ? job.totalAt : changes.totalAt;
-  return {
-    state,
-    ...waitingWake({ state, rank, waitAt, totalAt }, job.options?.limit),
-    rank,
-    attempt: changes.attempt ?? job.attempt,
-    returns: changes.returns ?? job.returns,
-    expiredClaims: changes.expiredClaims ?? job.expiredClaims,
-    waitAt,
-    totalAt,
-    startedAt: null,
-    softAt: null,
-    hardAt: null,
-    stallAt: null,
-    heartbeat: job.heartbeat,
-    finishedAt: null,
-    pruneAt: null,
-    deadLetter: false,
-  };
+  return unstartedImage(
+    {
+      state,
+      rank,
+      attempt: changes.attempt ?? job.attempt,
+      returns: changes.returns ?? job.returns,
+      expiredClaims: changes.expiredClaims ?? job.expiredClaims,
+      waitAt,
+      totalAt,
+      heartbeat: job.heartbeat,
+    },
+    waitingWake({ state, rank, waitAt, totalAt }, job.options?.limit),
+  );
 }
 
 interface Finish {

@@ -31,6 +31,7 @@ import {
   type UniqueRule,
   uniqueKeyOf,
 } from "./unique-key.ts";
+import { unstartedImage } from "./unstarted-image.ts";
 
 /** Options of one enqueue, in addition to the definition. */
 export interface EnqueueOptions extends PolicyOptions {
@@ -232,32 +233,18 @@ function newTemplate<Input>(
     ? resolveField<number | null>(settings, (settings) => settings.timeouts?.heartbeat, null).value
     : null;
   const { waitAt, totalAt } = budgets;
+  const wake = waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit);
   return {
     id: said.id === undefined ? undefined : checkId(said.id),
     queue,
     type: definition.type,
     priority,
     createdAt: now,
-    image: {
-      state,
-      ...waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit),
-      // Wake it at once, in case the process that enqueues it dies before it asks for admission.
-      ...(keyed && state === "pending" && !context.isPending && { wakeAt: now }),
-      rank,
-      attempt: 0,
-      returns: 0,
-      expiredClaims: 0,
-      waitAt,
-      totalAt,
-      startedAt: null,
-      softAt: null,
-      hardAt: null,
-      stallAt: null,
-      heartbeat,
-      finishedAt: null,
-      pruneAt: null,
-      deadLetter: false,
-    },
+    image: unstartedImage(
+      { state, rank, attempt: 0, returns: 0, expiredClaims: 0, waitAt, totalAt, heartbeat },
+      // The sweep looks at a job behind a limit at once, in case the process that enqueues it dies before it admits it.
+      keyed && state === "pending" && !context.isPending ? { ...wake, wakeAt: now } : wake,
+    ),
     options: withLimit(storedOptions(said, enqueueSettings, settings, budgets.stored, context), keyed),
     sharedFields: context.sharedFieldsOf?.(
       state === "scheduled" ? "job.scheduled" : "job.enqueued",

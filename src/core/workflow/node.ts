@@ -1,25 +1,14 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
-import type { EnqueueOptions } from "../job/envelope.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../job/envelope.ts";
 import type { JobOptions } from "../job/job.ts";
 import { assertDefinition, type JobDefinition } from "../job/job-definition.ts";
 
 /** Options of a step, in addition to its definition. Its delay and its limits count from when it becomes ready. */
-export type StepOptions = Pick<
-  EnqueueOptions,
-  "queue" | "priority" | "delay" | "at" | "expiresAt" | "meta" | "timeouts" | "retry" | "retention"
->;
+export type StepOptions = Omit<EnqueueOptions, (typeof NOT_OF_STEPS)[number]>;
 
-const STEP_KEYS: readonly (keyof StepOptions)[] = [
-  "queue",
-  "priority",
-  "delay",
-  "at",
-  "expiresAt",
-  "meta",
-  "timeouts",
-  "retry",
-  "retention",
-];
+/** What only a job that somebody enqueues by itself can say. */
+const NOT_OF_STEPS = ["id", "unique", "detach", "limit", "tx"] as const;
+const STEP_KEYS = ENQUEUE_KEYS.filter((key) => !NOT_OF_STEPS.some((other) => other === key));
 
 /** Only in the types: the result of a completed node. */
 declare const RESULT: unique symbol;

@@ -4,6 +4,7 @@ import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Outcome, Unit } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import type { AttemptTrace } from "../../ports/trace.ts";
 import { announce } from "../commit/announce.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
@@ -138,7 +139,7 @@ export class AttemptWrite implements Write, DecidedJob {
         return row ?? null;
       } catch (error) {
         context.storeFailed(error, "load");
-        await new Promise<void>((resolve) => context.system.after(LOAD_AGAIN, resolve, { keepAlive: true }));
+        await rest(context.system, LOAD_AGAIN);
       }
     }
     return undefined;

@@ -1,6 +1,8 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { JobId } from "../../core/job/job.ts";
+import { backoff } from "../../core/pace.ts";
 import type { CommitOptions, JobWrite, Outcome, Unit } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import { announce } from "./announce.ts";
 import { commitUnits } from "./commit.ts";
@@ -20,8 +22,7 @@ interface Batch {
 }
 
 const BATCH = 256;
-const FIRST_BACKOFF = 50;
-const LONGEST_BACKOFF = 2_000;
+const BACKOFF = { first: 50, factor: 2, most: 2_000 };
 /** After this many refusals by a store that answers, split the batch: one bad unit must not block the others. */
 const HALVED_AFTER = 3;
 /** Tries of a write that the store refused alone, about half a minute; longer than STALE_TRIES and STORE_TRIES mean. */
@@ -220,8 +221,7 @@ export class CommitQueue {
   }
 
   #rest(tries: number): Promise<void> {
-    const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries, 10), LONGEST_BACKOFF);
-    return new Promise((resolve) => this.#context.system.after(delay, resolve, { keepAlive: true }));
+    return rest(this.#context.system, backoff(tries + 1, BACKOFF));
   }
 }
 

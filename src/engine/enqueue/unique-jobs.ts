@@ -12,6 +12,7 @@ import {
   type UniqueJob,
 } from "../../core/job/unique-holders.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
+import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -21,9 +22,11 @@ import {
   type RecordRow,
   type Unit,
 } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import { commitJobs, commitUnits, STORE_TRIES } from "../commit/commit.ts";
 import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
+import { Batcher } from "../runtime/batcher.ts";
 import { EnqueueFailedError, foundOr, type Intake } from "./enqueue-batches.ts";
 import { UNIQUE } from "./unique-keys.ts";
 
@@ -43,12 +46,13 @@ export class DuplicateJobError extends CurfewError {
 
 interface Waiting {
   readonly unique: UniqueJob;
-  readonly resolve: (answer: Enqueued) => void;
-  readonly reject: (error: unknown) => void;
-  /** How often the store failed, and how often another process was faster. */
+  /** Calls of the store that failed, and commits that another process was faster than. */
   failures: number;
   races: number;
 }
+
+type Answer = Enqueued | CurfewError;
+type Answers = Map<Waiting, Answer | Promise<Answer>>;
 
 /** What was decided for the jobs of one key. */
 interface Planned {
@@ -64,7 +68,7 @@ const ROUND = 500;
  * to lose 20 rounds in a row is nothing rare.
  */
 const MOST_RACES = 100;
-const BACKOFF = 25;
+const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /**
  * Enqueues jobs of which there must be one. Where a job blocks others exactly while it lives, the store keeps its key and
@@ -75,12 +79,12 @@ const BACKOFF = 25;
 export class UniqueJobs {
   readonly #parts: EngineContext;
   readonly #intake: Intake;
-  #waiting: Waiting[] = [];
-  #draining: Promise<void> | undefined;
+  readonly #rounds: Batcher<Waiting, Answer>;
 
   constructor(parts: EngineContext, intake: Intake) {
     this.#parts = parts;
     this.#intake = intake;
+    this.#rounds = new Batcher({ call: (batch) => this.#serve(batch), count: () => ROUND });
   }
 
   async enqueue(jobs: readonly UniqueJob[]): Promise<Enqueued[]> {
@@ -119,8 +123,8 @@ export class UniqueJobs {
   }
 
   /** Resolves when everything that was taken in has its answer. */
-  async flushed(): Promise<void> {
-    await this.#draining;
+  flushed(): Promise<void> {
+    return this.#rounds.idle();
   }
 
   /** Cancels the job that has the key, and adds the new one in the same commit. */
@@ -160,30 +164,27 @@ export class UniqueJobs {
     }
   }
 
-  #keep(unique: UniqueJob): Promise<Enqueued> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ unique, resolve, reject, failures: 0, races: 0 });
-      this.#draining ??= this.#drain().finally(() => {
-        this.#draining = undefined;
-      });
-    });
+  async #keep(unique: UniqueJob): Promise<Enqueued> {
+    const answer = await this.#rounds.add({ unique, failures: 0, races: 0 });
+    if (answer instanceof CurfewError) throw answer;
+    return answer;
   }
 
-  async #drain(): Promise<void> {
-    // One microtask, so that calls made in the same turn share even the first round.
-    await undefined;
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, ROUND);
+  /** Some jobs can be decided only when others of their key are stored, so this may take more than one round. */
+  async #serve(batch: readonly Waiting[]): Promise<(Answer | Promise<Answer>)[]> {
+    const answers: Answers = new Map();
+    for (let left = batch; left.length > 0; left = batch.filter((one) => !answers.has(one))) {
       try {
-        await this.#round(batch);
+        await this.#round(left, answers);
       } catch (error) {
-        await this.#failed(batch, error);
+        await this.#failed(left, answers, error);
       }
     }
+    return batch.map((one) => answers.get(one) as Answer);
   }
 
   /** All keys of a round are read together, decided each by itself, and committed together. */
-  async #round(batch: readonly Waiting[]): Promise<void> {
+  async #round(batch: readonly Waiting[], answers: Answers): Promise<void> {
     const { store, clock } = this.#parts;
     const groups = Map.groupBy(batch, ({ unique }) => unique.job.uniqueKey as string);
     const keys = [...groups.keys()].map((key): RecordKey => [UNIQUE, key]);
@@ -204,8 +205,8 @@ export class UniqueJobs {
     );
     const failed = new Set(written.filter((_, index) => !outcomes[index]?.ok));
     for (const one of planned) {
-      if (failed.has(one)) this.#again(one.waiting);
-      else this.#answer(one);
+      if (failed.has(one)) this.#again(one.waiting, answers);
+      else this.#answer(one, answers);
     }
   }
 
@@ -247,41 +248,31 @@ export class UniqueJobs {
     return made.image === asked.image ? made : this.#parts.recorder.enqueued(made);
   }
 
-  #answer({ waiting, plan }: Planned): void {
+  #answer({ waiting, plan }: Planned, answers: Answers): void {
     if (plan.created.length > 0) this.#intake.notice(plan.created);
-    for (const [index, answer] of plan.answers.entries()) {
-      if (answer instanceof CurfewError) waiting[index]?.reject(answer);
-      else waiting[index]?.resolve(answer);
-    }
-    // What could not be decided before the rest was stored goes first in the next round.
-    this.#waiting.unshift(...waiting.slice(plan.answers.length));
+    for (const [index, answer] of plan.answers.entries()) answers.set(waiting[index] as Waiting, answer);
   }
 
-  /** Another process wrote the record or the job: read and decide again. */
-  #again(waiting: readonly Waiting[]): void {
+  /** Another process wrote the record or the job: the next call reads both again. */
+  #again(waiting: readonly Waiting[], answers: Answers): void {
     for (const one of waiting) {
       one.races += 1;
-      if (one.races >= MOST_RACES) one.reject(tooManyRaces(one.unique.job));
-      else this.#waiting.push(one);
+      const answer = one.races >= MOST_RACES ? tooManyRaces(one.unique.job) : this.#rounds.add(one);
+      answers.set(one, answer);
     }
   }
 
-  /** A call that failed may have written: the next try then finds its job in the record. */
-  async #failed(batch: readonly Waiting[], error: unknown): Promise<void> {
+  /** A call that failed may have written: a job that is tried again finds itself in the record then. */
+  async #failed(left: readonly Waiting[], answers: Answers, error: unknown): Promise<void> {
     const { system, storeFailed } = this.#parts;
     storeFailed(error, "enqueue");
-    const again: Waiting[] = [];
-    for (const one of batch) {
+    let most = 0;
+    for (const one of left) {
       one.failures += 1;
-      if (one.failures >= STORE_TRIES) one.reject(new EnqueueFailedError([one.unique.job], error));
-      else again.push(one);
+      if (one.failures >= STORE_TRIES) answers.set(one, new EnqueueFailedError([one.unique.job], error));
+      else most = Math.max(most, one.failures);
     }
-    const failures = Math.max(0, ...again.map((one) => one.failures));
-    if (again.length === 0) return;
-    await new Promise<void>((resolve) =>
-      system.after(BACKOFF * 4 ** (failures - 1), resolve, { keepAlive: true }),
-    );
-    this.#waiting.unshift(...again);
+    if (most > 0) await rest(system, backoff(most, BACKOFF));
   }
 
   /** Deletes due records that block no job any more; the others are looked at later. */

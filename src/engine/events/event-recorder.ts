@@ -52,6 +52,7 @@ export class EventRecorder {
       readonly head: Json;
     }
   >();
+  /** Not in a `Batcher`: a timer sends them, and the oldest are dropped while the store is down. */
   #noted: NewEvent[] = [];
   #timer: Timer | undefined;
   #isClosed = false;

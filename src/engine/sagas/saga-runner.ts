@@ -7,14 +7,13 @@ import { attemptLimitOf, runStep, type SagaEvent, type StepOutcome } from "../..
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
-import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
+import type { Effect, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease } from "../dispatch/destination.ts";
 import { announceStep, stepEvents } from "./announce-saga.ts";
-import type { RecordReader } from "./record-reader.ts";
 import {
   mailKeyOf,
   messageRow,
@@ -36,7 +35,8 @@ const REPLY_KEPT = 3_600_000;
 
 /** What the steps of all sagas of one engine share. */
 export interface RunnerParts extends EngineContext {
-  readonly records: RecordReader;
+  /** Loads a record with others that are asked for at the same time; the answer is never older than the request. */
+  loadRecord(key: RecordKey): Promise<RecordRow | null>;
   /** Tells the process of jobs that a step has enqueued. */
   noticeJobs(jobs: readonly NewJob[]): void;
   /** Somebody in this process may be waiting for the reply to this message. */
@@ -100,7 +100,7 @@ async function waitsFor(parts: RunnerParts, saga: SagaName, row: TimeoutRow): Pr
 }
 
 async function load(parts: RunnerParts, saga: SagaName): Promise<Loaded> {
-  const row = await parts.records.load(recordKeyOf(saga));
+  const row = await parts.loadRecord(recordKeyOf(saga));
   return { row, record: row && SAGAS.read(row).body };
 }
 

@@ -2,6 +2,7 @@ import { deadlineBehind } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import { waitsForLimit } from "../../core/job/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { jittered } from "../../core/pace.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Effect, RecordRow } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
@@ -85,7 +86,7 @@ export class SweepLoop {
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
-    return Math.min(Math.max(rest, SHORTEST), POLL * patience * (0.75 + 0.5 * random()));
+    return Math.min(Math.max(rest, SHORTEST), jittered(POLL * patience, random));
   }
 
   async #decide(due: readonly JobRow[]): Promise<void> {

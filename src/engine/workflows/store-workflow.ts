@@ -1,8 +1,10 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
+import { backoff } from "../../core/pace.ts";
 import type { Plan } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT, type Effect, type Unit } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import { commitUnits, STORE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { foundOr } from "../enqueue/enqueue-batches.ts";
@@ -11,7 +13,7 @@ import { STARTS_WITHIN } from "./workflow-cleanup.ts";
 import { PLANS, pagesOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 import { summaryOf } from "./workflow-view.ts";
 
-const FIRST_BACKOFF = 25;
+const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /** A workflow that is ready to be stored. */
 export interface NewWorkflow {
@@ -117,9 +119,7 @@ export class WorkflowIntake {
         if (error instanceof CurfewError && error.code !== "store_failed") throw error;
         storeFailed(error, "workflow");
         if (tries === STORE_TRIES) throw notStored(id, error);
-        await new Promise<void>((resolve) =>
-          system.after(FIRST_BACKOFF * 4 ** (tries - 1), resolve, { keepAlive: true }),
-        );
+        await rest(system, backoff(tries, BACKOFF));
       }
     }
   }

@@ -1,5 +1,6 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { countedDownRow } from "../../core/job/store-formulas.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
 import { effectiveLimit, type KeyUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
 import type { Json } from "../../core/schema.ts";
@@ -22,7 +23,6 @@ import type { EventLog } from "./event-log.ts";
 import type { HintBatch } from "./hints.ts";
 import type { JobEntry, JobTable } from "./job-table.ts";
 import type { RecordTable } from "./record-table.ts";
-import { countedDownRow } from "./row.ts";
 import type { TimeoutTable } from "./timeout-table.ts";
 
 export interface Tables {

@@ -3,6 +3,7 @@ import { JOB_STATES, type JobId, type JobRow, type JobState, noJobs } from "../.
 import { isWanted } from "../../core/job/job-filter.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { newRow } from "../../core/job/new-row.ts";
+import { availableRow, claimedRow } from "../../core/job/store-formulas.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
@@ -20,7 +21,6 @@ import {
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
 import { LimitTable } from "./limit-table.ts";
-import { availableRow, claimedRow } from "./row.ts";
 import { SortedList } from "./sorted-list.ts";
 
 /** A job, and what the table knows about it beyond its row. */

@@ -5,7 +5,7 @@ import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { eventRow, packEvents } from "../sql/event-pack.ts";
-import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
+import { alikeColumns, optionsText, STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type ConnectionGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
@@ -213,28 +213,11 @@ function areAlike(jobs: readonly NewJob[]): boolean {
   );
 }
 
-function optionsText({ options }: NewJob): string | null {
-  return options === null ? null : JSON.stringify(options);
-}
-
 function alikeValues(jobs: readonly NewJob[]): unknown[] {
-  const first = jobs[0] as NewJob;
-  const { image } = first;
   return [
     idArray(jobs.map(({ id }) => id)),
     jsonTexts(jobs, ({ payload }) => payload),
-    image.rank,
-    first.queue,
-    first.type,
-    STATE_CODES[image.state],
-    first.priority,
-    first.createdAt,
-    WAKE_CODES[image.wake],
-    image.wakeAt,
-    image.waitAt,
-    image.totalAt,
-    image.heartbeat,
-    optionsText(first),
+    ...alikeColumns(jobs[0] as NewJob),
   ];
 }
 

@@ -2,7 +2,7 @@ import { UUID } from "../../core/ids.ts";
 import { type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
-import type { System } from "../../ports/system.ts";
+import { rest, type System } from "../../ports/system.ts";
 import { checkLimit } from "../check-batch.ts";
 import { pathOf } from "../scan-cursor.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
@@ -134,7 +134,7 @@ async function readEvents(
     const isIncomplete = open !== undefined && BigInt(open[0] as string) < (committedLater ?? 0n);
     if (isIncomplete && looks < LOOK_AGAIN.length) {
       const delay = LOOK_AGAIN[looks++] as number;
-      await new Promise<void>((resolve) => void system.after(delay, resolve, { keepAlive: true }));
+      await rest(system, delay);
       horizon = await readHorizon(runner);
       continue;
     }

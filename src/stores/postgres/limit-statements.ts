@@ -1,6 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED, type Statement, texts } from "./statements.ts";
+import { CLAIMED, SET_CLAIMED, type Statement, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -81,10 +81,7 @@ export const CLAIM_LIMITED: Statement = {
   name: "claim_limited",
   text: `
 update curfew.jobs j
-   set state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
-       claimed_at = $2::bigint, worker = $6::text, limit_key = coalesce(j.limit_key, $9::text),
-       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
-       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)
+   set ${SET_CLAIMED}, limit_key = coalesce(j.limit_key, $9::text)
  where j.id = any(array(
          select id from curfew.jobs
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint

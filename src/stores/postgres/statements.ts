@@ -50,6 +50,16 @@ select $${at}::bigint, '{"heads":' || $${shared}::text || ',"items":[' || string
 having count(*) > 0`;
 }
 
+/** `claimedRow`, core/job/store-formulas.ts. $2 now, $4 salt, $6 worker, $7 lease. */
+export const SET_CLAIMED = `
+       state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
+       claimed_at = $2::bigint, worker = $6::text,
+       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
+       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)`;
+
+/** `availableRow`, core/job/store-formulas.ts. */
+const SET_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1`;
+
 /**
  * Claims the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7
  * lease. Returns CLAIMED of the rows, unordered. No two claims get the same job. A paused queue gives none. The fence
@@ -59,10 +69,7 @@ export const CLAIM: Statement = {
   name: "claim",
   text: `
 update curfew.jobs j
-   set state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
-       claimed_at = $2::bigint, worker = $6::text,
-       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
-       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)
+   set ${SET_CLAIMED}
  where j.id = any(array(
          select id from curfew.jobs
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
@@ -102,7 +109,7 @@ const WAKES =
   "((j.needs <= s.by)::int + (j.limit_key is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";
 
 /**
- * Decrements `needs` of waiting jobs. At zero, and with a limit key at one, a job is woken for a decision. $1 ids, $2
+ * Decrements `needs` of waiting jobs (`countedDownRow`, core/job/store-formulas.ts). At zero, and with a limit key at one, a job is woken for a decision. $1 ids, $2
  * by how much, $3 now. Waking increases the revision. Otherwise a writer that read the row before would write an
  * older wake_at over it.
  */
@@ -122,7 +129,7 @@ update curfew.jobs j
 export const ADMIT: Statement = {
   name: "admit",
   text: `
-update curfew.jobs set state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1
+update curfew.jobs set ${SET_AVAILABLE}
  where id = any(array(
          select id from curfew.jobs where limit_key = $1::text and state = ${PENDING} and needs = 0
           order by limit_key, rank, id limit $2::int for update skip locked))
@@ -240,7 +247,7 @@ export const PROMOTE: Statement = {
   name: "promote",
   text: `
 with promoted as (
-  update curfew.jobs set state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1
+  update curfew.jobs set ${SET_AVAILABLE}
    where id = any(array(
            select id from curfew.jobs where wake = 1 and wake_at <= $1::bigint
             order by wake, wake_at limit $2::int for update skip locked))

@@ -1,10 +1,17 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
-import type { JobDocuments, JobId } from "../../core/job/job.ts";
+import type { JobId } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { JobWrite, Outcome } from "../../ports/store.ts";
 import { packEvents } from "../sql/event-pack.ts";
-import { documentChange, type SqlRow, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
+import {
+  DOCUMENT_COLUMNS,
+  documentChange,
+  type SqlRow,
+  STATE_CODES,
+  stateOf,
+  WAKE_CODES,
+} from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
@@ -255,17 +262,10 @@ function agreed<Item>(
     : { array: numberArray(items, read), value: null };
 }
 
-const DOCUMENTS: readonly (keyof JobDocuments)[] = [
-  "options",
-  "policy",
-  "errors",
-  "progress",
-  "checkpoint",
-  "result",
-];
-
 function documentValues(writes: readonly JobWrite[]): (string | null)[] {
-  return DOCUMENTS.map((name) => jsonTexts(writes, ({ documents }) => documentChange(documents, name)));
+  return DOCUMENT_COLUMNS.map((name) =>
+    jsonTexts(writes, ({ documents }) => documentChange(documents, name)),
+  );
 }
 
 /** Like `documentValues`, but a policy on which all writes agree is returned separately. */
@@ -273,7 +273,7 @@ function imageDocuments(writes: readonly JobWrite[]): { texts: (string | null)[]
   const policy = documentChange(writes[0]?.documents, "policy");
   const isAgreed = writes.every(({ documents }) => documentChange(documents, "policy") === policy);
   if (!isAgreed) return { texts: documentValues(writes), policy: null };
-  const texts = DOCUMENTS.map((name) =>
+  const texts = DOCUMENT_COLUMNS.map((name) =>
     name === "policy" ? null : jsonTexts(writes, ({ documents }) => documentChange(documents, name)),
   );
   return { texts, policy };

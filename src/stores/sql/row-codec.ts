@@ -1,3 +1,4 @@
+import type { NewJob } from "../../core/job/envelope.ts";
 import {
   type JobDocuments,
   type JobRow,
@@ -6,8 +7,8 @@ import {
   priorityOf,
   type Wake,
 } from "../../core/job/job.ts";
+import { claimEndsAt, claimWakeAt } from "../../core/job/store-formulas.ts";
 import type { Json } from "../../core/schema.ts";
-import { earlier } from "../../core/time.ts";
 import type { ClaimRequest, RecordRow } from "../../ports/store.ts";
 import { parsePolicy, policyText } from "./policy-codec.ts";
 
@@ -35,6 +36,27 @@ export function stateOf(code: unknown): JobState {
 /** The code of each `wake` in SQL stores. */
 export const WAKE_CODES: Readonly<Record<Wake, number>> = { decide: 0, ready: 1 };
 
+/** What a write may say about the documents of a job, in this order. */
+export const DOCUMENT_COLUMNS = ["options", "policy", "errors", "progress", "checkpoint", "result"] as const;
+
+/** What an image writes, in this order. A finished job has `END_COLUMNS` too. */
+export const IMAGE_COLUMNS = [
+  "state",
+  "wake",
+  "wake_at",
+  "rank",
+  "attempt",
+  "returns",
+  "expired_claims",
+  "wait_at",
+  "total_at",
+  "started_at",
+  "soft_at",
+  "hard_at",
+  "stall_at",
+  "heartbeat",
+] as const;
+
 /** The columns that live and finished jobs have in common, in the order in which `decodeJob` reads them. */
 export const JOB_COLUMNS = [
   "id",
@@ -50,26 +72,8 @@ export const JOB_COLUMNS = [
   "workflow",
   "limit_key",
   "payload",
-  "options",
-  "policy",
-  "errors",
-  "progress",
-  "checkpoint",
-  "result",
-  "state",
-  "wake",
-  "wake_at",
-  "rank",
-  "attempt",
-  "returns",
-  "expired_claims",
-  "wait_at",
-  "total_at",
-  "started_at",
-  "soft_at",
-  "hard_at",
-  "stall_at",
-  "heartbeat",
+  ...DOCUMENT_COLUMNS,
+  ...IMAGE_COLUMNS,
 ] as const;
 
 /** The columns that only finished jobs have; a live job has null, null, 0. They follow `JOB_COLUMNS` in a row. */
@@ -133,12 +137,7 @@ export const CLAIMED_COLUMNS = [
   "workflow",
   "limit_key",
   "payload",
-  "options",
-  "policy",
-  "errors",
-  "progress",
-  "checkpoint",
-  "result",
+  ...DOCUMENT_COLUMNS,
   "rank",
   "attempt",
   "returns",
@@ -153,12 +152,12 @@ export const CLAIMED_COLUMNS = [
 
 /**
  * A job from a row of `CLAIMED_COLUMNS` and its claim. Each value on the wire costs time on both sides, so a count of
- * zero may be null.
+ * zero may be null. The rest is `claimedRow` of core/job/store-formulas.ts.
  */
 export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimRequest): JobRow {
   const [waitAt, totalAt] = [row[19] as Maybe<number>, row[20] as Maybe<number>];
   const heartbeat = row[24] as Maybe<number>;
-  const stallAt = now + Math.min(heartbeat ?? lease, lease);
+  const stallAt = claimEndsAt(heartbeat, now, lease);
   return {
     id: row[0] as string,
     queue,
@@ -181,7 +180,7 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
     result: row[14] as Maybe<string>,
     state: "active",
     wake: "decide",
-    wakeAt: earlier(stallAt, earlier(waitAt, totalAt)),
+    wakeAt: claimWakeAt(stallAt, waitAt, totalAt),
     rank: row[15] as number,
     attempt: (row[16] ?? 0) as number,
     returns: (row[17] ?? 0) as number,
@@ -237,4 +236,27 @@ export function documentChange(documents: JobDocuments | undefined, name: keyof 
   if (value === null) return CLEARED;
   if (typeof value === "string") return value;
   return name === "policy" ? policyText(value as Policy) : JSON.stringify(value);
+}
+
+export function optionsText({ options }: NewJob): string | null {
+  return options === null ? null : JSON.stringify(options);
+}
+
+/** What `INSERT_ALIKE` of both stores takes once for all its jobs, in its order: they differ only in id and payload. */
+export function alikeColumns(job: NewJob): (string | number | null)[] {
+  const { image } = job;
+  return [
+    image.rank,
+    job.queue,
+    job.type,
+    STATE_CODES[image.state],
+    job.priority,
+    job.createdAt,
+    WAKE_CODES[image.wake],
+    image.wakeAt,
+    image.waitAt,
+    image.totalAt,
+    image.heartbeat,
+    optionsText(job),
+  ];
 }

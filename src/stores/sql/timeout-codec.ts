@@ -12,8 +12,8 @@ import { decodeHeaders, encodeHeaders } from "../../core/timeout/timeout-headers
 import type { Which } from "../../ports/timeouts.ts";
 import type { SqlRow } from "./row-codec.ts";
 
-/** The columns of a timeout, in the order in which `decodeTimeout` reads them. */
-export const TIMEOUT_COLUMNS = [
+/** What a timeout is asked for with. */
+const WANTED_COLUMNS = [
   "id",
   "destination",
   "due_at",
@@ -23,6 +23,11 @@ export const TIMEOUT_COLUMNS = [
   "saga",
   "generation",
   "wall_clock",
+] as const;
+
+/** The columns of a timeout, in the order in which `decodeTimeout` reads them. */
+export const TIMEOUT_COLUMNS = [
+  ...WANTED_COLUMNS,
   "owner",
   "lease_until",
   "tries",
@@ -31,18 +36,7 @@ export const TIMEOUT_COLUMNS = [
 ] as const;
 
 /** The columns that an insert writes, in the order of `timeoutValues`. */
-export const NEW_TIMEOUT_COLUMNS = [
-  "id",
-  "destination",
-  "due_at",
-  "payload",
-  "headers",
-  "key",
-  "saga",
-  "generation",
-  "wall_clock",
-  "scope",
-] as const;
+export const NEW_TIMEOUT_COLUMNS = [...WANTED_COLUMNS, "scope"] as const;
 
 type Maybe<Value> = Value | null;
 

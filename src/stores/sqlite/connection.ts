@@ -1,6 +1,7 @@
 import Database from "better-sqlite3";
 import { CurfewError } from "../../core/errors.ts";
-import type { System } from "../../ports/system.ts";
+import { backoff } from "../../core/pace.ts";
+import { rest, type System } from "../../ports/system.ts";
 import { type BatchSize, batchesOf } from "../sql/batches.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { DiskSync } from "./disk-sync.ts";
@@ -23,8 +24,7 @@ const SQLITE_DEFAULT = 1_000;
 
 /** How long a call waits for the lock of another connection before it fails, in milliseconds. */
 const LOCK_WAIT = 5_000;
-const FIRST_PAUSE = 1;
-const LONGEST_PAUSE = 20;
+const BACKOFF = { first: 1, factor: 2, most: 20 };
 
 /**
  * The one connection of a store. It never waits in SQLite, neither for other programs nor for the disk, because that
@@ -164,7 +164,7 @@ export class Connection {
   /** Tries until the file is free, without blocking the event loop. */
   async whenFree<Result>(attempt: () => Result): Promise<Result> {
     const giveUpAt = this.#system.monotonic() + LOCK_WAIT;
-    for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+    for (let tries = 1; ; tries++) {
       this.assertOpen();
       try {
         const result = attempt();
@@ -176,8 +176,7 @@ export class Connection {
         if (this.#system.monotonic() >= giveUpAt) throw this.#lockedTooLong(error);
       }
       // A random part, so that processes that were refused together do not retry together.
-      const delay = pause * (0.5 + this.#system.random());
-      await new Promise<void>((resolve) => this.#system.after(delay, resolve, { keepAlive: true }));
+      await rest(this.#system, backoff(tries, BACKOFF) * (0.5 + this.#system.random()));
     }
   }
 

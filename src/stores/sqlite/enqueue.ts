@@ -1,7 +1,7 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobImage } from "../../core/job/job.ts";
 import type { EnqueueCallOptions, Enqueued } from "../../ports/store.ts";
-import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
+import { alikeColumns, optionsText } from "../sql/row-codec.ts";
 import type { HintBatch } from "./hints.ts";
 import { WAITING_IN } from "./limit-statements.ts";
 import type { Session } from "./session.ts";
@@ -136,24 +136,8 @@ function payloadsById(jobs: readonly NewJob[]): string {
 
 /** Returns false, with nothing inserted, if an id is known: the caller repeats a call whose reply was lost. */
 function insertAlike(session: Session, jobs: readonly NewJob[]): boolean {
-  const first = jobs[0] as NewJob;
-  const { image } = first;
   try {
-    session.run(INSERT_ALIKE, [
-      image.rank,
-      first.queue,
-      first.type,
-      STATE_CODES[image.state],
-      first.priority,
-      first.createdAt,
-      WAKE_CODES[image.wake],
-      image.wakeAt,
-      image.waitAt,
-      image.totalAt,
-      image.heartbeat,
-      optionsText(first),
-      payloadsById(jobs),
-    ]);
+    session.run(INSERT_ALIKE, [...alikeColumns(jobs[0] as NewJob), payloadsById(jobs)]);
     return true;
   } catch (error) {
     if (isTaken(error)) return false;
@@ -179,10 +163,6 @@ function blockerOf(session: Session, job: NewJob): Enqueued {
   if (locate(session, [job.id]).size > 0) return "exists";
   const holder = session.get(HOLDER, [job.uniqueKey]);
   return { duplicate: holder?.[0] as string };
-}
-
-function optionsText({ options }: NewJob): string | null {
-  return options === null ? null : JSON.stringify(options);
 }
 
 function insertValues(job: NewJob): unknown[] {

@@ -139,7 +139,7 @@ function byRank(a: JobRow, b: JobRow): number {
 }
 
 /**
- * What `decide` makes of a claim, without a decision per job. The conformance kit checks that both are equal.
+ * What `decide` makes of a claim, without a decision per job (`claimedRow`, core/job/store-formulas.ts). The conformance kit checks that both are equal.
  * `isCut`: there may be more than one transaction takes.
  */
 function claimBest(

@@ -1,4 +1,11 @@
-import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import {
+  CLAIMED_COLUMNS,
+  DOCUMENT_COLUMNS,
+  END_COLUMNS,
+  IMAGE_COLUMNS,
+  JOB_COLUMNS,
+  STATE_CODES,
+} from "../sql/row-codec.ts";
 
 /*
  * All statements of the store. Parameters are positional, in the order that the headers name. `indexed by` fixes the
@@ -20,27 +27,7 @@ export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job with the columns of a finished one. */
 export const LIVE = `${JOB}, null, null, 0`;
 
-/** The columns of an image, in the order of `imageValues`. */
-const IMAGE_COLUMNS = [
-  "state",
-  "wake",
-  "wake_at",
-  "rank",
-  "attempt",
-  "returns",
-  "expired_claims",
-  "wait_at",
-  "total_at",
-  "started_at",
-  "soft_at",
-  "hard_at",
-  "stall_at",
-  "heartbeat",
-];
-
-/** In the order of `documentValues`. A null document stays; the empty text clears it. */
-const DOCUMENT_COLUMNS = ["options", "policy", "errors", "progress", "checkpoint", "result"];
-
+/** A null document stays; the empty text clears it. */
 const WRITTEN_DOCUMENTS = DOCUMENT_COLUMNS.map((name) => `nullif(coalesce(?, ${name}), '')`);
 const SET_IMAGE = IMAGE_COLUMNS.map((name) => `${name} = ?`).join(", ");
 const SET_DOCUMENTS = DOCUMENT_COLUMNS.map((name, index) => `${name} = ${WRITTEN_DOCUMENTS[index]}`).join(
@@ -75,6 +62,7 @@ const MOVED = `${UNCHANGED}, rev + 1, coalesce(?, fence), ${IMAGE_COLUMNS.map(()
 
 /** The earlier of two instants; each may be null. */
 const NEXT_LIMIT = "min(coalesce(wait_at, total_at), coalesce(total_at, wait_at))";
+/** `availableRow`, core/job/store-formulas.ts. */
 const MADE_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = ${NEXT_LIMIT}, rev = rev + 1`;
 
 /** Takes the write lock at once: a transaction that began by reading could not be repeated after it is refused. */
@@ -127,7 +115,7 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 /** One row if a queue is paused. Takes the queue. */
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
-/** A job after its claim. The fence counter grows by one, and the salt becomes its low 21 bits. */
+/** A job after its claim (`claimedRow`, core/job/store-formulas.ts). The fence counter grows by one, and the salt becomes its low 21 bits. */
 const CLAIMED = CLAIMED_COLUMNS.map((name) => {
   if (name === "fence") return "(((fence >> 21) + 1) << 21) | ?";
   return name === "rev" ? "rev + 1" : name;
@@ -238,7 +226,7 @@ export const BEAT = `update curfew_jobs set stall_at = ? where ${ROWS}`;
 const IS_WOKEN = "(needs = 1 or (needs = 2 and limit_key is not null))";
 
 /**
- * Decrements `needs` of a waiting job. At zero, and with a limit key at one, the job is woken for a decision. Takes
+ * Decrements `needs` of a waiting job (`countedDownRow`, core/job/store-formulas.ts). At zero, and with a limit key at one, the job is woken for a decision. Takes
  * now and the id. Waking increases the revision. Otherwise a writer that read the row before would write an older
  * wake_at over it.
  */

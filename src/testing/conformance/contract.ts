@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { decide } from "../../core/job/decide.ts";
-import { type JobRow, nextFence, rankOf } from "../../core/job/job.ts";
+import { type JobRow, rankOf } from "../../core/job/job.ts";
+import { claimedRow } from "../../core/job/store-formulas.ts";
 import { BATCH_LIMIT, pauseKey } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
-import { claimRequest, found, idsOf, LEASE, type TestBed, times } from "./test-bed.ts";
+import { claimRequest, found, idsOf, type TestBed, times } from "./test-bed.ts";
 
 const enqueueing: ConformanceCase[] = [
   {
@@ -201,18 +201,7 @@ async function claimsAsDecided(bed: TestBed): Promise<void> {
   assert.equal(claimed.length, before.length);
   for (const row of claimed) {
     const was = found(before.find(({ id }) => id === row.id));
-    const event = { type: "claim", lease: LEASE, salt: request.salt } as const;
-    const decision = decide(was, event, request.now, bed.random);
-    assert(decision.ok);
-    const fence = nextFence(was.fence, request.salt);
-    assert.deepEqual(row, {
-      ...was,
-      ...decision.image,
-      fence,
-      rev: was.rev + 1,
-      claimedAt: request.now,
-      worker: "someone",
-    });
+    assert.deepEqual(row, claimedRow(was, request));
     assert.deepEqual(await bed.load(row.id), row);
   }
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { availableRow } from "../../core/job/store-formulas.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, idsOf, times } from "./test-bed.ts";
 
@@ -21,9 +22,8 @@ const promotion: ConformanceCase[] = [
         ]),
       );
       assert.deepEqual(swept.jobs, []);
-      const promoted = { state: "available", wake: "decide", rev: 1 } as const;
-      assert.deepEqual(await bed.load(plain.id), { ...plain, ...promoted, wakeAt: null });
-      assert.deepEqual(await bed.load(limited.id), { ...limited, ...promoted, wakeAt: dueAt + 500 });
+      assert.deepEqual(await bed.load(plain.id), availableRow(plain));
+      assert.deepEqual(await bed.load(limited.id), availableRow(limited));
       assert.equal(swept.nextWakeAt, dueAt + 500);
     },
   },

@@ -6,6 +6,7 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import { fenceSalt, type JobId, type JobImage, type JobRow, rankOf } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { resolvePolicy } from "../../core/job/policy.ts";
+import { unstartedImage } from "../../core/job/unstarted-image.ts";
 import { type Random, seededRandom } from "../../core/random.ts";
 import type { Instant } from "../../core/time.ts";
 import type { ClaimRequest, Effect, Outcome, Store, Swept, Unit } from "../../ports/store.ts";
@@ -154,24 +155,10 @@ export function sketchJob(sketch: JobSketch, now: Instant, nextId: () => JobId):
     options: null,
     ...said,
     priority,
-    image: {
-      state,
-      ...waitingWake({ state, rank, waitAt, totalAt }),
-      rank,
-      attempt: 0,
-      returns: 0,
-      expiredClaims: 0,
-      waitAt,
-      totalAt,
-      startedAt: null,
-      softAt: null,
-      hardAt: null,
-      stallAt: null,
-      heartbeat,
-      finishedAt: null,
-      pruneAt: null,
-      deadLetter: false,
-    },
+    image: unstartedImage(
+      { state, rank, attempt: 0, returns: 0, expiredClaims: 0, waitAt, totalAt, heartbeat },
+      waitingWake({ state, rank, waitAt, totalAt }),
+    ),
   };
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { type JobRow, nextFence } from "../../core/job/job.ts";
+import { availableRow, countedDownRow } from "../../core/job/store-formulas.ts";
 import type { Unit } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, found, idsOf, refused, type TestBed, times } from "./test-bed.ts";
@@ -197,10 +198,10 @@ const limits: ConformanceCase[] = [
     async run(bed) {
       const step = await bed.add({ limitKey: "key", needs: 3, options: { limit: {} } });
       await bed.effect({ countdown: step.id });
-      assert.deepEqual(await bed.load(step.id), { ...step, needs: 2 });
+      const counted = countedDownRow(step, bed.now);
+      assert.deepEqual(await bed.load(step.id), counted);
       await bed.effect({ countdown: step.id }, { admit: "key", count: 10, limit: { concurrency: 5 } });
-      const woken = { ...step, needs: 1, wake: "decide", wakeAt: bed.now, rev: step.rev + 1 };
-      assert.deepEqual(await bed.load(step.id), woken);
+      assert.deepEqual(await bed.load(step.id), countedDownRow(counted, bed.now));
       assert.deepEqual(idsOf((await bed.sweep()).jobs), [step.id]);
       await bed.effect({ countdown: step.id }, { admit: "key", count: 10, limit: { concurrency: 5 } });
       assert.equal(found(await bed.load(step.id)).state, "available");
@@ -255,8 +256,7 @@ const limits: ConformanceCase[] = [
 async function admitsAsPromoted(bed: TestBed): Promise<void> {
   const row = await bed.add({ limitKey: "key", totalAt: bed.now + 5_000, waitAt: bed.now + 9_000 });
   await bed.effect({ admit: "key", count: 1 });
-  const admitted = { state: "available", wake: "decide", wakeAt: bed.now + 5_000, rev: row.rev + 1 } as const;
-  assert.deepEqual(await bed.load(row.id), { ...row, ...admitted });
+  assert.deepEqual(await bed.load(row.id), availableRow(row));
 }
 
 export const workflows: ConformanceSection = {
