@@ -14,6 +14,7 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, JobFilter, Store } from "../ports/store.ts";
 import type { LogLine } from "./attempt/unsent-notes.ts";
 import type { EngineContext } from "./context.ts";
+import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
 import { Crons } from "./crons/crons.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
@@ -23,6 +24,7 @@ import { checkEvents, type EngineOptions } from "./engine-options.ts";
 import { Intake } from "./enqueue/enqueue-batches.ts";
 import { Enqueuer } from "./enqueue/enqueuer.ts";
 import { UniqueJobs } from "./enqueue/unique-jobs.ts";
+import { UNIQUE } from "./enqueue/unique-keys.ts";
 import { AuditLog } from "./events/audit-log.ts";
 import type { EngineEvent, EngineEventName, EngineEvents } from "./events/event-bus.ts";
 import { EventJournal, type EventsOption } from "./events/event-journal.ts";
@@ -58,6 +60,7 @@ import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
 import { Worker } from "./worker/worker.ts";
 import { StepScheduler } from "./workflows/step-scheduler.ts";
 import { WorkflowCleanup } from "./workflows/workflow-cleanup.ts";
+import { WORKFLOWS } from "./workflows/workflow-records.ts";
 import { Workflows } from "./workflows/workflows.ts";
 
 const SETTINGS_EVERY = 5_000;
@@ -113,6 +116,7 @@ export class Engine implements AsyncDisposable {
       enqueueFrom: (parent, definition, payload, options) =>
         this.#enqueuer.enqueue(definition, payload, options, parent),
       wakeSweepAt: (at) => this.#sweep.wakeAt(at),
+      ready: (queue) => this.#ready(queue),
       changed: (id) => {
         for (const worker of this.#workers) worker.suspect(id);
       },
@@ -128,10 +132,9 @@ export class Engine implements AsyncDisposable {
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
     const assertOpen = () => this.#assertOpen();
-    const ready = (queue: string) => this.#ready(queue);
     this.crons = new Crons(this.#parts, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#parts, { context, notice });
-    this.#stepScheduler = new StepScheduler(this.#parts, ready);
+    this.#stepScheduler = new StepScheduler(this.#parts);
     this.#workflowCleanup = new WorkflowCleanup(this.#parts);
     this.workflows = new Workflows(this.#parts, {
       context,
@@ -142,18 +145,16 @@ export class Engine implements AsyncDisposable {
     const recordHandlers: RecordHandlers = {
       ...forgettingHandlers(this.#parts),
       ...startHandlers(this.#parts),
-      unique: (records, now) => this.#unique.clean(records, now),
-      cron: (records) => cronScheduler.decide(records),
-      workflow: (records) => this.#workflowCleanup.clean(records),
+      [UNIQUE]: (records, now) => this.#unique.clean(records, now),
+      [CRONS.kind]: (records) => cronScheduler.decide(records),
+      [WORKFLOWS.kind]: (records) => this.#workflowCleanup.clean(records),
     };
-    this.#sweep = new SweepLoop(this.#parts, ready, recordHandlers, (rows) =>
-      this.#stepScheduler.decide(rows),
-    );
+    this.#sweep = new SweepLoop(this.#parts, recordHandlers, (rows) => this.#stepScheduler.decide(rows));
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
-    this.queues = new Queues(this.#parts, { assertOpen, ready });
+    this.queues = new Queues(this.#parts, assertOpen);
     this.maintenance = new Maintenance(this.#parts, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#parts, assertOpen);
     this.#sagas = new Sagas(this.#parts, notice);

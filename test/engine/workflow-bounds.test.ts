@@ -16,7 +16,7 @@ describe("operators and steps", () => {
     ])
       expect(await errorOf(refused)).toMatchObject({
         code: "invalid_state",
-        message: expect.stringContaining(`its turn in workflow ${workflow.id} has not come`),
+        message: expect.stringContaining(`waits for other steps of workflow ${workflow.id}`),
       });
   });
 
@@ -29,7 +29,7 @@ describe("operators and steps", () => {
     const [first, second] = (await workflow.steps()) as JobRow[];
     expect(await errorOf(stage.engine.retry(first?.id as string))).toMatchObject({
       code: "invalid_state",
-      message: expect.stringContaining(`workflow ${workflow.id} counts on it`),
+      message: expect.stringContaining(`belongs to workflow ${workflow.id}`),
     });
     await stage.engine.cancel(second?.id as string);
     await stage.advance("2s");

@@ -1,5 +1,4 @@
 import type { JobId } from "../job/job.ts";
-import type { Json } from "../schema.ts";
 import type { AnyNode, BatchCallbacks, StepNode } from "./node.ts";
 
 /**
@@ -236,12 +235,4 @@ function plainSteps(node: PlanNode): readonly JobId[] | undefined {
   const members = childrenOf(node);
   if (members.length > FEW || !members.every((member) => "step" in member)) return undefined;
   return members.flatMap(finalsOf);
-}
-
-export function encodePlan(plan: Plan): Json {
-  return plan as unknown as Json;
-}
-
-export function decodePlan(body: Json): Plan {
-  return body as unknown as Plan;
 }

@@ -45,14 +45,6 @@ export interface WorkflowRecord {
   readonly retention: { readonly completed: number; readonly other: number };
 }
 
-export function encodeWorkflow(record: WorkflowRecord): Json {
-  return record as unknown as Json;
-}
-
-export function decodeWorkflow(body: Json): WorkflowRecord {
-  return body as unknown as WorkflowRecord;
-}
-
 /** When the record of an ended workflow may be deleted. */
 export function forgetAt({ state, endedAt, retention }: WorkflowRecord): Instant {
   return (endedAt ?? 0) + (state === "completed" ? retention.completed : retention.other);

@@ -46,6 +46,7 @@ async function call<Value>(
   { query, body, signal, reason }: CallOptions = {},
 ): Promise<Result<Value>> {
   let response: Response;
+  let text: string;
   try {
     response = await fetch(apiUrl(path, query), {
       method,
@@ -58,11 +59,11 @@ async function call<Value>(
       ...(body !== undefined && { body: JSON.stringify(withReason(body, reason)) }),
       ...(signal && { signal }),
     });
+    text = await response.text();
   } catch {
     return { ok: false, error: noAnswer(signal) };
   }
   if (response.status === 401) whenRefused();
-  const text = await response.text().catch(() => "");
   const parsed = parse(text);
   return response.ok
     ? { ok: true, data: parsed as Value }

@@ -222,8 +222,8 @@ export interface Logs {
 export interface ExplainedField {
   readonly field: string;
   readonly value: string;
-  readonly settings: string;
-  readonly lost: readonly { readonly settings: string; readonly value: string }[];
+  readonly source: string;
+  readonly lost: readonly { readonly source: string; readonly value: string }[];
 }
 
 export interface Explanation {

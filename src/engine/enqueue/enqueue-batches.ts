@@ -4,7 +4,9 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import { fenceSalt, type JobId } from "../../core/job/job.ts";
 import type { Random } from "../../core/random.ts";
 import { BATCH_LIMIT, type Effect, type EnqueueCallOptions, type Enqueued } from "../../ports/store.ts";
-import { admission } from "../commit/decision-effects.ts";
+import { announceEnqueued } from "../commit/announce.ts";
+import { commitUnits } from "../commit/commit.ts";
+import { admission } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { Backpressure } from "./backpressure.ts";
 import { QueueFullError } from "./queue-full-error.ts";
@@ -182,10 +184,9 @@ export class Intake {
       limits.set(limitKey, admission({ limitKey, options }));
     }
     if (!limits) return undefined;
-    const { store, clock, storeFailed } = this.#parts;
-    return store
-      .commit([{ effects: [...limits.values()] }], { now: clock.now() })
-      .catch((error: unknown) => storeFailed(error, "admit"));
+    return commitUnits(this.#parts, [{ effects: [...limits.values()] }]).catch((error: unknown) =>
+      this.#parts.storeFailed(error, "admit"),
+    );
   }
 
   /** A lost reply is asked for again under the same ids, so a retry can find the job but never double it. */
@@ -215,25 +216,9 @@ export class Intake {
     return bounds && { bounds, onDepth: (queue, waiting) => this.#backpressure.tally(queue, waiting) };
   }
 
-  /** Counts and tells of jobs that are durable now; a commit that says nothing of each has created them all. */
+  /** Announces jobs that are durable now. Without answers, the commit created all of them. */
   notice(jobs: readonly NewJob[], answers?: readonly Enqueued[]): void {
-    const { bus, counters, wakeSweepAt } = this.#parts;
-    let wakeAt = Number.POSITIVE_INFINITY;
-    const wants = bus.wants("job.enqueued") || bus.wants("job.scheduled");
-    for (let index = 0; index < jobs.length; index++) {
-      if (answers && answers[index] !== "created") continue;
-      const job = jobs[index] as NewJob;
-      counters.enqueued(job.type, job.queue);
-      if (job.image.wakeAt !== null && job.image.wakeAt < wakeAt) wakeAt = job.image.wakeAt;
-      if (wants) this.#announce(job);
-    }
-    if (wakeAt !== Number.POSITIVE_INFINITY) wakeSweepAt(wakeAt);
-  }
-
-  #announce(job: NewJob): void {
-    const { id, type, queue, createdAt: at } = job;
-    const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
-    this.#parts.bus.emit({ name, id, type, queue, attempt: 0, at });
+    announceEnqueued(this.#parts, jobs, answers);
   }
 }
 

@@ -21,9 +21,9 @@ import {
   type RecordRow,
   type Unit,
 } from "../../ports/store.ts";
-import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import { commitJobs, commitUnits, STORE_TRIES } from "../commit/commit.ts";
+import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { announceDecision } from "../operations/operate-job.ts";
 import { EnqueueFailedError, foundOr, type Intake } from "./enqueue-batches.ts";
 import { UNIQUE } from "./unique-keys.ts";
 
@@ -45,7 +45,7 @@ interface Waiting {
   readonly unique: UniqueJob;
   readonly resolve: (answer: Enqueued) => void;
   readonly reject: (error: unknown) => void;
-  /** How often the store failed it, and how often somebody else was faster. */
+  /** How often the store failed, and how often another process was faster. */
   failures: number;
   races: number;
 }
@@ -54,19 +54,23 @@ interface Waiting {
 interface Planned {
   readonly waiting: readonly Waiting[];
   readonly plan: ReturnType<typeof planHolders>;
-  readonly cancelled: { readonly row: JobRow; readonly decision: Decided } | null;
-  readonly unit: Unit | null;
+  /** The unit that stores all of it, or the job that is cancelled with it; null if nothing is stored. */
+  readonly write: Unit | DecidedJob | null;
 }
 
 const ROUND = 500;
-const MOST_FAILURES = 4;
+/**
+ * More than STALE_TRIES: several processes may enqueue under one key at the same time, and one of them wins each round, so
+ * to lose 20 rounds in a row is nothing rare.
+ */
 const MOST_RACES = 100;
 const BACKOFF = 25;
 
 /**
  * Enqueues jobs of which there must be one. Where a job blocks others exactly while it lives, the store keeps its key and
  * says who has it. Every other rule is kept in a record per key, which names the jobs that were added under it: what is
- * decided by it is committed under its version, so of two processes one is refused and looks again.
+ * decided by it is committed under its version, so of two processes one is refused and looks again. No changeRecord: the
+ * keys of all calls share a commit.
  */
 export class UniqueJobs {
   readonly #parts: EngineContext;
@@ -131,14 +135,7 @@ export class UniqueJobs {
         const made = inPlaceOf(row, job, rule, now);
         if (made instanceof CurfewError) throw made;
         const effects = [{ enqueue: this.#told(made, job) }];
-        const unit = outsidersUnit(
-          row,
-          decision,
-          { effects },
-          this.#parts.recorder.recorded(row, decision, now),
-        );
-        if (await this.#isCommitted(unit, now)) {
-          announceDecision(this.#parts, row, decision, now);
+        if (await this.#isCommitted({ row, decision, at: now, by: "outsider", effects })) {
           this.#intake.notice([made]);
           return "created";
         }
@@ -153,9 +150,9 @@ export class UniqueJobs {
   }
 
   /** A commit whose answer is lost may have been written: then the job is found by its id. */
-  async #isCommitted(unit: Unit, now: Instant): Promise<boolean> {
+  async #isCommitted(job: DecidedJob): Promise<boolean> {
     try {
-      const [outcome] = await this.#parts.store.commit([unit], { now });
+      const [outcome] = await commitJobs(this.#parts, [job]);
       return outcome?.ok ?? false;
     } catch (error) {
       this.#parts.storeFailed(error, "enqueue");
@@ -200,18 +197,15 @@ export class UniqueJobs {
       const record = { key: keys[index] as RecordKey, version: records[index]?.version ?? 0 };
       planned.push(this.#plan(waiting, record, known[index] as UniqueHolder[], rows, now));
     }
-    const written = planned.filter(({ unit }) => unit !== null);
-    const outcomes =
-      written.length > 0
-        ? await store.commit(
-            written.map(({ unit }) => unit as Unit),
-            { now },
-          )
-        : [];
+    const written = planned.filter(({ write }) => write !== null);
+    const outcomes = await commitJobs(
+      this.#parts,
+      written.map(({ write }) => write as Unit | DecidedJob),
+    );
     const failed = new Set(written.filter((_, index) => !outcomes[index]?.ok));
     for (const one of planned) {
       if (failed.has(one)) this.#again(one.waiting);
-      else this.#settle(one, now);
+      else this.#answer(one);
     }
   }
 
@@ -237,17 +231,15 @@ export class UniqueJobs {
       const asked = jobs.find((unique) => unique.job.id === job.id)?.job;
       return { enqueue: withoutKey(asked ? this.#told(job, asked) : job) };
     });
-    if (effects.length === 0) return { waiting, plan, cancelled: null, unit: null };
+    if (effects.length === 0) return { waiting, plan, write: null };
     const { replaced } = plan;
     effects.push({ put: record.key, ...holderRecord(plan.holders, now) });
     const when = [{ record: record.key, version: record.version }];
     const replacedBy = plan.created[0]?.id as JobId;
     const decision = replaced && decide(replaced, { type: "cancel", replacedBy }, now, this.#parts.random);
-    if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
-    const row = replaced as JobRow;
-    const told = this.#parts.recorder.recorded(row, decision, now);
-    const unit = { ...outsidersUnit(row, decision, { effects }, told), when };
-    return { waiting, plan, cancelled: { row, decision }, unit };
+    if (!decision?.ok) return { waiting, plan, write: { when, effects } };
+    const write = { row: replaced as JobRow, decision, at: now, by: "outsider", when, effects } as const;
+    return { waiting, plan, write };
   }
 
   /** A job that took over another one's schedule has something else to tell. */
@@ -255,8 +247,7 @@ export class UniqueJobs {
     return made.image === asked.image ? made : this.#parts.recorder.enqueued(made);
   }
 
-  #settle({ waiting, plan, cancelled }: Planned, now: Instant): void {
-    if (cancelled) announceDecision(this.#parts, cancelled.row, cancelled.decision, now);
+  #answer({ waiting, plan }: Planned): void {
     if (plan.created.length > 0) this.#intake.notice(plan.created);
     for (const [index, answer] of plan.answers.entries()) {
       if (answer instanceof CurfewError) waiting[index]?.reject(answer);
@@ -266,7 +257,7 @@ export class UniqueJobs {
     this.#waiting.unshift(...waiting.slice(plan.answers.length));
   }
 
-  /** Somebody else wrote the record or the job: everything is looked at again. */
+  /** Another process wrote the record or the job: read and decide again. */
   #again(waiting: readonly Waiting[]): void {
     for (const one of waiting) {
       one.races += 1;
@@ -275,14 +266,14 @@ export class UniqueJobs {
     }
   }
 
-  /** A call that failed may have written: whoever is tried again finds itself in the record then. */
+  /** A call that failed may have written: the next try then finds its job in the record. */
   async #failed(batch: readonly Waiting[], error: unknown): Promise<void> {
     const { system, storeFailed } = this.#parts;
     storeFailed(error, "enqueue");
     const again: Waiting[] = [];
     for (const one of batch) {
       one.failures += 1;
-      if (one.failures >= MOST_FAILURES) one.reject(new EnqueueFailedError([one.unique.job], error));
+      if (one.failures >= STORE_TRIES) one.reject(new EnqueueFailedError([one.unique.job], error));
       else again.push(one);
     }
     const failures = Math.max(0, ...again.map((one) => one.failures));
@@ -293,8 +284,8 @@ export class UniqueJobs {
     this.#waiting.unshift(...again);
   }
 
-  /** Records whose time has come: those that block nobody any more go, the others are looked at later. */
-  async clean(records: readonly RecordRow[], now: Instant): Promise<null> {
+  /** Deletes due records that block no job any more; the others are looked at later. */
+  async clean(records: readonly RecordRow[], now: Instant): Promise<void> {
     const keepers = records.map(({ body }) => holdersIn(body));
     const asked = keepers.flat().flatMap(({ id, until }) => (until === null ? [id] : []));
     const rows = await this.#rows(asked);
@@ -303,8 +294,7 @@ export class UniqueJobs {
       const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...holderRecord(left, now) };
       return { when: [{ record: key, version }], effects: [effect] };
     });
-    await this.#parts.store.commit(units, { now });
-    return null;
+    await commitUnits(this.#parts, units);
   }
 }
 

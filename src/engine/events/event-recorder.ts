@@ -5,7 +5,7 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Store } from "../../ports/store.ts";
+import type { Unit } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
 import { Often } from "./event-throttle.ts";
 
@@ -19,8 +19,7 @@ export interface Happening {
 }
 
 interface RecorderParts {
-  readonly store: Pick<Store, "commit">;
-  readonly clock: { now(): Instant };
+  readonly commit: (units: readonly Unit[]) => Promise<unknown>;
   readonly system: Pick<System, "after">;
   storeFailed(error: unknown, during: string): void;
 }
@@ -192,11 +191,11 @@ export class EventRecorder {
   }
 
   async #write(): Promise<void> {
-    const { store, clock, storeFailed } = this.#parts;
+    const { commit, storeFailed } = this.#parts;
     while (this.#noted.length > 0) {
       const batch = this.#noted.splice(0, NOTED_AT_ONCE);
       try {
-        await store.commit([{ effects: batch }], { now: clock.now() });
+        await commit([{ effects: batch }]);
       } catch (error) {
         storeFailed(error, "events");
         this.#noted = [...batch, ...this.#noted].slice(-MOST_NOTED);

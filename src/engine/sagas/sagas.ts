@@ -8,7 +8,7 @@ import { Chains } from "../runtime/serial-by-key.ts";
 import { MessageHandle } from "./message-handle.ts";
 import { Outbox } from "./outbox.ts";
 import { RecordReader } from "./record-reader.ts";
-import { keyPrefixOf, messageRow } from "./saga-addresses.ts";
+import { keyPrefixOf, messageRow, SAGAS } from "./saga-addresses.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
 import { checkSagas, SagaDestination } from "./saga-host.ts";
 import type { RunnerParts } from "./saga-runner.ts";
@@ -107,8 +107,8 @@ export class Sagas {
     }
     const prefix = keyPrefixOf(type);
     const after = page.after === undefined ? prefix : JSON.stringify([type, page.after]);
-    const rows = await this.#parts.store.records.list("saga", after, limit);
-    return rows.filter(({ key }) => key[1].startsWith(prefix)).map((row) => viewOf<State>(row));
+    const found = await SAGAS.list(this.#parts.store, after, limit);
+    return found.filter(({ name }) => name.startsWith(prefix)).map((stored) => viewOf<State>(stored));
   }
 
   flushed(): Promise<void> {

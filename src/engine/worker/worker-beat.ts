@@ -2,11 +2,13 @@ import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { Attempt } from "../attempt/attempt.ts";
+import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
 import { workerEvent } from "../events/recording-rules.ts";
 import { Loop } from "../runtime/loop.ts";
 import type { Prefetched } from "./queue-consumer.ts";
+import { WORKERS } from "./worker-record.ts";
 
 /** What the beat needs of the worker it keeps alive. */
 interface BeatHost {
@@ -138,14 +140,13 @@ export class BeatLoop {
   async close(): Promise<void> {
     this.#hurried?.cancel();
     await this.loop.stop();
-    const { store, clock, storeFailed, recorder, bus } = this.#parts;
+    const { clock, storeFailed, recorder, bus } = this.#parts;
     // What was noted of it comes before its end.
     await recorder.flush();
     const at = clock.now();
     const end = { name: "worker.stopped", at, worker: this.#host.id, queues: this.#host.queues } as const;
     const told = recorder.kept(workerEvent(end));
-    await store
-      .commit([{ effects: [{ delete: ["worker", this.#host.id] }, ...told] }], { now: at })
+    await commitUnits(this.#parts, [{ effects: [WORKERS.remove(this.#host.id), ...told] }])
       .then(() => bus.emit(end))
       .catch((error) => storeFailed(error, "close"));
   }

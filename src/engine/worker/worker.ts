@@ -3,17 +3,16 @@ import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
-import { writtenRow } from "../../core/job/written-row.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, earlier, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxRunner } from "../../ports/sandbox.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import { Attempt, type AttemptHost } from "../attempt/attempt.ts";
-import { VerdictWrite } from "../attempt/attempt-write.ts";
+import { AttemptWrite } from "../attempt/attempt-write.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
-import { type Decided, holdersUnit } from "../commit/decision-unit.ts";
+import { type Decided, unitOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { LoopMonitor } from "../runtime/loop-monitor.ts";
 import { within } from "../runtime/within.ts";
@@ -82,7 +81,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
     this.parts = parts;
     this.#policies = new PolicyCache(parts);
     this.id = parts.nextId();
-    this.writer = new CommitQueue(parts, () => this.#pumpAll());
+    this.writer = new CommitQueue(parts, { onCommitted: () => this.#pumpAll() });
     this.middleware = checkMiddleware(options.middleware ?? []);
     this.#onClosed = onClosed;
     this.#drain =
@@ -200,7 +199,7 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
       this.#free(consumer);
-    } else if (isMarked) this.#enterMarked(consumer, processor, row, decision);
+    } else if (isMarked) this.#enterMarked(consumer, processor, row, decision, now);
     else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
   }
 
@@ -236,21 +235,19 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
    * A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3), and so is
    * one whose start counts against a rate: a crash must not make it forgotten.
    */
-  #enterMarked(consumer: QueueConsumer, processor: Processor, row: JobRow, decision: Decided): void {
+  #enterMarked(
+    consumer: QueueConsumer,
+    processor: Processor,
+    row: JobRow,
+    decision: Decided,
+    at: Instant,
+  ): void {
     let sentAt = 0;
     this.writer.push({
       id: row.id,
       unit: () => {
         sentAt = this.parts.clock.elapsed();
-        const { recorder } = this.parts;
-        if (!recorder.isOn) return holdersUnit(row, decision);
-        const started = writtenRow(row, decision, row.rev);
-        return holdersUnit(
-          row,
-          decision,
-          undefined,
-          recorder.recorded(started, decision, started.startedAt ?? 0),
-        );
+        return unitOf(this.parts, { row, decision, at, by: "holder" });
       },
       done: (outcome) => {
         if (!outcome.ok) {
@@ -296,8 +293,8 @@ export class Worker implements AttemptHost, ConsumerDeps, AsyncDisposable {
   }
 
   #write(row: JobRow, event: JobEvent, decision: Decided, at: number): void {
-    const { parts, writer } = this;
-    writer.push(new VerdictWrite({ parts, writer, row, event, decision, at }));
+    const { parts: context, writer: queue } = this;
+    queue.push(new AttemptWrite({ context, queue, row, event, decision, at }));
   }
 
   giveBack(held: readonly Pick<Prefetched, "row">[]): void {

@@ -1,7 +1,7 @@
 import { CurfewError } from "../../../src/core/errors.ts";
 import { processor } from "../../../src/engine/attempt/processor.ts";
 import { Engine } from "../../../src/engine/engine.ts";
-import { resultKey } from "../../../src/engine/workflows/workflow-records.ts";
+import { RESULTS } from "../../../src/engine/workflows/workflow-records.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
@@ -223,7 +223,7 @@ class WorkflowWorld {
 
   async #check(): Promise<void> {
     for (const workflow of this.#checker.workflows.values()) {
-      const [row] = await this.#memory.records.load([resultKey(workflow.id)]);
+      const [row] = await this.#memory.records.load([RESULTS.key(workflow.id)]);
       this.#checker.check(workflow, row?.body);
     }
     for (const row of await this.#memory.inspect.jobs({}, null, 10_000)) {

@@ -3,7 +3,7 @@ import type { NewJob } from "../../../src/core/job/envelope.ts";
 import type { JobRow } from "../../../src/core/job/job.ts";
 import { isTerminal } from "../../../src/core/job/lifecycle.ts";
 import type { Json } from "../../../src/core/schema.ts";
-import { decodeWorkflow, type WorkflowRecord } from "../../../src/core/workflow/workflow-record.ts";
+import type { WorkflowRecord } from "../../../src/core/workflow/workflow-record.ts";
 import type { Outcome, Store, Unit } from "../../../src/ports/store.ts";
 import type { Violation } from "../checker.ts";
 import type { Machine } from "../machine.ts";
@@ -185,7 +185,7 @@ export class WorkflowChecker {
     for (const effect of unit.effects ?? []) {
       if ("enqueue" in effect) this.#stored(effect.enqueue);
       if ("put" in effect && effect.put[0] === "workflow")
-        this.#written(effect.put[1], decodeWorkflow(effect.body));
+        this.#written(effect.put[1], effect.body as unknown as WorkflowRecord);
       if ("delete" in effect && effect.delete[0] === "workflow") this.#forgotten(effect.delete[1]);
     }
     const state = unit.job?.image?.state;

@@ -58,8 +58,8 @@ export function limitsOf(job: Job, explanation: Explanation): Limits {
 function ruleOf({ fields }: Explanation, name: LimitName): Rule {
   const field = fields.find((one) => one.field === name);
   if (!field) return { value: "none", by: "built-in", others: "" };
-  const others = field.lost.map(({ settings, value }) => `${settings} said ${value}`).join(", ");
-  return { value: field.value, by: field.settings, others };
+  const others = field.lost.map(({ source, value }) => `${source} said ${value}`).join(", ");
+  return { value: field.value, by: field.source, others };
 }
 
 /** The limits as they would be after an extension, for the preview. The server decides; this only draws. */
