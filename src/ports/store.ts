@@ -360,7 +360,7 @@ export interface LimitRow extends KeyUse {
   readonly nextAt: Instant | null;
 }
 
-/** Where a waiting job stands: among the available jobs of a queue, or among those that wait for a limit. */
+/** The line of a waiting job: the available jobs of a queue, or the jobs that wait for a limit. */
 export type Line = { readonly queue: string } | { readonly limitKey: string };
 
 /** The most jobs that `slots` names as holders. */
@@ -449,14 +449,14 @@ export interface Inspector {
   limitKey(limitKey: string): Promise<LimitRow>;
   /** Counts live jobs by queue, type and state, without zeros. Finished jobs cost nothing. */
   live(): Promise<LiveCount[]>;
-  /** Counts the jobs of a line that come before a place in it, up to `most`: its cost follows `most` alone. */
+  /** Counts the jobs of a line before a position, up to `most`. The cost depends on `most` alone. */
   ahead(line: Line, before: { readonly rank: Rank; readonly id: JobId }, most: number): Promise<number>;
   /**
-   * What is in use of a limit, or of a queue whose active jobs are counted. Each count stops at `most`. Of a queue only
+   * What uses a limit, or a queue whose active jobs are counted. Each count stops at `most`. Of a queue only
    * `active`, `unstarted` and `jobs` are filled.
    */
   slots(line: Line, most: number): Promise<HeldSlots>;
-  /** Names of queues with available jobs, in their order, after a name; the cost follows `limit` alone. */
+  /** Names of queues with available jobs, in order, after a name. The cost depends on `limit` alone. */
   readyQueues(after: string | null, limit: number): Promise<string[]>;
   /**
    * Events in the order of their commits. Those of one call are in the order of its units. An event that is committed

@@ -7,7 +7,7 @@ function inspectWith(change: (inspect: Inspector) => Partial<Inspector>): Broken
 
 const SECTION = "scans and pages";
 
-const LINES = "places in line";
+const LINES = "positions in line";
 
 /** Stores that are wrong in what they say about a job that waits, by what is wrong. */
 export const BROKEN_LINES = {

@@ -363,11 +363,26 @@ describe("retired phrases", () => {
     expect(retiredPhrases([{ path: TEST, text }])).toEqual([]);
   });
 
-  it("looks at test files only, and at all files below test", () => {
+  it.each([
+    ["a string", "throw new Error('held by whoever came first');", 1],
+    ["a template", "log(`many jobs,\n so long`);", 2],
+  ])("refuses %s of src", (_where, text, line) => {
+    const found = retiredPhrases([{ path: "src/core/a.ts", text }]);
+    expect(found.map((finding) => finding.line)).toEqual([line]);
+  });
+
+  it("checks src, test files and README.md, but no folder that is not rewritten yet", () => {
     const text = "// Whoever.";
-    const paths = ["src/a.ts", "src/a.test.ts", "test/stage.ts", "test/types/a.test-d.ts", "docs/a.md"];
+    const checked = [
+      "src/core/a.ts",
+      "src/engine/a.test.ts",
+      "test/stage.ts",
+      "test/a.test-d.ts",
+      "README.md",
+    ];
+    const paths = [...checked, "src/engine/a.ts", "docs/a.md", "bench/a.ts"];
     const found = paths.filter((path) => retiredPhrases([{ path, text }]).length > 0);
-    expect(found).toEqual(["src/a.test.ts", "test/stage.ts", "test/types/a.test-d.ts"]);
+    expect(found).toEqual(checked);
   });
 });
 

@@ -258,7 +258,7 @@ export class JobTable {
     return counts;
   }
 
-  /** How many jobs of a line come before a place in it, up to `most`. */
+  /** Counts the jobs of a line before a position, up to `most`. */
   ahead(line: Line, { rank, id }: Pick<JobRow, "rank" | "id">, most: number): number {
     const entries =
       "limitKey" in line

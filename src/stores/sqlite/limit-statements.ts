@@ -55,18 +55,18 @@ select queue, state, count(*) from curfew_jobs where id > ? and id <= ? group by
 export const COUNT_QUEUES_DONE = `
 select queue, state, count(*) from curfew_done where id > ? and id <= ? group by queue, state`;
 
-/** Counts available jobs of a queue before a place. Takes queue, rank, id and the most to count. */
+/** Counts available jobs of a queue before a position. Takes queue, rank, id and the most to count. */
 export const AHEAD_IN_QUEUE = `
 select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_ready
                        where queue = ? and state = ${AVAILABLE} and (rank, id) < (?, ?) limit ?)`;
 
-/** Counts jobs that wait for a limit before a place. Takes limit, rank, id and the most to count. */
+/** Counts jobs that wait for a limit before a position. Takes limit, rank, id and the most to count. */
 export const AHEAD_AT_LIMIT = `
 select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_limit
                        where limit_key = ? and limit_key is not null and state = ${PENDING} and needs = 0
                          and (rank, id) < (?, ?) limit ?)`;
 
-/** Counts jobs of a limit in one state, up to a bound. Takes limit, state and bound. Gives how many, and how many have not started. */
+/** Counts jobs of a limit in one state, up to a bound. Takes limit, state and bound. Returns how many, and how many have not started. */
 export const USE_UP_TO = `
 select count(*), coalesce(sum(started_at is null), 0)
   from (select started_at from curfew_jobs indexed by curfew_jobs_limited
@@ -82,7 +82,7 @@ export const HOLDERS_OF_LIMIT = `
 select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited
  where limit_key = ? and limit_key is not null and state > 0 and state = ${ACTIVE} limit ?`;
 
-/** Counts active jobs of a queue that have a limit, up to a bound. Takes queue and bound. Gives also how many have not started. */
+/** Counts active jobs of a queue that have a limit, up to a bound. Takes queue and bound. Also returns how many have not started. */
 export const ACTIVE_UP_TO = `
 select count(*), coalesce(sum(started_at is null), 0)
   from (select started_at from curfew_jobs indexed by curfew_jobs_limited_active
