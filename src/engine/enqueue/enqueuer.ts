@@ -191,7 +191,7 @@ export class Enqueuer {
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
       documentLimit,
-      sharedFieldsOf: recorder.headOf,
+      sharedFieldsOf: recorder.sharedFieldsOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
   }

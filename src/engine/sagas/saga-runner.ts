@@ -128,7 +128,7 @@ async function stepWithin(
     queueSettings: (queue: string) => queues.policyOf(queue),
     engineSettings: settings,
     documentLimit,
-    headOf: recorder.headOf,
+    sharedFieldsOf: recorder.sharedFieldsOf,
     anchor: clock.anchor(),
   };
   try {
