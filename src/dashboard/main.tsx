@@ -10,6 +10,7 @@ import "./ui/shell.css";
 import "./ui/data.css";
 import "./ui/timeline.css";
 import "./ui/narrow.css";
+import "./ui/pages.css";
 
 const root = document.getElementById("app");
 if (!root) throw new Error("the page has no element with the id app");

@@ -35,6 +35,88 @@ export const PAGES: readonly PageEntry[] = [
     nav: { group: "", icon: "jobs", key: "j" },
   },
   { path: "jobs/:id", title: "Job", load: () => import("./pages/job/page.tsx") },
+  {
+    path: "timeouts",
+    title: "Timeouts",
+    load: () => import("./pages/timeouts/page.tsx"),
+    nav: { group: "", icon: "timeouts", key: "t" },
+  },
+  {
+    path: "queues",
+    title: "Queues",
+    load: () => import("./pages/queues/page.tsx"),
+    nav: { group: "Work", icon: "queues", key: "q" },
+  },
+  { path: "queues/:name", title: "Queue", load: () => import("./pages/queue/page.tsx") },
+  {
+    path: "workers",
+    title: "Workers",
+    load: () => import("./pages/workers/page.tsx"),
+    nav: { group: "Work", icon: "workers", key: "w" },
+  },
+  {
+    path: "crons",
+    title: "Crons",
+    load: () => import("./pages/crons/page.tsx"),
+    nav: { group: "Work", icon: "crons", key: "c" },
+  },
+  { path: "crons/:name", title: "Cron", load: () => import("./pages/cron/page.tsx") },
+  {
+    path: "workflows",
+    title: "Workflows",
+    load: () => import("./pages/workflows/page.tsx"),
+    nav: { group: "Work", icon: "workflows", key: "f" },
+  },
+  { path: "workflows/:id", title: "Workflow", load: () => import("./pages/workflow/page.tsx") },
+  {
+    path: "sagas",
+    title: "Sagas",
+    load: () => import("./pages/sagas/page.tsx"),
+    nav: { group: "Work", icon: "sagas", key: "s" },
+  },
+  { path: "sagas/:type/:id", title: "Saga", load: () => import("./pages/saga/page.tsx") },
+  {
+    path: "dead-letters",
+    title: "Dead letters",
+    load: () => import("./pages/dead-letters/page.tsx"),
+    nav: { group: "Look into", icon: "dead", key: "d" },
+  },
+  {
+    path: "events",
+    title: "Events",
+    load: () => import("./pages/events/page.tsx"),
+    nav: { group: "Look into", icon: "events", key: "e" },
+  },
+  {
+    path: "audit",
+    title: "Audit",
+    load: () => import("./pages/audit/page.tsx"),
+    nav: { group: "Look into", icon: "audit", key: "a" },
+  },
+  {
+    path: "advice",
+    title: "Advice",
+    load: () => import("./pages/advice/page.tsx"),
+    nav: { group: "Look into", icon: "advice", key: "v" },
+  },
+  {
+    path: "limits",
+    title: "Limits",
+    load: () => import("./pages/limits/page.tsx"),
+    nav: { group: "Rules", icon: "limits", key: "l" },
+  },
+  {
+    path: "unique-keys",
+    title: "Unique keys",
+    load: () => import("./pages/unique-keys/page.tsx"),
+    nav: { group: "Rules", icon: "unique", key: "u" },
+  },
+  {
+    path: "system",
+    title: "System",
+    load: () => import("./pages/system/page.tsx"),
+    nav: { group: "Rules", icon: "system", key: "y" },
+  },
 ];
 
 export interface FoundPage {

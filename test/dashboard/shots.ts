@@ -5,10 +5,11 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { hasChromium } from "./chromium.ts";
-import { type DashboardStage, openBrowser, openDashboard, type PageOptions, settled } from "./stage.ts";
+import { type FullStage, openFullDashboard } from "./full-stage.ts";
+import { openBrowser, type PageOptions, settled } from "./stage.ts";
 
 /** Every page by the name of its picture. */
-const PAGES: readonly (readonly [name: string, path: (stage: DashboardStage) => string])[] = [
+const PAGES: readonly (readonly [name: string, path: (stage: FullStage) => string])[] = [
   ["overview", () => "/"],
   ["jobs", () => "/jobs"],
   ["jobs-filtered", () => "/jobs?state=discarded&queue=billing"],
@@ -19,6 +20,24 @@ const PAGES: readonly (readonly [name: string, path: (stage: DashboardStage) => 
   ["job-expired", ({ seeded }) => `/jobs/${seeded.expired}`],
   ["job-extend", ({ seeded }) => `/jobs/${seeded.running}?form=extend`],
   ["job-dead-letter", ({ seeded }) => `/jobs/${seeded.deadLetter}`],
+  ["queues", () => "/queues"],
+  ["queue", () => "/queues/billing"],
+  ["workers", () => "/workers"],
+  ["crons", () => "/crons"],
+  ["cron", () => "/crons/monthly%20statement"],
+  ["workflows", () => "/workflows"],
+  ["workflow", ({ pages }) => `/workflows/${pages.workflow}`],
+  ["sagas", () => "/sagas"],
+  ["saga", () => "/sagas/order/o-77310"],
+  ["timeouts", () => "/timeouts"],
+  ["timeouts-dead", () => "/timeouts?tab=dead"],
+  ["dead-letters", () => "/dead-letters"],
+  ["events", () => "/events"],
+  ["audit", () => "/audit"],
+  ["advice", () => "/advice?type=image.thumb"],
+  ["limits", () => "/limits"],
+  ["unique-keys", () => "/unique-keys"],
+  ["system", () => "/system"],
 ];
 
 const LOOKS: readonly (readonly [suffix: string, options: PageOptions])[] = [
@@ -34,10 +53,10 @@ if (!hasChromium) {
 const [folder = join(import.meta.dirname, "..", "..", ".cache", "shots"), ...names] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const browser = await openBrowser();
-const stage = await openDashboard(browser);
+const stage = await openFullDashboard(browser);
 for (const [name, path] of PAGES) {
   for (const [suffix, options] of LOOKS) {
-    if (names.length > 0 && !names.includes(name + suffix)) continue;
+    if (names.length > 0 && !names.includes(name) && !names.includes(name + suffix)) continue;
     await using opened = await stage.open(path(stage), options);
     await settled(opened.page);
     // Plots are drawn once their program is there.

@@ -35,6 +35,8 @@ export interface PageOptions {
   readonly height?: number;
   readonly dark?: boolean;
   readonly scale?: number;
+  /** Called before the page is loaded. */
+  readonly prepare?: (context: BrowserContext) => Promise<void>;
 }
 
 /** A server on a memory store with a busy afternoon behind it, whose virtual time moves as the real one does. */
@@ -131,6 +133,7 @@ async function openPage(browser: Browser, url: string, options: PageOptions = {}
     reducedMotion: "reduce",
     ...(width < 500 && { hasTouch: true, isMobile: true }),
   });
+  await options.prepare?.(context);
   const page = await context.newPage();
   const problems: string[] = [];
   page.on("console", (message) => {

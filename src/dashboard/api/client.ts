@@ -55,6 +55,8 @@ async function call<Value>(
         Accept: "application/json",
         "X-Curfew-Dashboard": "1",
         ...(body !== undefined && { "Content-Type": "application/json" }),
+        // Some deletions read no body. A header takes only ASCII, so what else is in it becomes a question mark there.
+        ...(method === "DELETE" && reason && { "X-Audit-Reason": reason.replace(/[^\x20-\x7e]/gu, "?") }),
       },
       ...(body !== undefined && { body: JSON.stringify(withReason(body, reason)) }),
       ...(signal && { signal }),

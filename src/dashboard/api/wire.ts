@@ -257,3 +257,206 @@ export interface DeadLetterStats {
   readonly oldest_at: string | null;
   readonly newest_at: string | null;
 }
+
+export interface QueueConfiguration {
+  readonly concurrency?: number;
+  readonly backpressure?: {
+    readonly max_depth: number;
+    readonly strategy: "reject" | "drop_oldest";
+    readonly threshold?: number;
+    readonly current_depth: number;
+    readonly state: "normal" | "warning" | "critical";
+  };
+  readonly timeouts?: Readonly<Record<string, number | string>>;
+  readonly retry?: Readonly<Record<string, unknown>>;
+  readonly retention?: Readonly<Record<string, string>>;
+}
+
+export interface PriorityStats {
+  readonly distribution: readonly { readonly priority: number; readonly count: number }[];
+  readonly is_complete: boolean;
+}
+
+export interface Cron {
+  readonly name: string;
+  readonly expression: string;
+  readonly timezone: string;
+  readonly overlap_policy: "allow" | "skip" | "cancel_previous";
+  readonly missed_policy: "skip" | "once" | { readonly all: unknown };
+  readonly enabled: boolean;
+  readonly next_run_at: string | null;
+  readonly last_run_at: string | null;
+  readonly last_job_id: string | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly type: string;
+  readonly args: unknown;
+  readonly options: { readonly queue: string };
+}
+
+export interface CronRun {
+  readonly scheduled_for: string;
+  readonly at: string;
+  readonly job_id: string | null;
+  readonly state?: JobState;
+  readonly started_at?: string;
+  readonly completed_at?: string;
+  readonly manual?: boolean;
+  readonly cancelled_job_id?: string;
+  readonly skipped?: "overlap" | "missed" | "failed";
+  readonly count?: number;
+}
+
+export interface WorkflowStep {
+  readonly id: string;
+  readonly type: string;
+  readonly state: JobState;
+  readonly progress: number | null;
+  readonly started_at?: string;
+  readonly completed_at?: string;
+  /** The steps that it waits for, where the server says them. */
+  readonly depends_on?: readonly string[];
+}
+
+export interface Workflow {
+  readonly id: string;
+  readonly type: "step" | "chain" | "group" | "batch";
+  readonly name: string | null;
+  readonly state: "running" | "completed" | "failed" | "cancelled";
+  readonly steps_total: number;
+  readonly steps_completed: number;
+  readonly jobs_failed: number;
+  readonly jobs_cancelled: number;
+  readonly created_at: string;
+  readonly completed_at: string | null;
+  readonly deadline: string | null;
+  readonly failure: {
+    readonly reason: string;
+    readonly job_id: string | null;
+    readonly job_type: string | null;
+    readonly message: string | null;
+  } | null;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly steps?: readonly WorkflowStep[];
+}
+
+export interface Rate {
+  readonly limit: number;
+  readonly period: string;
+}
+
+export interface Limit {
+  readonly key: string;
+  readonly concurrency: number | null;
+  readonly rate: Rate | null;
+  readonly active: number;
+  readonly waiting: number;
+  readonly starts: number;
+  readonly available: number | null;
+  readonly next_at: string | null;
+  readonly override?: { readonly concurrency?: number | "none"; readonly rate?: Rate | "none" };
+}
+
+export interface UniqueKey {
+  readonly key: string;
+  readonly job_id: string;
+  readonly type: string | null;
+  readonly queue: string | null;
+  readonly state: JobState | "gone";
+  readonly locked_until?: string;
+}
+
+export interface AuditEntry {
+  readonly id: string;
+  readonly at: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly reason: string | null;
+  readonly job_id?: string;
+  readonly queue?: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+export interface Advice {
+  readonly type: string;
+  readonly verdict: "unknown" | "keep" | "raise" | "lower" | "set";
+  readonly text: string;
+  readonly timeout_ms: number | null;
+  readonly other_timeouts_ms: readonly (number | null)[];
+  readonly suggested_timeout_ms: number | null;
+  readonly near_misses: number;
+  readonly timeouts: Readonly<Record<string, number>>;
+  readonly run: {
+    readonly count: number;
+    readonly p50: number;
+    readonly p95: number;
+    readonly p99: number;
+    readonly max: number;
+  } | null;
+  readonly holds: readonly { readonly key: string; readonly job: string; readonly isWorkerGone: boolean }[];
+  readonly what_if?: {
+    readonly timeout_ms: number;
+    readonly runs: number;
+    readonly would_cut: { readonly at_least: number; readonly at_most: number };
+    readonly share: number;
+    readonly already_cut: number;
+  };
+}
+
+export interface Maintenance {
+  readonly enabled: boolean;
+  readonly reason: string | null;
+  readonly started_at: string | null;
+  readonly ends_at: string | null;
+  readonly estimated_end: string | null;
+}
+
+export interface ServerConfig {
+  readonly implementation: { readonly name: string; readonly version: string };
+  readonly uptime_seconds: number;
+  readonly backend: string;
+  readonly store: Readonly<Record<string, unknown>>;
+  readonly events: { readonly recorded: boolean };
+  readonly limits: Readonly<Record<string, number>>;
+  readonly authentication: boolean;
+}
+
+export interface Health {
+  readonly status: "healthy" | "unhealthy";
+  readonly version: string;
+  readonly backend: { readonly type: string; readonly status: string; readonly latency_ms: number };
+}
+
+export interface SagaTimeout {
+  readonly id: string;
+  readonly name: string;
+  readonly key: string | null;
+  readonly due_at?: string;
+}
+
+export interface Saga {
+  readonly type: string;
+  readonly id: string;
+  readonly state: unknown;
+  readonly version: number;
+  readonly started_at: string;
+  readonly changed_at: string;
+  readonly completed_at: string | null;
+  readonly pending: readonly SagaTimeout[];
+}
+
+/** A leased timeout. */
+export interface Timeout {
+  readonly id: string;
+  readonly destination: string;
+  readonly due_at: string;
+  readonly payload: unknown;
+  /** What a saga calls it. */
+  readonly name?: string | null;
+  readonly key: string | null;
+  readonly saga: { readonly type: string; readonly id: string } | null;
+  readonly lease_until: string | null;
+  readonly tries: number;
+  readonly dead_at: string | null;
+  readonly error: string | null;
+}

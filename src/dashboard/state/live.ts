@@ -24,9 +24,10 @@ const FIRST_RETRY = 1_000;
 const LONGEST_RETRY = 30_000;
 
 interface LineOptions {
-  readonly query?: Query;
-  /** Called for each event that has a name, with its parsed data. */
-  readonly onEvent: (name: string, data: unknown) => void;
+  /** Read anew whenever the line is opened, where it is a function: so a line can go on where it was cut. */
+  readonly query?: Query | (() => Query);
+  /** Called for each event that has a name, with its parsed data and its id. */
+  readonly onEvent: (name: string, data: unknown, id: string) => void;
   readonly names: readonly string[];
   readonly onState?: (isOpen: boolean) => void;
 }
@@ -44,7 +45,9 @@ export function openLine(path: string, { query, onEvent, names, onState }: LineO
   const open = () => {
     close();
     if (document.hidden) return;
-    const line = new EventSource(apiUrl(path, query), { withCredentials: true });
+    const line = new EventSource(apiUrl(path, typeof query === "function" ? query() : query), {
+      withCredentials: true,
+    });
     source = line;
     line.onopen = () => {
       wait = FIRST_RETRY;
@@ -58,7 +61,10 @@ export function openLine(path: string, { query, onEvent, names, onState }: LineO
       wait = Math.min(wait * 2, LONGEST_RETRY);
     };
     for (const name of names)
-      line.addEventListener(name, (event) => onEvent(name, parse((event as MessageEvent<string>).data)));
+      line.addEventListener(name, (event) => {
+        const { data, lastEventId } = event as MessageEvent<string>;
+        onEvent(name, parse(data), lastEventId);
+      });
   };
   document.addEventListener("visibilitychange", open);
   open();

@@ -26,11 +26,13 @@ export function Sparkline({ label, values, tone }: SparklineProps) {
       aria-label={label}
     >
       {runs.map(({ from, run }) => {
-        const points = run
+        // One point alone is a short stroke: a line without length is not seen.
+        const drawn = run.length === 1 ? [...run, ...run] : run;
+        const points = drawn
           .map((value, index) => `${x(from + index).toFixed(2)},${y(value).toFixed(2)}`)
           .join(" ");
         const start = x(from).toFixed(2);
-        const end = x(from + run.length - 1).toFixed(2);
+        const end = x(from + drawn.length - 1).toFixed(2);
         return (
           <g key={from}>
             <polygon class="ar" points={`${start},${HEIGHT} ${points} ${end},${HEIGHT}`} />

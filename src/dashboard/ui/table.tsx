@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import { useRef } from "preact/hooks";
 import { useKeys } from "../state/keys.ts";
 import { go } from "../state/router.ts";
@@ -33,6 +33,8 @@ interface TableProps<Row> {
   /** Where a row leads: with `Enter` or `o`, and with a click beside its links. */
   readonly hrefOf?: (row: Row) => string;
   readonly selection?: Selection;
+  /** What is said below a row, over its whole width, such as what is wrong with it. */
+  readonly below?: (row: Row) => ComponentChildren;
   readonly class?: string;
 }
 
@@ -41,7 +43,7 @@ interface TableProps<Row> {
  * `Enter`, `Ctrl Enter` and a screen reader do what they always do.
  */
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, rows, columns, idOf, hrefOf, selection, class: more = "" } = props;
+  const { label, rows, columns, idOf, hrefOf, selection, below, class: more = "" } = props;
   const body = useRef<HTMLTableSectionElement>(null);
   useRowKeys(body, selection);
   const open = (event: MouseEvent, row: Row) => {
@@ -69,27 +71,36 @@ export function Table<Row>(props: TableProps<Row>) {
           </tr>
         </thead>
         <tbody ref={body}>
-          {rows.map((row) => (
-            // The row's link takes the same keys; a click beside it is a convenience.
-            <tr
-              key={idOf(row)}
-              data-id={idOf(row)}
-              aria-selected={selection ? selection.ids.has(idOf(row)) : undefined}
-              class={hrefOf ? "leads" : undefined}
-              onClick={(event) => open(event, row)}
-            >
-              {selection && (
-                <td class="c-check">
-                  <RowBox id={idOf(row)} selection={selection} />
-                </td>
-              )}
-              {columns.map((column) => (
-                <td key={column.id} class={classOf(column)} data-label={labelOf(column)}>
-                  {column.render(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
+          {rows.map((row) => {
+            const note = below?.(row);
+            return (
+              <Fragment key={idOf(row)}>
+                {/* The row's link takes the same keys; a click beside it is a convenience. */}
+                <tr
+                  data-id={idOf(row)}
+                  aria-selected={selection ? selection.ids.has(idOf(row)) : undefined}
+                  class={[hrefOf ? "leads" : "", note ? "noted" : ""].join(" ").trim() || undefined}
+                  onClick={(event) => open(event, row)}
+                >
+                  {selection && (
+                    <td class="c-check">
+                      <RowBox id={idOf(row)} selection={selection} />
+                    </td>
+                  )}
+                  {columns.map((column) => (
+                    <td key={column.id} class={classOf(column)} data-label={labelOf(column)}>
+                      {column.render(row)}
+                    </td>
+                  ))}
+                </tr>
+                {note && (
+                  <tr class="note">
+                    <td colSpan={columns.length + (selection ? 1 : 0)}>{note}</td>
+                  </tr>
+                )}
+              </Fragment>
+            );
+          })}
         </tbody>
       </table>
     </div>
