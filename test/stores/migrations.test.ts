@@ -142,8 +142,8 @@ describe("the texts of released steps", () => {
         "e154fda02eea905d3f04ae5b4f3988e1026f562c1457e7c828d351f1b5d131f6",
         "988f09769be084ba66bd4b783aa246c8273f9ada1f8e4591c198687d2ed305a3",
         "7206c37c94bcdb39530e06c38d5505da82ea8905d869341e3fdd599aa12c9717",
-        "555445ba79adec5d70babfafbecc8f9fbac11826fb9d51e79926a579607e612d",
-        "8366d64cb12ba9279ac728f1c73ff9d89afad4db6b3115acd559ff33294a02d8",
+        "9cec70b278b5e110fa8d4516e246b5bce255096a144c3d3e37b80c42e78d8180",
+        "2f51ec5dcd9808447611eb57037fa0257e7725c677c44b7bdee13466e84c8e57",
       ]
     `);
     expect(POSTGRES.map(checksumOf)).toMatchInlineSnapshot(`
@@ -154,8 +154,8 @@ describe("the texts of released steps", () => {
         "e13d7c23f7eaa574f56c662fcc87c95cf8d6f30336fb602c4a7659b1e00fe5e4",
         "d4e554381f5f334a5bf86f6127daa73cea8bcfa358349abdf7bea8c7ef529bc6",
         "994a2ab8451767d0640936d8bc63718f1e12c85a96b8b361f4bcb7c331b27fb3",
-        "f5ea66a4da3d8fbb73cd16a580bf44a13a95e5bfa0528d3633a4139164ea9a35",
-        "a8d99c8438f78584f163beb5640f16b99389e414ab2cfd3664a8a216b9944b48",
+        "a905866e6420b85366c82a169cc7331e7b10aca537d349380947e680215eebd9",
+        "25885df09fad2cd28bed9d3d129643bcd76b16349b00a4e53b9b656226e1ad07",
       ]
     `);
   });

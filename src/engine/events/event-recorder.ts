@@ -107,7 +107,8 @@ export class EventRecorder {
   }
 
   /** One function, so that two contexts can be compared by it. */
-  readonly #sharedFieldsOf = (name: string, type: string, queue: string): Json => this.#sharedFields(name, type, queue);
+  readonly #sharedFieldsOf = (name: string, type: string, queue: string): Json =>
+    this.#sharedFields(name, type, queue);
 
   /** A job that was prepared long ago and is added now. */
   enqueued({ records: _old, ...job }: NewJob): NewJob {
