@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Route } from "playwright-core";
 import type { Instant } from "../../src/core/time.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import { nameOf } from "../../src/engine/sagas/saga-addresses.ts";
+import { nameOf, SAGAS } from "../../src/engine/sagas/saga-addresses.ts";
 import { viewOf } from "../../src/engine/sagas/saga-handle.ts";
 import { orderSaga, type SeededPages, seedPages } from "./seed-pages.ts";
 import { type DashboardStage, openDashboard, type StageOptions } from "./stage.ts";
@@ -97,7 +97,7 @@ const fieldsOf = (view: ReturnType<typeof viewOf>, due: ReadonlyMap<string, Inst
 
 async function sagas({ store }: Engine, query: URLSearchParams) {
   const rows = await store.records.list("saga", null, 100);
-  const items = rows.map((row) => fieldsOf(viewOf(row), new Map()));
+  const items = rows.map((row) => fieldsOf(viewOf(SAGAS.read(row)), new Map()));
   const type = query.get("type");
   return {
     items: items.filter((one) => type === null || one.type === type),
