@@ -59,8 +59,6 @@ export interface CommitOptions {
 /** What a store can do, as data: the conformance kit prints what it skips, the engine refuses what cannot work. */
 export interface Capabilities {
   readonly name: string;
-  /** Units are atomic across the whole store, or within one slot of a cluster. */
-  readonly atomic: "store" | "slot";
   /** An acknowledged write survives a crash of the store (`ack`), may lose the last moment (`interval`), or is gone with the process. */
   readonly durable: "ack" | "interval" | "none";
   /** Whether `tx` is understood. */
@@ -274,8 +272,6 @@ export type Effect =
    * revision. One with a limit is woken at one as well: then it needs only the word that its limit may let it through.
    */
   | { readonly countdown: JobId }
-  /** Writes another job's image if it is still live, whatever its fence; its attempt, if any, is voided. */
-  | { readonly stop: JobId; readonly image: JobImage; readonly nextFence: Fence }
   | { readonly put: RecordKey; readonly body: Json; readonly wakeAt: Instant | null }
   | { readonly delete: RecordKey }
   /**

@@ -154,7 +154,7 @@ export const BROKEN_STORES = {
     }),
     foundBy: [
       ["fencing", "stale"],
-      ["countdowns, stops and limits", "stale"],
+      ["countdowns and limits", "stale"],
     ],
   },
   "counts down although the settle is refused": {
@@ -167,7 +167,7 @@ export const BROKEN_STORES = {
         return outcomes;
       },
     }),
-    foundBy: [["countdowns, stops and limits", "refused counts nothing"]],
+    foundBy: [["countdowns and limits", "refused counts nothing"]],
   },
   "counts down before it adds": {
     change: (store) => ({
@@ -182,7 +182,7 @@ export const BROKEN_STORES = {
           options,
         ),
     }),
-    foundBy: [["countdowns, stops and limits", "in their order"]],
+    foundBy: [["countdowns and limits", "in their order"]],
   },
   "adds jobs although a record forbids it": {
     change: (store) => ({
@@ -194,7 +194,7 @@ export const BROKEN_STORES = {
         return outcomes;
       },
     }),
-    foundBy: [["countdowns, stops and limits", "all of them, or none"]],
+    foundBy: [["countdowns and limits", "all of them, or none"]],
   },
   "ignores the fence of a beat": {
     change: (store) => ({

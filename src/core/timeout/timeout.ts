@@ -20,8 +20,6 @@ export interface NewTimeout {
   /** Unique within its scope, the saga or else the destination: a later timeout with the same key replaces an earlier. */
   readonly key?: string;
   readonly saga?: SagaKey;
-  /** Which life of the saga it belongs to; one that is re-created under the same id has another. */
-  readonly generation?: number;
   /** The local time, zone and policy that `dueAt` was resolved from, to be resolved again with newer zone data. */
   readonly wallClock?: Json;
 }
@@ -35,7 +33,6 @@ export interface TimeoutRow {
   readonly headers: TimeoutHeaders | null;
   readonly key: string | null;
   readonly saga: SagaKey | null;
-  readonly generation: number | null;
   readonly wallClock: Json | null;
   readonly owner: Owner | null;
   readonly leaseUntil: Instant | null;
@@ -128,7 +125,6 @@ const FIELDS = [
   "headers",
   "key",
   "saga",
-  "generation",
   "wallClock",
 ] as const satisfies readonly (keyof NewTimeout)[];
 

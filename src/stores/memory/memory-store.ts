@@ -44,7 +44,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
     if (isClosed) throw new CurfewError("closed", "The memory store is closed");
   };
   return {
-    capabilities: { name: "memory", atomic: "store", durable: "none", tx: false, hints: "push" },
+    capabilities: { name: "memory", durable: "none", tx: false, hints: "push" },
     jobs: createJobStore(tables, listeners, assertOpen),
     records: createRecordStore(tables.records, assertOpen),
     timeouts: createTimeoutStore(tables.timeouts, listeners, assertOpen),

@@ -52,7 +52,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   // The lane of claims does not wait for the disk, and what is relaxed may be forgotten together with its claim.
   const relaxedScope = laneScope(lanes.relaxed);
   return {
-    capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
+    capabilities: { name: "postgres", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(lanes, channel, transactions),
     records: createRecordStore(lanes.write, () => channel.assertOpen()),
     timeouts: createTimeoutStore(lanes, channel, transactions),

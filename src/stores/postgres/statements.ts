@@ -89,12 +89,6 @@ union all
 select ${DONE} from curfew.done where id = any($1::uuid[])`,
 };
 
-/** The current fence of a live job, which is held until the transaction ends. $1 id. */
-export const HOLD_JOB: Statement = {
-  name: "hold_job",
-  text: "select fence from curfew.jobs where id = $1::uuid for update",
-};
-
 /** How often a job is woken while it is counted down: at zero, and at one if it has a limit. */
 const WAKES =
   "((j.needs <= s.by)::int + (j.limit_key is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";
