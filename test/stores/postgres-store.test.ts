@@ -18,7 +18,7 @@ const nextId = createIdSource(() => now, realSystem.fill);
 const definition = defineJob({ type: "test.job" });
 
 function newJob() {
-  return stamp(prepareJob(definition, undefined, { now, nextId }), "{}", nextId);
+  return stamp(prepareJob(definition, undefined, { now, nextId, hash: (text) => text }), "{}", nextId);
 }
 
 let database: TestPostgres;

@@ -103,6 +103,8 @@ export interface NewJob {
 export interface EnqueueContext {
   readonly now: Instant;
   readonly nextId: () => JobId;
+  /** Makes unique keys of any length short. It is passed in because core imports nothing from Node. */
+  readonly hash: (text: string) => string;
   readonly queueSettings?: (queue: string) => PolicySettings | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
@@ -147,6 +149,7 @@ export interface JobTemplate {
   /** What its jobs share in what they tell; undefined while events are off. */
   readonly sharedFields: Json | undefined;
   readonly unique: UniqueRule | undefined;
+  readonly hash: EnqueueContext["hash"];
 }
 
 /** The last template of a definition that was asked for without options, and the sources it was resolved from. */
@@ -254,6 +257,7 @@ function newTemplate<Input>(
       queue,
     ),
     unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
+    hash: context.hash,
     ...(keyed && { key: keyed.key }),
     // What waits to be activated is not let through by its limit meanwhile.
     ...(keyed && context.isPending && { needs: 1 }),
@@ -472,6 +476,6 @@ function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId
   const { type, queue, options } = job;
   return {
     ...recorded,
-    uniqueKey: uniqueKeyOf(template.unique, { type, queue, payload, meta: options?.meta }),
+    uniqueKey: uniqueKeyOf(template.unique, { type, queue, payload, meta: options?.meta }, template.hash),
   };
 }

@@ -1,7 +1,6 @@
 import { canonicalJson } from "../canonical-json.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { Json } from "../schema.ts";
-import { sha256 } from "../sha256.ts";
 import { type Duration, parseDuration } from "../time.ts";
 import { JOB_STATES, type JobState } from "./job.ts";
 import { isTerminal } from "./lifecycle.ts";
@@ -139,6 +138,7 @@ export function uniqueKeyOf(
     readonly payload: string;
     readonly meta: Json | undefined;
   },
+  hash: (text: string) => string,
 ): string {
   const { key, payload, queue, meta } = rule;
   const chosen = {
@@ -148,7 +148,7 @@ export function uniqueKeyOf(
     ...(payload !== false && { payload: chosenOf(JSON.parse(job.payload), payload) }),
     ...(meta !== false && { meta: chosenOf(job.meta ?? {}, meta === true || meta.map((name) => [name])) }),
   };
-  return sha256(canonicalJson(chosen));
+  return hash(canonicalJson(chosen));
 }
 
 /** A place that is not there is left out, which is not the same as null. */
