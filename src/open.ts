@@ -1,6 +1,7 @@
 import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { PolicyOptions } from "./core/job/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
+import { keysOf } from "./core/option-keys.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
 import { Engine } from "./engine/engine.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
@@ -43,21 +44,21 @@ export interface OpenOptions extends PolicyOptions {
   readonly timeoutLease?: Duration;
 }
 
-const KEYS = [
-  "store",
-  "logger",
-  "openWithin",
-  "system",
-  "tracing",
-  "documentLimit",
-  "events",
-  "keepEvents",
-  "keepAudit",
-  "timeoutLease",
-  "timeouts",
-  "retry",
-  "retention",
-] as const;
+const KEYS = keysOf<OpenOptions>({
+  store: true,
+  logger: true,
+  openWithin: true,
+  system: true,
+  tracing: true,
+  documentLimit: true,
+  events: true,
+  keepEvents: true,
+  keepAudit: true,
+  timeoutLease: true,
+  timeouts: true,
+  retry: true,
+  retention: true,
+});
 export const OPEN_WITHIN = 30_000;
 const FIRST_BACKOFF = 100;
 const LONGEST_BACKOFF = 2_000;

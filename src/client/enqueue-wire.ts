@@ -1,7 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { instantText } from "../core/event/wire-fields.ts";
 import { UUID_V7 } from "../core/ids.ts";
-import type { EnqueueOptions } from "../core/job/envelope.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/envelope.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
 import {
   assertDefinition,
@@ -15,23 +15,6 @@ import { parseDuration, parseInstant } from "../core/time.ts";
 
 type Fields = Record<string, Json>;
 
-const KEYS = [
-  "id",
-  "queue",
-  "priority",
-  "delay",
-  "at",
-  "expiresAt",
-  "meta",
-  "unique",
-  "detach",
-  "limit",
-  "timeouts",
-  "retry",
-  "retention",
-  "tx",
-] as const;
-
 /**
  * Everything of an enqueue but its id and payload, in the words of the wire. Whatever can be checked without the
  * server is checked here; whether a job could ever run depends on the server's clock, so the server says that.
@@ -43,7 +26,7 @@ export function enqueueFields<Input>(
 ): Fields {
   assertDefinition(definition, "definition");
   const said = options ?? {};
-  refuseUnknownKeys(said, "options", KEYS);
+  refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.tx !== undefined)
     throw refuse(
       "not_over_http",

@@ -1,3 +1,5 @@
+import { nearestName } from "./option-keys.ts";
+
 /**
  * Every code curfew throws or keeps on a job, in one place; docs/errors.md is generated from this table.
  * `programmer`: thrown at once where the mistake was written. `operating`: the world failed.
@@ -147,13 +149,10 @@ export function refuseUnknownKeys(value: unknown, field: string, known: readonly
     throw refuse("invalid_option", field, value, "write an object");
   }
   for (const key of Object.keys(value)) {
-    if (!known.includes(key)) {
-      throw refuse(
-        "unknown_option",
-        field === "" ? key : `${field}.${key}`,
-        key,
-        `known are ${known.join(", ")}`,
-      );
-    }
+    if (known.includes(key)) continue;
+    const nearest = nearestName(key, known);
+    const meant = nearest === undefined ? "" : `did you mean ${nearest}? `;
+    const at = field === "" ? key : `${field}.${key}`;
+    throw refuse("unknown_option", at, key, `${meant}known are ${known.join(", ")}`);
   }
 }

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { copyFile, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -84,6 +84,18 @@ describe("a sandbox of the built package", () => {
   it("brings the entries of the child and the reaper with it", async () => {
     for (const name of ["child", "reaper-process"])
       await readFile(join(user, "node_modules/curfew/dist/sandbox", `${name}.js`));
+  });
+});
+
+describe("the files of the built package", () => {
+  it("have no source maps, because the sources that those would name are not shipped", async () => {
+    const dist = join(user, "node_modules/curfew/dist");
+    const names = await readdir(dist, { recursive: true });
+    const scripts = names.filter((name) => name.endsWith(".js"));
+    expect(scripts).toContain("index.js");
+    expect(names.filter((name) => name.endsWith(".map"))).toEqual([]);
+    for (const name of scripts)
+      expect(await readFile(join(dist, name), "utf8")).not.toContain("sourceMappingURL=");
   });
 });
 

@@ -2,6 +2,7 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
+import { keysOf } from "../option-keys.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import {
   type Duration,
@@ -117,22 +118,22 @@ export interface EnqueueContext {
   readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
 
-export const ENQUEUE_KEYS = [
-  "id",
-  "queue",
-  "priority",
-  "delay",
-  "at",
-  "expiresAt",
-  "meta",
-  "unique",
-  "detach",
-  "limit",
-  "timeouts",
-  "retry",
-  "retention",
-  "tx",
-] as const;
+export const ENQUEUE_KEYS = keysOf<EnqueueOptions>({
+  id: true,
+  queue: true,
+  priority: true,
+  delay: true,
+  at: true,
+  expiresAt: true,
+  meta: true,
+  unique: true,
+  detach: true,
+  limit: true,
+  timeouts: true,
+  retry: true,
+  retention: true,
+  tx: true,
+});
 
 /** A parsed enqueue that many payloads can share: everything but the id and the payload. */
 export interface JobTemplate {

@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { keysOf } from "../option-keys.ts";
 import type { Random } from "../random.ts";
 import { type Duration, formatDuration, parseDuration } from "../time.ts";
 import type { Backoff, RetryPolicy } from "./job.ts";
@@ -148,7 +149,14 @@ export interface RetryOptions {
   readonly onExhausted?: "discard" | "dead-letter";
 }
 
-const RETRY_KEYS = ["attempts", "backoff", "except", "retryFit", "onStall", "onExhausted"] as const;
+const RETRY_KEYS = keysOf<RetryOptions>({
+  attempts: true,
+  backoff: true,
+  except: true,
+  retryFit: true,
+  onStall: true,
+  onExhausted: true,
+});
 const MOST_ATTEMPTS = 1_000;
 
 export function parseRetry(options: RetryOptions, field: string): Partial<RetryPolicy> {

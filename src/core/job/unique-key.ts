@@ -1,5 +1,6 @@
 import { canonicalJson } from "../canonical-json.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { type Duration, parseDuration } from "../time.ts";
 import { JOB_STATES, type JobState } from "./job.ts";
@@ -46,7 +47,15 @@ export interface UniqueRule {
   readonly onConflict: OnConflict;
 }
 
-const KEYS = ["key", "payload", "queue", "meta", "period", "states", "onConflict"] as const;
+const KEYS = keysOf<UniqueOptions>({
+  key: true,
+  payload: true,
+  queue: true,
+  meta: true,
+  period: true,
+  states: true,
+  onConflict: true,
+});
 const CONFLICTS: readonly unknown[] = ["ignore", "reject", "replace", "replace-except-schedule"];
 const LIVE: readonly JobState[] = JOB_STATES.filter((state) => !isTerminal(state));
 /** More places or keys than that are a typing error, or the whole payload is meant. */

@@ -1,4 +1,5 @@
 import { CurfewError, refuse, refuseRange, refuseUnknownKeys } from "../errors.ts";
+import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { INSTANT_LIMIT, type Instant } from "../time.ts";
 import { encodeHeaders, type TimeoutHeaders } from "./timeout-headers.ts";
@@ -117,16 +118,16 @@ function weight(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit;
 }
 
-const FIELDS = [
-  "id",
-  "destination",
-  "dueAt",
-  "payload",
-  "headers",
-  "key",
-  "saga",
-  "wallClock",
-] as const satisfies readonly (keyof NewTimeout)[];
+const FIELDS = keysOf<NewTimeout>({
+  id: true,
+  destination: true,
+  dueAt: true,
+  payload: true,
+  headers: true,
+  key: true,
+  saga: true,
+  wallClock: true,
+});
 
 const TEXT_LIMIT = 512;
 

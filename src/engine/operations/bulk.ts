@@ -5,6 +5,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { checkPriority } from "../../core/job/job-definition.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { keysOf } from "../../core/option-keys.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
@@ -56,7 +57,14 @@ const BATCH = 200;
 const LOOKS = 3;
 const MOST_FAILURES = 3;
 const MOST_ERRORS = 10;
-const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after", "by"] as const;
+const OPTION_KEYS = keysOf<BulkOptions>({
+  dryRun: true,
+  limit: true,
+  onProgress: true,
+  signal: true,
+  after: true,
+  by: true,
+});
 
 /** What becomes of one job: a decision, its deletion, or nothing. */
 type BulkDecision = Decided | "delete" | null;

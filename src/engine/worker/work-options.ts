@@ -1,5 +1,6 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { checkQueue, DEFAULT_QUEUE } from "../../core/job/job-definition.ts";
+import { keysOf } from "../../core/option-keys.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 
@@ -15,7 +16,13 @@ export interface WorkOptions {
   readonly drain?: Duration;
 }
 
-export const WORK_KEYS = ["processors", "queues", "middleware", "maxStuck", "drain"] as const;
+export const WORK_KEYS = keysOf<WorkOptions>({
+  processors: true,
+  queues: true,
+  middleware: true,
+  maxStuck: true,
+  drain: true,
+});
 const MOST_CONCURRENCY = 10_000;
 
 export function checkProcessors(processors: readonly Processor[]): readonly Processor[] {
