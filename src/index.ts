@@ -113,6 +113,6 @@ export type { Workflows } from "./engine/workflows/workflows.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";
-export type { JobFilter, Store } from "./ports/store.ts";
+export type { Store } from "./ports/store.ts";
 export { type MemorySize, type SandboxOptions, sandboxed } from "./sandbox/sandboxed.ts";
 export { createMemoryStore } from "./stores/memory/memory-store.ts";

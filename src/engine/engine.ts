@@ -3,15 +3,14 @@ import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import { type Explanation, explainJob } from "../core/job/explain.ts";
-import type { JobId, JobRow, JobState } from "../core/job/job.ts";
+import type { JobId, JobRow } from "../core/job/job.ts";
 import { assertDefinition, type JobDefinition } from "../core/job/job-definition.ts";
 import type { QueueOptions } from "../core/limit/queue-settings.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import type { InputOf, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import type { Hint, JobFilter, Store } from "../ports/store.ts";
-import type { LogLine } from "./attempt/unsent-notes.ts";
+import type { Hint, Store } from "../ports/store.ts";
 import type { EngineContext } from "./context.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
 import { Crons } from "./crons/crons.ts";
@@ -36,7 +35,7 @@ import { type ExtendOptions, operate, type RetryByHandOptions } from "./operatio
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
-import { depthOfAll, Queues } from "./queues/queues.ts";
+import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
 import { Loop } from "./runtime/loop.ts";
 import { within } from "./runtime/within.ts";
@@ -262,27 +261,9 @@ export class Engine implements AsyncDisposable {
     return row ?? null;
   }
 
-  /** Jobs by queue, type and state, in the order of their ids; `after` is the last id of the page before. */
-  jobs(
-    filter: JobFilter = {},
-    page: { readonly after?: JobId; readonly limit?: number } = {},
-  ): Promise<JobRow[]> {
-    return this.#parts.store.inspect.jobs(filter, page.after ?? null, page.limit ?? 100);
-  }
-
   /** A page of the jobs that a query means, in the order of their ids or newest first; dead letters as they ended. */
   async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
     return findJobs(this.#parts.store, parseQuery(query, "query"), parsePage(page, "page"));
-  }
-
-  /** How many jobs there are by state, in one queue or in all, finished ones included; `stats` costs less. */
-  depth(queue?: string): Promise<Record<JobState, number>> {
-    return queue === undefined ? depthOfAll(this.#parts.store) : this.#parts.store.inspect.depth(queue);
-  }
-
-  /** The log lines that attempts of a job wrote. */
-  async logs(id: JobId): Promise<LogLine[]> {
-    return (await this.#parts.store.inspect.logs(id)) as unknown as LogLine[];
   }
 
   /** Starts a worker in this process. */

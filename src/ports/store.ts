@@ -1,14 +1,14 @@
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
-import type { JobFilter, ScanFilter } from "../core/job/job-filter.ts";
+import type { ScanFilter } from "../core/job/job-filter.ts";
 import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
-export type { JobFilter, ScanFilter };
+export type { ScanFilter };
 
 /**
  * What storage must offer. Stores claim, commit and list; they contain no rule about jobs beyond comparing fences,
@@ -400,22 +400,23 @@ export interface EventPage {
 
 /** For people and tools: not every answer is the state of one moment, and none is for deciding anything by it. */
 export interface Inspector {
-  /** Jobs in the order of their ids, after a cursor. */
-  jobs(filter: JobFilter, after: JobId | null, limit: number): Promise<JobRow[]>;
   /** One step of a walk, with at most `limit` jobs. */
   page(scan: Scan, limit: number): Promise<ScannedJobs>;
   /** One step of the same walk that only counts. */
   count(scan: Scan): Promise<ScannedCount>;
-  /** Counts all jobs, finished ones included: its cost follows all that is kept. */
-  depth(queue?: string): Promise<Record<JobState, number>>;
-  /** The depth of every queue that has a job, finished ones included, in the order of their names. */
-  depths(): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
+  /**
+   * How many jobs each queue has in each state, finished ones included, in the order of their names; of one queue alone
+   * if it is named. A queue without a job is not in it. The cost follows all jobs that are kept.
+   */
+  depths(queue?: string): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
   /** Unique keys that live jobs hold, in their order, after a cursor; jobs without one cost nothing here. */
   holders(after: string | null, limit: number): Promise<KeyHolder[]>;
   /** Limits with live jobs, in the order of their names, after a cursor. */
   limitKeys(after: string | null, limit: number): Promise<LimitRow[]>;
   /** One limit, whether anything is behind it or not. */
   limitKey(limitKey: string): Promise<LimitRow>;
+  /** The first live jobs of a limit in the order of their ids, in one state or in any; other jobs cost nothing here. */
+  limitJobs(limitKey: string, state: JobState | null, limit: number): Promise<JobRow[]>;
   /** Jobs that have not ended, by queue, type and state, none with a count of 0; history costs nothing here. */
   live(): Promise<LiveCount[]>;
   /**
@@ -425,7 +426,6 @@ export interface Inspector {
   events(after: string | null, limit: number): Promise<EventPage>;
   /** The newest events, in the same order. */
   latestEvents(limit: number): Promise<EventPage>;
-  logs(id: JobId): Promise<Json[]>;
   /** Lines of a log after the one with this number (0 for the first that is kept), oldest first. */
   logLines(id: JobId, after: number, limit: number): Promise<NumberedLine[]>;
 }

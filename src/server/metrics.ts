@@ -211,7 +211,7 @@ class Gauges {
     const from = this.#system.monotonic();
     try {
       const depths: [string, Record<string, number>][] = [];
-      for (const queue of busiest(tallies)) depths.push([queue, await this.#engine.depth(queue)]);
+      for (const queue of busiest(tallies)) depths.push([queue, await this.#engine.queues.depth(queue)]);
       this.#depths = depths;
       const records = await this.#engine.store.records.list("worker", null, MOST_WORKERS);
       const now = this.#engine.now();

@@ -17,18 +17,16 @@ export type StoreCall =
   | "records.load"
   | "records.list"
   | TimeoutCall
-  | "inspect.jobs"
   | "inspect.page"
   | "inspect.count"
   | "inspect.live"
-  | "inspect.depth"
   | "inspect.depths"
   | "inspect.holders"
   | "inspect.limitKeys"
   | "inspect.limitKey"
+  | "inspect.limitJobs"
   | "inspect.events"
   | "inspect.latestEvents"
-  | "inspect.logs"
   | "inspect.logLines";
 
 /** `drop`: it fails and nothing was done. `lose-reply`: it was done and fails all the same. `delay`: it waits, then is done. */
@@ -89,18 +87,17 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
     },
     timeouts: relayTimeouts(timeouts, (call, _request, run) => through(call, run)),
     inspect: {
-      jobs: (filter, after, limit) => through("inspect.jobs", () => inspect.jobs(filter, after, limit)),
       page: (walk, limit) => through("inspect.page", () => inspect.page(walk, limit)),
       count: (walk) => through("inspect.count", () => inspect.count(walk)),
       live: () => through("inspect.live", () => inspect.live()),
-      depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
-      depths: () => through("inspect.depths", () => inspect.depths()),
+      depths: (queue) => through("inspect.depths", () => inspect.depths(queue)),
       holders: (after, limit) => through("inspect.holders", () => inspect.holders(after, limit)),
       limitKeys: (after, limit) => through("inspect.limitKeys", () => inspect.limitKeys(after, limit)),
       limitKey: (limitKey) => through("inspect.limitKey", () => inspect.limitKey(limitKey)),
+      limitJobs: (limitKey, state, limit) =>
+        through("inspect.limitJobs", () => inspect.limitJobs(limitKey, state, limit)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
-      logs: (id) => through("inspect.logs", () => inspect.logs(id)),
       logLines: (id, after, limit) => through("inspect.logLines", () => inspect.logLines(id, after, limit)),
     },
   };

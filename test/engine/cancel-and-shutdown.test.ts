@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { AttemptContext } from "../../src/index.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createLatch, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { depthOf, logOf } from "../../src/testing/read-store.ts";
 import {
   deaf,
   errorOf,
@@ -63,7 +64,7 @@ describe("5.1 cancel", () => {
     ]);
     await stage.advance("1m");
     expect(await stage.load(job)).toEqual(row);
-    expect(await stage.engine.store.inspect.logs(job.id)).toEqual([]);
+    expect(await logOf(stage.engine.store, job.id)).toEqual([]);
     expect(stage.names(job.id)).toEqual(["job.enqueued", "job.started", "job.cancelled"]);
     expect(stage.counters()).toMatchObject({ cancelled: 1, completed: 0, failed: 0, stuck: 0 });
   });
@@ -188,7 +189,7 @@ describe("5.2 shutdown", () => {
     const second = stage.engine.close();
     await stage.advance("6s");
     await Promise.all([first, second]);
-    const depth = await store.inspect.depth();
+    const depth = await depthOf(store);
     expect(depth).toMatchObject({ active: 0, completed: 20 });
     expect(stage.system.pendingTimers).toBe(0);
     await close();
@@ -232,7 +233,7 @@ describe("5.2 shutdown", () => {
     await stage.advance("6s");
     await closing;
     expect((await store.jobs.load([job.id]))[0]).toMatchObject({ state: "completed", errors: null });
-    expect(await store.inspect.depth()).toMatchObject({ available: 1 });
+    expect(await depthOf(store)).toMatchObject({ available: 1 });
   });
 
   it("a release that an extension overtook is decided anew before the close ends", async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Discard, LATENESS_BOUNDS, type PolicyOptions, processor } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createSimSystem, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { logOf } from "../../src/testing/read-store.ts";
 import {
   deaf,
   jobOf,
@@ -62,7 +63,7 @@ describe("3.8 a write with an old fence changes nothing", () => {
     expect(pair.second.counters()).toMatchObject({ lost: 1, completed: 0, failed: 0, discarded: 0 });
     expect(pair.second.names(job.id)).toContain("job.lost");
     expect(pair.second.names(job.id)).not.toContain("job.completed");
-    expect(await pair.first.engine.store.inspect.logs(job.id)).toEqual([]);
+    expect(await logOf(pair.first.engine.store, job.id)).toEqual([]);
   });
 
   it("a cancelled job refuses the handler's result even if its worker heard no hint and no beat", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineJob, openEngine, processor, type WorkOptions } from "../../src/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { errorOf, jobOf, jobWith, openStage, type Stage } from "./stage.ts";
 
 const job = jobOf();
@@ -9,7 +10,7 @@ const job = jobOf();
 const loose = (value: unknown) => value as never;
 
 async function storedJobs(stage: Stage): Promise<number> {
-  return (await stage.engine.store.inspect.jobs({}, null, 10)).length;
+  return (await jobsOf(stage.engine.store)).length;
 }
 
 describe("1.1 what is refused at enqueue, and nothing is stored", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, type PolicyOptions } from "../../src/index.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import { deaf, errorOf, jobOf, jobWith, openPair, openStage, START, type Stage, silent } from "./stage.ts";
 
 const DAY = 86_400_000;
@@ -70,9 +71,9 @@ describe("9 retention", () => {
     stage.work(processors, { queues: { default: { concurrency: 100 } } });
     await stage.engine.enqueueMany(definition, new Array(1_700).fill(null));
     await stage.advance("30s");
-    expect((await stage.engine.store.inspect.depth()).completed).toBe(1_700);
+    expect((await depthOf(stage.engine.store)).completed).toBe(1_700);
     await stage.advance("3m");
-    expect((await stage.engine.store.inspect.depth()).completed).toBe(0);
+    expect((await depthOf(stage.engine.store)).completed).toBe(0);
   });
 
   it("pruneOnce deletes what is due now", async () => {

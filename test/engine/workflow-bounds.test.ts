@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { batch, chain, group, type JobRow, processor, type StepNode, step } from "../../src/index.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import { errorOf, openStage } from "./stage.ts";
 import { echo, fails, openWorkflows, waits } from "./workflow-stage.ts";
 
@@ -98,7 +99,7 @@ describe("bounds", () => {
     await stage.advance("10s");
     expect(await starting).toMatchObject({ code: "store_failed" });
     expect(await stage.engine.workflows.list()).toEqual([]);
-    expect((await store.inspect.depth()).pending).toBe(2_000);
+    expect((await depthOf(store)).pending).toBe(2_000);
     const [{ key: [, id] = ["", ""] } = {}] = await store.records.list("workflow", null, 10);
     expect(await stage.engine.workflows.get(id).view()).toBeNull();
     const again = stage.engine.workflows.start(chain([step(echo, "a")]), { id });
@@ -107,7 +108,7 @@ describe("bounds", () => {
       message: expect.stringContaining("use another id"),
     });
     await stage.advance("11m");
-    expect((await store.inspect.depth()).pending).toBe(0);
+    expect((await depthOf(store)).pending).toBe(0);
     await stage.advance("11m");
     expect(await store.records.list("workflow", null, 10)).toEqual([]);
     expect(await store.records.list("workflow.plan", null, 10)).toEqual([]);

@@ -2,18 +2,12 @@ import type { Instant } from "../time.ts";
 import type { JobRow, JobState } from "./job.ts";
 import { isTerminal } from "./lifecycle.ts";
 
-/** What somebody who looks for jobs may say about them; what is left out holds for all. */
-export interface JobFilter {
+/** What a scan looks for; a field that is left out matches every job. Instants: from this one on, and before that one. */
+export interface ScanFilter {
   readonly queue?: string;
   readonly type?: string;
   readonly state?: JobState;
   readonly deadLetter?: boolean;
-  /** The key of a limit; finished jobs are left out. */
-  readonly limitKey?: string;
-}
-
-/** What a walk looks for, beyond what a listing does. Instants: from this one on, and before that one. */
-export interface ScanFilter extends Omit<JobFilter, "limitKey"> {
   /** Only jobs that have not ended, or only those that have. */
   readonly isLive?: boolean;
   readonly createdFrom?: Instant;
@@ -22,14 +16,13 @@ export interface ScanFilter extends Omit<JobFilter, "limitKey"> {
   readonly finishedBefore?: Instant;
 }
 
-/** Whether a job is what a walk or a listing looks for. */
-export function isWanted(row: JobRow, filter: ScanFilter & JobFilter): boolean {
-  const { queue, type, state, deadLetter, isLive, limitKey } = filter;
+/** Whether a job is what a scan looks for. */
+export function isWanted(row: JobRow, filter: ScanFilter): boolean {
+  const { queue, type, state, deadLetter, isLive } = filter;
   if (queue !== undefined && row.queue !== queue) return false;
   if (type !== undefined && row.type !== type) return false;
   if (state !== undefined && row.state !== state) return false;
   if (deadLetter !== undefined && row.deadLetter !== deadLetter) return false;
-  if (limitKey !== undefined && (row.limitKey !== limitKey || isTerminal(row.state))) return false;
   if (isLive !== undefined && isLive === isTerminal(row.state)) return false;
   return (
     isWithin(row.createdAt, filter.createdFrom, filter.createdBefore) &&

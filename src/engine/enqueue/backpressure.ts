@@ -4,6 +4,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import type { Enqueued, Unit } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
 import type { EngineContext } from "../context.ts";
+import { firstJobs } from "../operations/find-jobs.ts";
 import { announceDecision } from "../operations/operate-job.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 
@@ -89,9 +90,7 @@ export class Backpressure {
   async #dropOldest(queue: string, count: number): Promise<void> {
     const { store, clock, random, recorder } = this.#parts;
     const now = clock.now();
-    const pages = await Promise.all(
-      WAITING.map((state) => store.inspect.jobs({ queue, state }, null, count)),
-    );
+    const pages = await Promise.all(WAITING.map((state) => firstJobs(store, { queue, state }, null, count)));
     const oldest = pages.flat().sort((a, b) => (a.id < b.id ? -1 : 1));
     const message = `Dropped: the queue "${queue}" was full, and this job had waited longest`;
     const decided: { row: JobRow; decision: Decided }[] = [];

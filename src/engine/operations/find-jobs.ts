@@ -1,6 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { Store } from "../../ports/store.ts";
+import type { ScanFilter, ScannedJobs, Store } from "../../ports/store.ts";
 import { isMeant, type ParsedQuery } from "./job-query.ts";
 
 /** A page of jobs; `cursor` is the `after` of the next one, and null says that there is none. */
@@ -70,6 +70,23 @@ export async function findJobs(
     if (cursor === null) break;
   }
   return { jobs, cursor };
+}
+
+/** The first jobs that match in the order of their ids: fewer than `limit` only if there are no more. */
+export async function firstJobs(
+  { inspect }: Pick<Store, "inspect">,
+  filter: ScanFilter,
+  after: JobId | null,
+  limit: number,
+): Promise<JobRow[]> {
+  const jobs: JobRow[] = [];
+  for (let cursor: string | null = after; ; ) {
+    const left = Math.min(limit - jobs.length, MOST_JOBS);
+    const page: ScannedJobs = await inspect.page({ filter, after: cursor }, left);
+    jobs.push(...page.jobs);
+    cursor = page.cursor;
+    if (cursor === null || jobs.length >= limit) return jobs;
+  }
 }
 
 /** How many jobs were counted, and whether that is all of them. */

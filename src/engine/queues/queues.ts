@@ -1,7 +1,7 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
-import { type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
+import { type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { checkQueue } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
@@ -13,7 +13,7 @@ import {
 } from "../../core/limit/queue-settings.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import { type Effect, pauseKey, type RecordRow, type Store } from "../../ports/store.ts";
+import { type Effect, pauseKey, type RecordRow, type ScannedJobs, type Store } from "../../ports/store.ts";
 import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
@@ -114,11 +114,23 @@ export class Queues {
   async describe(queue: string): Promise<QueueView> {
     const { store } = this.#parts;
     const name = checkQueue(queue, "queue");
-    const [depth, [settings, pause]] = await Promise.all([
-      store.inspect.depth(name),
+    const [depths, [settings, pause]] = await Promise.all([
+      store.inspect.depths(name),
       store.records.load([QueueSettings.key(name), pauseKey(name)]),
     ]);
-    return viewOf(name, depth, settings ?? undefined, pause ?? undefined);
+    return viewOf(name, depths.get(name), settings ?? undefined, pause ?? undefined);
+  }
+
+  /**
+   * Counts jobs by state, in one queue or in all, finished ones included. Its cost follows all jobs that are kept;
+   * `engine.stats` costs less. All queues together leave out the bookkeeping jobs of workflows.
+   */
+  async depth(queue?: string): Promise<Record<JobState, number>> {
+    const { inspect } = this.#parts.store;
+    if (queue !== undefined) return sumDepths((await inspect.depths(checkQueue(queue, "queue"))).values());
+    const depths = new Map(await inspect.depths());
+    depths.delete(BOOKKEEPING_QUEUE);
+    return sumDepths(depths.values());
   }
 
   /** How many jobs may wait in a queue, as this process knows it; undefined where it is not bounded. */
@@ -154,11 +166,14 @@ export class Queues {
       for (;;) {
         if (options.signal?.aborted) return removed;
         this.#host.assertOpen();
-        const page: JobRow[] = await this.#parts.store.inspect.jobs({ queue: name, state }, after, PAGE);
-        if (page.length === 0) break;
-        removed += await this.#remove(page, by);
-        after = (page[page.length - 1] as JobRow).id;
-        options.onProgress?.(removed);
+        const scan = { filter: { queue: name, state }, after };
+        const page: ScannedJobs = await this.#parts.store.inspect.page(scan, PAGE);
+        if (page.jobs.length > 0) {
+          removed += await this.#remove(page.jobs, by);
+          options.onProgress?.(removed);
+        }
+        after = page.cursor;
+        if (after === null) break;
       }
     }
     return removed;
@@ -203,16 +218,6 @@ export class Queues {
     ];
     await store.commit([{ effects: all }], { now });
   }
-}
-
-/** How many jobs there are by state, but for those that only keep the books of workflows. */
-export async function depthOfAll({ inspect }: Pick<Store, "inspect">): Promise<Record<JobState, number>> {
-  const total = noJobs();
-  for (const [queue, depth] of await inspect.depths()) {
-    if (queue === BOOKKEEPING_QUEUE) continue;
-    for (const state of Object.keys(total) as JobState[]) total[state] += depth[state];
-  }
-  return total;
 }
 
 /** A step stays, cancelled: its workflow looks at how it ended. */

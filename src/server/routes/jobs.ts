@@ -5,6 +5,7 @@ import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
+import { firstJobs } from "../../engine/operations/find-jobs.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { conflict, notFound } from "../failures.ts";
@@ -168,8 +169,11 @@ const list = route({
       ...(type && { type }),
       ...(state && { state: state as JobState }),
     };
-    const page = { ...(cursor && { after: checkCursor(cursor) }), limit: limit + 1 };
-    const [rows, total] = await Promise.all([engine.jobs(filter, page), totalOf(engine, query)]);
+    const after = cursor ? checkCursor(cursor) : null;
+    const [rows, total] = await Promise.all([
+      firstJobs(engine.store, filter, after, limit + 1),
+      totalOf(engine, query),
+    ]);
     return pageReply(rows, limit, total);
   },
 });

@@ -137,18 +137,9 @@ function createRecordStore(records: RecordTable, assertOpen: () => void): Record
 
 function createInspector({ jobs, records, events }: Tables, assertOpen: () => void): Inspector {
   return {
-    async jobs(filter, after, limit) {
+    async depths(queue) {
       assertOpen();
-      checkLimit(limit);
-      return jobs.list(filter, after, limit);
-    },
-    async depth(queue) {
-      assertOpen();
-      return jobs.depth(queue);
-    },
-    async depths() {
-      assertOpen();
-      return jobs.depths();
+      return jobs.depths(queue);
     },
     async holders(after, limit) {
       assertOpen();
@@ -163,6 +154,11 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
     async limitKey(limitKey) {
       assertOpen();
       return limitRow(jobs, records, limitKey);
+    },
+    async limitJobs(limitKey, state, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.ofLimit(limitKey, state, limit);
     },
     async page(walk, limit) {
       assertOpen();
@@ -193,10 +189,6 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       assertOpen();
       checkLimit(limit);
       return events.read(after, limit);
-    },
-    async logs(id) {
-      assertOpen();
-      return jobs.lines(id, 0, LOG_LIMIT).map(({ line }) => line);
     },
     async logLines(id, after, limit) {
       assertOpen();

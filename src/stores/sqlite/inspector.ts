@@ -1,9 +1,8 @@
-import { type JobId, type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
+import { type JobId, type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import {
   BATCH_LIMIT,
   type Inspector,
-  type JobFilter,
   LIVE_LIMIT,
   type LimitRow,
   type LiveCount,
@@ -15,21 +14,15 @@ import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from ".
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
 import { limitRow } from "./key-limits.ts";
-import { COUNT_QUEUES, COUNT_QUEUES_DONE, NEXT_LIMIT_KEY } from "./limit-statements.ts";
+import { COUNT_QUEUES, COUNT_QUEUES_DONE, LIMIT_JOBS, NEXT_LIMIT_KEY } from "./limit-statements.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 import type { Session } from "./session.ts";
 import {
-  COUNT_DONE,
-  COUNT_JOBS,
   COUNT_LIVE,
   HOLDERS,
   LATEST_EVENTS,
-  LIST_DONE,
-  LIST_JOBS,
-  LIST_LIMITED,
   READ_EVENTS,
   READ_LINES,
-  READ_LOG,
   STRETCH_END,
   STRETCH_END_DONE,
 } from "./statements.ts";
@@ -41,10 +34,6 @@ const LAST_ID = "\uffff";
 
 export function createInspector(connection: Connection): Inspector {
   return {
-    async jobs(filter, after, limit) {
-      checkLimit(limit);
-      return listJobs(connection, filter, after ?? "", limit);
-    },
     async page(walk, limit) {
       checkLimit(limit, BATCH_LIMIT);
       const path = pathOf(walk);
@@ -62,8 +51,7 @@ export function createInspector(connection: Connection): Inspector {
       });
       return [...counts.values()];
     },
-    depth: (queue) => depth(connection, queue),
-    depths: () => depthsOf(connection),
+    depths: (queue) => depthsOf(connection, queue),
     async holders(after, limit) {
       checkLimit(limit);
       const rows = await connection.read((session) => session.all(HOLDERS, [after ?? "", limit]));
@@ -74,6 +62,11 @@ export function createInspector(connection: Connection): Inspector {
       return connection.read((session) => gatesAfter(session, after ?? "", limit));
     },
     limitKey: (limitKey) => connection.read((session) => limitRow(session, limitKey)),
+    async limitJobs(limitKey, state, limit) {
+      checkLimit(limit);
+      const values = [limitKey, state && STATE_CODES[state], limit];
+      return (await connection.read((session) => session.all(LIMIT_JOBS, values))).map(decodeJob);
+    },
     async events(after, limit) {
       checkLimit(limit);
       const builder = new PageBuilder(after, limit);
@@ -97,34 +90,12 @@ export function createInspector(connection: Connection): Inspector {
         before = rows.at(-1)?.[0] as number;
       }
     },
-    async logs(id) {
-      const rows = await connection.read((session) => session.all(READ_LOG, [id]));
-      return rows.map(([body]) => JSON.parse(body as string) as Json);
-    },
     async logLines(id, after, limit) {
       checkLimit(limit, LOG_LIMIT);
       const rows = await connection.read((session) => session.all(READ_LINES, [id, after, limit]));
       return rows.map(([seq, body]) => ({ seq: seq as number, line: JSON.parse(body as string) as Json }));
     },
   };
-}
-
-/** Not the state of one moment: a job that ends while the tables are walked may be counted in both. */
-async function depth(connection: Connection, queue?: string): Promise<Record<JobState, number>> {
-  const counts = noJobs();
-  const tables = [
-    [STRETCH_END, COUNT_JOBS],
-    [STRETCH_END_DONE, COUNT_DONE],
-  ] as const;
-  for (const [stretchEnd, count] of tables) {
-    await walk(connection, stretchEnd, "", (session, from, to) => {
-      for (const [code, jobs] of session.all(count, [from, to, queue ?? null])) {
-        counts[stateOf(code)] += jobs as number;
-      }
-      return true;
-    });
-  }
-  return counts;
 }
 
 function gatesAfter(session: Session, after: string, limit: number): LimitRow[] {
@@ -155,8 +126,11 @@ function addCount(counts: Map<string, LiveCount>, [queue, type, code, count]: Sq
   });
 }
 
-/** By queue; not the state of one moment either. */
-async function depthsOf(connection: Connection): Promise<Map<string, Record<JobState, number>>> {
+/** Not the state of one moment: a job that ends while the tables are scanned may be counted in both. */
+async function depthsOf(
+  connection: Connection,
+  only?: string,
+): Promise<Map<string, Record<JobState, number>>> {
   const depths = new Map<string, Record<JobState, number>>();
   const tables = [
     [STRETCH_END, COUNT_QUEUES],
@@ -164,7 +138,7 @@ async function depthsOf(connection: Connection): Promise<Map<string, Record<JobS
   ] as const;
   for (const [stretchEnd, count] of tables) {
     await walk(connection, stretchEnd, "", (session, from, to) => {
-      for (const [queue, code, jobs] of session.all(count, [from, to])) {
+      for (const [queue, code, jobs] of session.all(count, [from, to, only ?? null])) {
         const depth = depths.get(queue as string) ?? noJobs();
         depth[stateOf(code)] += jobs as number;
         depths.set(queue as string, depth);
@@ -191,34 +165,4 @@ async function walk(
     if (!goesOn || to === undefined) return;
     from = to;
   }
-}
-
-async function listJobs(
-  connection: Connection,
-  { queue, type, state, deadLetter, limitKey }: JobFilter,
-  after: JobId,
-  limit: number,
-): Promise<JobRow[]> {
-  const filter = [queue ?? null, type ?? null, state === undefined ? null : STATE_CODES[state]];
-  if (limitKey !== undefined) {
-    if (deadLetter) return [];
-    const rows = await connection.read((session) =>
-      session.all(LIST_LIMITED, [limitKey, after, ...filter, limit]),
-    );
-    return rows.map(decodeJob);
-  }
-  const found = new Map<JobId, JobRow>();
-  const collect = (stretchEnd: string, list: string, more: readonly unknown[]) => {
-    let left = limit;
-    return walk(connection, stretchEnd, after, (session, from, to) => {
-      const rows = session.all(list, [from, to, ...filter, ...more, left]);
-      for (const row of rows) found.set(row[0] as JobId, decodeJob(row));
-      left -= rows.length;
-      return left > 0;
-    });
-  };
-  // Finished jobs come second: one that ends meanwhile is seen twice, and shown as it is by then.
-  if (!deadLetter) await collect(STRETCH_END, LIST_JOBS, []);
-  await collect(STRETCH_END_DONE, LIST_DONE, [deadLetter === undefined ? null : Number(deadLetter)]);
-  return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
 }

@@ -1,5 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
+import { LIVE } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -47,9 +48,18 @@ select (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_r
      + (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_later
                                where queue = ? and state >= ${LATER} limit ?))`;
 
-/** How many live jobs of a stretch are in each queue and state. Takes the id it begins after, and its last id. */
+/**
+ * How many live jobs of a stretch are in each queue and state. Takes the id it begins after, its last id, and a queue or
+ * null for all.
+ */
 export const COUNT_QUEUES = `
-select queue, state, count(*) from curfew_jobs where id > ? and id <= ? group by queue, state`;
+select queue, state, count(*) from curfew_jobs
+ where id > ? and id <= ? and queue = coalesce(?, queue) group by queue, state`;
 /** COUNT_QUEUES for finished jobs. */
 export const COUNT_QUEUES_DONE = `
-select queue, state, count(*) from curfew_done where id > ? and id <= ? group by queue, state`;
+select queue, state, count(*) from curfew_done
+ where id > ? and id <= ? and queue = coalesce(?, queue) group by queue, state`;
+
+/** Live jobs of a limit by id. Takes the limit, a state or null for any, and how many. */
+export const LIMIT_JOBS = `
+select ${LIVE} from curfew_jobs where limit_key = ? and state = coalesce(?, state) order by id limit ?`;

@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, expect, it } from "vitest";
+import { jobsOf } from "../../../src/testing/read-store.ts";
 import { openStage, reapersOf, type Stage } from "./stage.ts";
 
 /** More by `CURFEW_SANDBOX_KILLS`, which is how the thousand are run. */
@@ -73,7 +74,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     await Promise.all([next(), next(), next(), next()]);
     lag.disable();
     const [p50, p99] = [quantile(late, 0.5), quantile(late, 0.99)];
-    const stacks = (await stage.engine.jobs({}, { limit: 2_000 })).filter((row) =>
+    const stacks = (await jobsOf(stage.engine.store)).filter((row) =>
       row.errors?.[0]?.stack?.includes("at spin (file:"),
     );
     console.log(

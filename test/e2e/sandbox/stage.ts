@@ -93,7 +93,7 @@ export async function openStage({
         watchers.add(look);
         look();
       }),
-    lines: async (id) => (await engine.logs(id)).map(({ message }) => message),
+    lines: async (id) => (await engine.job(id).logs({ limit: 1_000 })).lines.map(({ message }) => message),
     processes: () => processesMarked(mark),
   };
   return stage;
