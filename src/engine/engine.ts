@@ -2,12 +2,12 @@
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
-import { type Explanation, explainJob } from "../core/job/explain.ts";
-import type { JobId, JobRow } from "../core/job/job.ts";
-import { assertDefinition, type JobDefinition } from "../core/job/job-definition.ts";
-import type { QueueOptions } from "../core/limit/queue-settings.ts";
+import type { Explanation } from "../core/job/explain.ts";
+import type { JobId } from "../core/job/job.ts";
+import type { JobDefinition } from "../core/job/job-definition.ts";
+import type { Job } from "../core/job/job-view.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
-import type { InputOf, Schema } from "../core/schema.ts";
+import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, Store } from "../ports/store.ts";
@@ -28,10 +28,11 @@ import { recordBusEvents } from "./events/recording-rules.ts";
 import { openSharedParts, type SharedParts } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
 import { DeadLetters } from "./operations/dead-letters.ts";
-import { findJobs, type JobPage, type PageOptions, parsePage } from "./operations/find-jobs.ts";
+import { type JobPage, type PageOptions, pageView } from "./operations/find-jobs.ts";
 import { JobHandle } from "./operations/job-handle.ts";
-import { type JobQuery, parseQuery } from "./operations/job-query.ts";
-import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations/operate-job.ts";
+import type { JobQuery } from "./operations/job-query.ts";
+import { JobRows } from "./operations/job-rows.ts";
+import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
@@ -255,15 +256,18 @@ export class Engine implements AsyncDisposable {
     return new JobHandle(this.#parts, id);
   }
 
+  #byId(id: JobId): JobHandle<Json> {
+    return new JobHandle(this.#parts, id);
+  }
+
   /** The job as it stands, or null. */
-  async load(id: JobId): Promise<JobRow | null> {
-    const [row] = await this.#parts.store.jobs.load([id]);
-    return row ?? null;
+  load(id: JobId): Promise<Job | null> {
+    return this.#byId(id).load();
   }
 
   /** A page of the jobs that a query means, in the order of their ids or newest first; dead letters as they ended. */
   async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
-    return findJobs(this.#parts.store, parseQuery(query, "query"), parsePage(page, "page"));
+    return pageView(await new JobRows(this.#parts).find(query, page));
   }
 
   /** Starts a worker in this process. */
@@ -295,23 +299,23 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
-  cancel(id: JobId, by?: By): Promise<JobRow> {
-    return this.job(id).cancel(by);
+  cancel(id: JobId, by?: By): Promise<Job> {
+    return this.#byId(id).cancel(by);
   }
 
   /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
-  extend(id: JobId, options: ExtendOptions, by?: By): Promise<JobRow> {
-    return this.job(id).extend(options, by);
+  extend(id: JobId, options: ExtendOptions, by?: By): Promise<Job> {
+    return this.#byId(id).extend(options, by);
   }
 
   /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
-    return this.job(id).retry(options, by);
+  retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<Job> {
+    return this.#byId(id).retry(options, by);
   }
 
   /** Makes a pending job available. */
-  activate(id: JobId, by?: By): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "activate" }, by);
+  activate(id: JobId, by?: By): Promise<Job> {
+    return this.#byId(id).activate(by);
   }
 
   /** The operator's commands with a name on them: each leaves an entry in `audit`, in the same commit. */
@@ -320,32 +324,8 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Says for every limit of a job which source won and what lost, the resulting instants, and what looks wrong. */
-  async explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
-    const row = await this.load(id);
-    if (!row) throw new CurfewError("not_found", `explain: there is no job ${id}`);
-    if (definition) assertDefinition(definition, "definition");
-    const { queues, settings, clock } = this.#parts;
-    return explainJob(
-      row,
-      { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings },
-      clock.now(),
-      queues.concurrencyOf(row.queue),
-    );
-  }
-
-  /** Settings of a queue that all processes see: the third source of SEMANTICS 2. The same as `queues.configure`. */
-  configureQueue(queue: string, options: QueueOptions, by?: By): Promise<void> {
-    return this.queues.configure(queue, options, by);
-  }
-
-  /** Stops claims from a queue, in all processes, from the moment this resolves. The same as `queues.pause`. */
-  pause(queue: string, by?: By): Promise<void> {
-    return this.queues.pause(queue, by);
-  }
-
-  /** The same as `queues.resume`. */
-  resume(queue: string, by?: By): Promise<void> {
-    return this.queues.resume(queue, by);
+  explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
+    return this.#byId(id).explain(definition);
   }
 
   /** Calls back for each event of this process; returns the function that stops it. */

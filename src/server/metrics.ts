@@ -216,7 +216,7 @@ class Gauges {
       const records = await this.#engine.store.records.list("worker", null, MOST_WORKERS);
       const now = this.#engine.now();
       this.#workers = records.filter(({ wakeAt }) => wakeAt === null || wakeAt > now).length;
-      const { jobs } = await this.#engine.find({ state: "active" }, { limit: MOST_ACTIVE });
+      const { jobs } = await this.#engine.service.rows.find({ state: "active" }, { limit: MOST_ACTIVE });
       this.#silences = longestSilences(jobs, now);
     } finally {
       const took = this.#system.monotonic() - from;

@@ -34,3 +34,8 @@ export async function depthOf(
 export async function logOf({ inspect }: Pick<Store, "inspect">, id: JobId): Promise<Json[]> {
   return (await inspect.logLines(id, 0, LOG_LIMIT)).map(({ line }) => line);
 }
+
+/** One job as it is stored, or null. */
+export async function rowOf({ jobs }: Pick<Store, "jobs">, id: JobId): Promise<JobRow | null> {
+  return (await jobs.load([id]))[0] ?? null;
+}

@@ -13,7 +13,7 @@ import { seededRandom } from "../../src/core/random.ts";
 import { defineJob, type Engine, openEngine, processor, sandboxed, unchecked } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createServer, listen } from "../../src/server/index.ts";
-import { jobsOf } from "../../src/testing/read-store.ts";
+import { jobsOf, rowOf } from "../../src/testing/read-store.ts";
 import { command } from "../server/command.ts";
 import { take } from "./remote/jobs.ts";
 import { act } from "./sandbox/act-job.ts";
@@ -80,7 +80,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
     // The heartbeat of two seconds, half a second of margin, the backoff, and what a busy machine adds.
     expect(performance.now() - killedAt).toBeLessThan(6_000);
     expect(await job.result({ within: "20s" })).toEqual({ pid: second.pid, attempt: 2 });
-    expect((await engine.load(job.id))?.errors?.map(({ type }) => type)).toEqual(["stalled"]);
+    expect((await rowOf(engine.store, job.id))?.errors?.map(({ type }) => type)).toEqual(["stalled"]);
   });
 
   it("the server is killed and started again in the middle: the handler goes on, and its result counts", async () => {
@@ -114,7 +114,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
     const ended = once(worker, "exit");
     worker.kill("SIGTERM");
     expect(await ended).toEqual([0, null]);
-    expect((await engine.load(job.id))?.state).toBe("completed");
+    expect((await rowOf(engine.store, job.id))?.state).toBe("completed");
   });
 
   it("a process that has closed its client ends by itself", async () => {
@@ -156,7 +156,7 @@ describe("a remote worker with a sandbox (8.1, 8.3)", () => {
     });
     const job = await client.enqueue(act, { name: "checkpointAndLoop" }, { retry: { attempts: 2 } });
     expect(await job.result({ within: "20s" })).toBe("resumed");
-    const row = await engine.load(job.id);
+    const row = await rowOf(engine.store, job.id);
     expect(row?.errors).toMatchObject([
       { type: "timeout", forced: true, stack: expect.stringMatching(/at spin/) },
     ]);
@@ -171,7 +171,7 @@ describe("a remote worker with a sandbox (8.1, 8.3)", () => {
     const options = { timeouts: { attempt: "20s" } } as const;
     const job = await client.enqueue(act, { name: "exit", argument: 3 }, options);
     await job.result({ within: "20s" }).catch(() => {});
-    expect((await engine.load(job.id))?.errors).toMatchObject([{ type: "killed", code: "killed" }]);
+    expect((await rowOf(engine.store, job.id))?.errors).toMatchObject([{ type: "killed", code: "killed" }]);
   });
 });
 

@@ -24,9 +24,9 @@ describe("5.1 cancel", () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf(), null, options);
     expect((await stage.load(job)).state).toBe(state);
-    const row = await stage.engine.cancel(job.id);
-    expect(row).toMatchObject({ state: "cancelled", finishedAt: START, startedAt: null });
-    expect(await stage.load(job)).toEqual(row);
+    const cancelled = await stage.engine.cancel(job.id);
+    expect(cancelled).toMatchObject({ state: "cancelled", finishedAt: START, startedAt: null });
+    expect(await job.load()).toEqual(cancelled);
     expect(stage.counters().cancelled).toBe(1);
     expect(await errorOf(stage.engine.cancel(job.id))).toMatchObject({ code: "invalid_state" });
   });
@@ -56,7 +56,8 @@ describe("5.1 cancel", () => {
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.advance("10s");
-    const row = await stage.engine.cancel(job.id);
+    await stage.engine.cancel(job.id);
+    const row = await stage.load(job);
     await stage.settle();
     expect(heard).toEqual([
       expect.objectContaining({ name: "StopError", kind: "cancelled", elapsed: 10_000 }),
@@ -203,7 +204,7 @@ describe("5.2 shutdown", () => {
     expect(await errorOf(stage.engine.enqueue(definition))).toMatchObject({ code: "closed" });
     expect(await errorOf(stage.engine.enqueueMany(definition, [1]))).toMatchObject({ code: "closed" });
     expect(() => stage.engine.work({ processors })).toThrow(expect.objectContaining({ code: "closed" }));
-    expect(await errorOf(stage.engine.pause("default"))).toMatchObject({ code: "closed" });
+    expect(await errorOf(stage.engine.queues.pause("default"))).toMatchObject({ code: "closed" });
   });
 
   it("result() rejects when the engine is closed", async () => {

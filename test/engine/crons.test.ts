@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import type { CronRun } from "../../src/core/cron/cron.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import { type CronRun, defineJob, type EngineEvent, processor } from "../../src/index.ts";
+import { defineJob, type EngineEvent, processor } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { jobsOf } from "../../src/testing/read-store.ts";
 import { deaf, openStage, START, type Stage } from "./stage.ts";

@@ -229,15 +229,15 @@ describe("the order of work", () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => "done");
     stage.work(processors);
-    await stage.engine.pause("default");
+    await stage.engine.queues.pause("default");
     const job = await stage.engine.enqueue(definition);
     await stage.advance("1h");
     expect((await stage.load(job)).state).toBe("available");
-    await stage.engine.pause("default");
-    await stage.engine.resume("default");
+    await stage.engine.queues.pause("default");
+    await stage.engine.queues.resume("default");
     await stage.settle();
     expect((await stage.load(job)).state).toBe("completed");
-    await stage.engine.resume("default");
+    await stage.engine.queues.resume("default");
   });
 
   it("a job of an unknown type is given back with a delay and an event, never in a hot loop", async () => {

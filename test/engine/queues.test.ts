@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, processor, QueueFullError, unchecked } from "../../src/index.ts";
 import { createSimSystem } from "../../src/testing/index.ts";
-import { depthOf } from "../../src/testing/read-store.ts";
+import { depthOf, rowOf } from "../../src/testing/read-store.ts";
 import { errorOf, jobOf, jobWith, openPair, openStage, START, type Stage, shared, storeOn } from "./stage.ts";
 
 const job = defineJob({ type: "test.job", payload: unchecked<string>() });
@@ -224,7 +224,7 @@ describe("bounded queues", () => {
     await stage.engine.queues.configure("default", { depth: { most: 3 } });
     const error = (await errorOf(stage.engine.enqueueMany(job, [..."abcde"]))) as unknown as QueueFullError;
     expect(error.ids).toHaveLength(2);
-    for (const id of error.ids) expect(await stage.engine.load(id)).toBeNull();
+    for (const id of error.ids) expect(await rowOf(stage.engine.store, id)).toBeNull();
     expect((await stage.engine.queues.depth("default")).available).toBe(3);
   });
 

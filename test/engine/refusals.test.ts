@@ -205,11 +205,15 @@ describe("1.1 what is refused elsewhere, and changes nothing", () => {
 
   it("configureQueue, pause and resume with a bad name or setting", async () => {
     const { engine } = await openStage();
-    const setting = await errorOf(engine.configureQueue("a", { timeouts: { attempt: loose("5 min") } }));
+    const setting = await errorOf(engine.queues.configure("a", { timeouts: { attempt: loose("5 min") } }));
     expect(setting).toMatchObject({ code: "invalid_duration", field: "queue.timeouts.attempt" });
-    for (const call of [engine.configureQueue("A B", {}), engine.pause("A B"), engine.resume("A B")])
+    for (const call of [
+      engine.queues.configure("A B", {}),
+      engine.queues.pause("A B"),
+      engine.queues.resume("A B"),
+    ])
       expect(await errorOf(call)).toMatchObject({ code: "invalid_name", field: "queue" });
-    expect(await errorOf(engine.configureQueue("a", loose({ rate: 5 })))).toMatchObject({
+    expect(await errorOf(engine.queues.configure("a", loose({ rate: 5 })))).toMatchObject({
       code: "unknown_option",
       field: "queue.rate",
     });

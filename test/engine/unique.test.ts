@@ -6,7 +6,7 @@ import {
   processor,
   type UniqueOptions,
 } from "../../src/index.ts";
-import { jobsOf } from "../../src/testing/read-store.ts";
+import { jobsOf, rowOf } from "../../src/testing/read-store.ts";
 import { deaf, openStage, type Stage } from "./stage.ts";
 
 const define = (unique: UniqueOptions, type = "test.unique") => defineJob({ type, unique });
@@ -144,7 +144,7 @@ describe("unique for a period", () => {
     const job = define({ period: "1h", onConflict: "reject" });
     const first = await stage.engine.enqueue(job, 1, { retention: { completed: "0s" } });
     await runAll(stage);
-    expect(await stage.engine.load(first.id)).toBeNull();
+    expect(await rowOf(stage.engine.store, first.id)).toBeNull();
     await expect(stage.engine.enqueue(job, 1)).rejects.toMatchObject({ existing: first.id });
   });
 
@@ -262,6 +262,6 @@ describe("remote producers", () => {
     expect(await enqueue({ onConflict: "reject" })).toMatchObject({ isRejected: true });
     const replaced = await enqueue({ onConflict: "replace" });
     expect(replaced).toMatchObject({ duplicate: false, row: { state: "available" } });
-    expect(await stage.engine.load(first?.row.id as string)).toMatchObject({ state: "cancelled" });
+    expect(await rowOf(stage.engine.store, first?.row.id as string)).toMatchObject({ state: "cancelled" });
   });
 });

@@ -1,6 +1,7 @@
 /** What the tests of workflows share: an engine with a worker for three kinds of steps. */
 
-import { defineJob, type JobRow, type Processor, processor, unchecked } from "../../src/index.ts";
+import type { JobRow } from "../../src/core/job/job.ts";
+import { defineJob, type Processor, processor, unchecked } from "../../src/index.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
 import { openStage, type Stage } from "./stage.ts";
 
@@ -52,4 +53,4 @@ export async function openWorkflows(options: { documentLimit?: number } = {}): P
   };
 }
 
-export const states = (rows: readonly (JobRow | null)[]) => rows.map((row) => row?.state);
+export const states = (rows: readonly (Pick<JobRow, "state"> | null)[]) => rows.map((row) => row?.state);

@@ -13,7 +13,7 @@ import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { EventRecorder } from "../events/event-recorder.ts";
-import { countJobs, countSome, type JobCount, type JobPage, loadNamed } from "./find-jobs.ts";
+import { countJobs, countSome, type JobCount, loadNamed, type RowPage } from "./find-jobs.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
 import { announceDecision, type RetryByHandOptions } from "./operate-job.ts";
 
@@ -305,7 +305,7 @@ class BulkRun {
   }
 
   /** The next batch of jobs: of those that were named, or of a walk. */
-  #nextPage(cursor: string | null): Promise<JobPage> {
+  #nextPage(cursor: string | null): Promise<RowPage> {
     const { store } = this.#parts;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
     const count = Math.min(BATCH, left);

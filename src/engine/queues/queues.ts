@@ -51,21 +51,33 @@ const QUEUE_EVENTS = {
   reset: "queue.reset",
 } as const;
 
+interface QueuesHost {
+  assertOpen(): void;
+  ready(queue: string): void;
+}
+
 /** What operators do with queues. All of it holds for all processes that share the store. */
 export class Queues {
   readonly #parts: EngineContext;
-  readonly #host: { assertOpen(): void; ready(queue: string): void };
+  readonly #host: QueuesHost;
+  readonly #by: By | undefined;
 
-  constructor(parts: EngineContext, host: { assertOpen(): void; ready(queue: string): void }) {
+  constructor(parts: EngineContext, host: QueuesHost, by?: By) {
     this.#parts = parts;
     this.#host = host;
+    this.#by = by;
+  }
+
+  /** The same queues, with a name on each change: it is in the audit. */
+  as(by: By): Queues {
+    return new Queues(this.#parts, this.#host, parseBy(by));
   }
 
   /**
    * Writes the settings of a queue, in place of those it had. This process goes by them at once, others within five
    * seconds.
    */
-  async configure(queue: string, options: QueueOptions, by?: By): Promise<void> {
+  async configure(queue: string, options: QueueOptions, by = this.#by): Promise<void> {
     const body = parseQueue(options, "queue") as unknown as { readonly [key: string]: Json };
     const effect: Effect = { put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null };
     await this.#write(queue, "configure", [effect], by, body);
@@ -74,21 +86,21 @@ export class Queues {
   }
 
   /** Forgets the settings of a queue; its jobs stay. */
-  async reset(queue: string, by?: By): Promise<void> {
+  async reset(queue: string, by = this.#by): Promise<void> {
     await this.#write(queue, "reset", [{ delete: QueueSettings.key(checkQueue(queue, "queue")) }], by);
     await this.#parts.queues.refresh();
     this.#host.ready(queue);
   }
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. */
-  async pause(queue: string, by?: By): Promise<void> {
+  async pause(queue: string, by = this.#by): Promise<void> {
     const at = this.#parts.clock.now();
     const effect: Effect = { put: pauseKey(checkQueue(queue, "queue")), body: { at }, wakeAt: null };
     await this.#write(queue, "pause", [effect], by);
     this.#parts.bus.emit({ name: "queue.paused", at, queue });
   }
 
-  async resume(queue: string, by?: By): Promise<void> {
+  async resume(queue: string, by = this.#by): Promise<void> {
     const effects: Effect[] = [{ delete: pauseKey(checkQueue(queue, "queue")) }, { ready: queue }];
     await this.#write(queue, "resume", effects, by);
     this.#parts.bus.emit({ name: "queue.resumed", at: this.#parts.clock.now(), queue });
@@ -157,7 +169,7 @@ export class Queues {
    * Removes the waiting jobs of a queue, for good and a batch at a time; answers how many. Jobs that come in meanwhile
    * may be removed as well. Pause the queue before, or workers go on taking jobs.
    */
-  async purge(queue: string, options: PurgeOptions = {}, by?: By): Promise<number> {
+  async purge(queue: string, options: PurgeOptions = {}, by = this.#by): Promise<number> {
     const name = checkQueue(queue, "queue");
     const states = checkPurge(options);
     let removed = 0;

@@ -216,8 +216,8 @@ const activate = route({
   reply: jobReplySchema,
   body: emptySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not pending" },
-  run: async ({ params, identity }, { engine }) =>
-    jobReply(200, await engine.activate(jobId(params), byKey(identity))),
+  run: async ({ params, identity }, { service }) =>
+    jobReply(200, await service.rows.activate(jobId(params), byKey(identity))),
 });
 
 const result = route({
@@ -233,11 +233,11 @@ const result = route({
     408: "It has not ended within the time that was waited",
     409: "It has not ended",
   },
-  async run({ params, query }, { service, engine }) {
+  async run({ params, query }, { service }) {
     const id = jobId(params);
     const isWaited = query.wait === "true";
     const wait = (query.timeout ?? LONGEST_WAIT) * 1_000;
-    const row = isWaited ? await service.whenEnded(id, wait) : await engine.load(id);
+    const row = isWaited ? await service.whenEnded(id, wait) : await service.rows.load(id);
     if (!row) throw notFound("job", id);
     if (isTerminal(row.state)) return reply(200, endText(row));
     if (!isWaited) throw conflict(row, "result");
@@ -305,7 +305,7 @@ const extend = route({
   reply: jobReplySchema,
   body: extendSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "Its time is already up" },
-  async run({ params, body, identity }, { engine }) {
+  async run({ params, body, identity }, { service }) {
     const { timeout_ms, total_timeout_ms, heartbeat_timeout_ms, priority } = body;
     const limits = {
       ...(timeout_ms != null && { attempt: limit(timeout_ms) }),
@@ -314,9 +314,9 @@ const extend = route({
     };
     const id = jobId(params);
     const by = byKey(identity);
-    if (priority == null) return jobReply(200, await engine.extend(id, limits, by));
-    const row = await engine.job(id).prioritise(priority, by);
-    return jobReply(200, Object.keys(limits).length === 0 ? row : await engine.extend(id, limits, by));
+    if (priority == null) return jobReply(200, await service.rows.extend(id, limits, by));
+    const row = await service.rows.prioritise(id, priority, by);
+    return jobReply(200, Object.keys(limits).length === 0 ? row : await service.rows.extend(id, limits, by));
   },
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AttemptContext, chain, group, openEngine, sandboxed, step } from "../../../src/index.ts";
-import { jobsOf, logOf } from "../../../src/testing/read-store.ts";
+import { jobsOf, logOf, rowOf } from "../../../src/testing/read-store.ts";
 import { act } from "./act-job.ts";
 import { follow, greet } from "./jobs.ts";
 import { openStage, reapersOf } from "./stage.ts";
@@ -41,7 +41,7 @@ describe("3.2 cleanup hooks", () => {
     await stage.told("job.cleanup_failed", cancelled);
     await stage.worker.close({ drain: "0s" });
     await stage.told("job.cleanup_failed", given);
-    expect(await stage.engine.load(given as string)).toMatchObject({
+    expect(await rowOf(stage.engine.store, given as string)).toMatchObject({
       state: "available",
       attempt: 0,
       checkpoint: '"cleaned"',
@@ -107,7 +107,7 @@ describe("the context inside", () => {
     const { engine } = await openGreeting(kind);
     const job = await engine.enqueue(greet, { at: "2030-05-06T00:00:00Z" });
     expect(await job.result({ within: "20s" })).toEqual({ year: 2030, times: 2 });
-    const parent = await engine.load(job.id);
+    const parent = await rowOf(engine.store, job.id);
     const lines = await logOf(engine.store, job.id);
     // The id is that of the parent, so the first is a duplicate of it as well.
     expect(lines[0]).toMatchObject({ fields: { first: { id: job.id, duplicate: true } } });

@@ -2,9 +2,11 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import { createIdSource } from "../../../src/core/ids.ts";
+import type { JobRow } from "../../../src/core/job/job.ts";
 import { seededRandom } from "../../../src/core/random.ts";
 import { realSystem } from "../../../src/engine/runtime/real-system.ts";
-import { type JobRow, openEngine, silentLogger } from "../../../src/index.ts";
+import { openEngine, silentLogger } from "../../../src/index.ts";
+import { rowOf } from "../../../src/testing/read-store.ts";
 import { RunningCommand } from "../../server/command.ts";
 
 export interface LoadOptions {
@@ -204,7 +206,7 @@ class Load {
     await using engine = await openEngine({ store: this.#options.store, logger: silentLogger });
     const violations: string[] = [];
     for (const id of this.#acknowledged) {
-      const row = await engine.load(id);
+      const row = await rowOf(engine.store, id);
       const wrong = this.#wrong(row, this.#verdicts.get(id) ?? []);
       if (wrong) violations.push(`${id}: ${wrong}`);
     }
