@@ -117,8 +117,14 @@ export function show(value: unknown): string {
 }
 
 /** A programmer error in the one form all of them have: field, value, what is wrong, and the fix. */
-export function refuse(code: ErrorCode, field: string, value: unknown, fix: string): CurfewError {
-  return new CurfewError(code, `${field}: ${show(value)} ${ERRORS[code].says}; ${fix}`, { field });
+export function refuse(
+  code: ErrorCode,
+  field: string,
+  value: unknown,
+  fix: string,
+  caught?: { readonly cause: unknown },
+): CurfewError {
+  return new CurfewError(code, `${field}: ${show(value)} ${ERRORS[code].says}; ${fix}`, { field, ...caught });
 }
 
 /** A number that is out of its range, as the RangeError that JavaScript itself would throw, with code and field. */

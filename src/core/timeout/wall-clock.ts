@@ -82,8 +82,8 @@ function checkZone(zone: unknown, field: string): string {
   if (typeof zone !== "string" || !/^[A-Za-z]/.test(zone)) throw refuse("unknown_zone", field, zone, fix);
   try {
     return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
-  } catch {
-    throw refuse("unknown_zone", field, zone, `${fix}, or install newer zone data`);
+  } catch (cause) {
+    throw refuse("unknown_zone", field, zone, `${fix}, or install newer zone data`, { cause });
   }
 }
 
