@@ -1,15 +1,16 @@
 /*
- * What users need: functions and errors that they call or catch, options that they pass, and values that they get or may
- * export. A part of one of these types is reached through it, as in `Engine["crons"]` or `CronOptions["missed"]`.
+ * What users need: functions that they call, errors that they catch, options that they pass and values that they get. A
+ * part of one of these types is reached through it, as in `Engine["crons"]` or `CronOptions["missed"]`.
  */
 export type { AuditEntry, By } from "./core/audit/audit-entry.ts";
-export type { CronOptions } from "./core/cron/cron.ts";
+export type { CronOptions, CronRun } from "./core/cron/cron.ts";
+export type { CronInstant } from "./core/cron/expression.ts";
 export { CurfewError, type ErrorCode } from "./core/errors.ts";
 export { type CloudEvent, toCloudEvent } from "./core/event/cloud-event.ts";
 export type { JournalEvent } from "./core/event/journal-event.ts";
 export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { Explanation } from "./core/job/explain.ts";
-export type { ErrorRecord, JobState } from "./core/job/job.ts";
+export type { Backoff, ErrorRecord, JobState } from "./core/job/job.ts";
 export { defineJob, type JobDefinition, unchecked } from "./core/job/job-definition.ts";
 export type { Job } from "./core/job/job-view.ts";
 export type { PolicyOptions, TimeoutOptions } from "./core/job/policy.ts";
@@ -31,7 +32,7 @@ export type { StepResult } from "./core/saga/try-step.ts";
 export type { Json, Schema } from "./core/schema.ts";
 export type { Advice } from "./core/stats/advice.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
-export { explainWhen, type When } from "./core/timeout/when.ts";
+export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
 export {
   type BatchNode,
   batch,
@@ -54,31 +55,42 @@ export {
 } from "./engine/attempt/processor.ts";
 export type { LogLine } from "./engine/attempt/unsent-notes.ts";
 export type { CronInput, CronView } from "./engine/crons/crons.ts";
-export type { TimeoutHandler } from "./engine/dispatch/engine-timeouts.ts";
+export type { ServedDestination, TimeoutHandler, TimeoutMetrics } from "./engine/dispatch/engine-timeouts.ts";
 export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
 export type { Engine } from "./engine/engine.ts";
 export { EnqueueFailedError } from "./engine/enqueue/enqueue-batches.ts";
 export { QueueFullError } from "./engine/enqueue/queue-full-error.ts";
 export { DuplicateJobError } from "./engine/enqueue/unique-jobs.ts";
+export type { AuditPage } from "./engine/events/audit-log.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events/event-bus.ts";
+export type { JournalPage } from "./engine/events/event-journal.ts";
 export type { BulkOptions, BulkResult } from "./engine/operations/bulk.ts";
+export type { SavedCheckpoint } from "./engine/operations/checkpoints.ts";
 export type { DeadLetterQuery } from "./engine/operations/dead-letters.ts";
 export type { JobPage, PageOptions } from "./engine/operations/find-jobs.ts";
-export { JobFailedError, type JobHandle } from "./engine/operations/job-handle.ts";
+export {
+  JobFailedError,
+  type JobHandle,
+  type JobProgress,
+  type LogPage,
+} from "./engine/operations/job-handle.ts";
 export type { JobQuery } from "./engine/operations/job-query.ts";
+export type { Operator } from "./engine/operator.ts";
 export type { LimitView } from "./engine/queues/key-limits.ts";
+export type { MaintenanceView } from "./engine/queues/maintenance-record.ts";
 export type { QueueView } from "./engine/queues/queues.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
+export type { SagaHost } from "./engine/sagas/sagas.ts";
 export type { CounterSnapshot } from "./engine/statistics/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";
 export type { Stats } from "./engine/statistics/statistics.ts";
 export type { StatsQuery } from "./engine/statistics/stats-query.ts";
-export type { WorkOptions } from "./engine/worker/work-options.ts";
+export type { WorkerStatus, WorkOptions } from "./engine/worker/work-options.ts";
 export type { Worker } from "./engine/worker/worker.ts";
 export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
 export { WorkflowFailedError, type WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
-export type { WorkflowView } from "./engine/workflows/workflow-view.ts";
+export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";

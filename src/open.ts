@@ -15,15 +15,15 @@ import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
 export interface OpenOptions extends PolicyOptions {
-  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
+  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store that you opened. */
   readonly store: string | Store;
   /** Where warnings and errors go; pino, winston and the like fit. Default: a line each on standard error. */
   readonly logger?: Logger;
   /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
   readonly openWithin?: Duration;
-  /** Where spans of enqueues and attempts go: `openTelemetry()` of `curfew/tracing`. */
+  /** Where spans of enqueues and attempts go: `openTelemetry()` of `curfew/tracing`. Default: no traces. */
   readonly tracing?: Tracing;
-  /** Clock, timers and randomness; tests hand in virtual ones. */
+  /** Clock, timers and randomness; tests pass virtual ones. Default: those of the machine. */
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;

@@ -42,6 +42,7 @@ beforeAll(async () => {
         types: ["node"],
         module: "nodenext",
         strict: true,
+        declaration: true,
         skipLibCheck: true,
         rewriteRelativeImportExtensions: true,
         sourceMap: true,

@@ -137,15 +137,17 @@ export const BUILT_IN_RETRY: RetryPolicy = {
 };
 
 export interface RetryOptions {
-  /** Attempts in all, the first included. */
+  /** Attempts in all, the first included, from 1 to 1,000. Default 3. */
   readonly attempts?: number;
+  /** `constant()`, `linear()`, `exponential()`, `polynomial()` or `delays()`. Default exponential from 1 s to 5 min, with jitter. */
   readonly backoff?: Backoff;
-  /** Error types that are not retried: exactly, or `Prefix.*`. */
+  /** Error types that are not retried: exactly, or `Prefix.*`. Default none. */
   readonly except?: readonly string[];
-  /** `"full"`: a retry must fit into the total budget with its whole attempt. `"any"`: it starts while any budget is left. */
+  /** `"full"`: a retry must fit into the total budget with its whole attempt. `"any"`: it starts while any budget is left. Default `"full"`. */
   readonly retryFit?: "full" | "any";
-  /** `"discard"` forbids a second run after a crash or stall. */
+  /** `"discard"` forbids a second run after a crash or stall. Default `"retry"`. */
   readonly onStall?: "retry" | "discard";
+  /** `"dead-letter"` keeps a job whose attempts or budget are used up as a dead letter. Default `"discard"`. */
   readonly onExhausted?: "discard" | "dead-letter";
 }
 

@@ -5,10 +5,11 @@ import { type Duration, parseDuration } from "../../core/time.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 
 export interface WorkOptions {
+  /** What runs the jobs: at least one `processor()` or `sandboxed()`, and one per type. */
   readonly processors: readonly Processor[];
-  /** Which queues, and how many attempts of each run at once; `default` at 10 if left out. */
+  /** Which queues, and how many attempts of each run at once. Default: the queue `default` with 10. */
   readonly queues?: { readonly [queue: string]: { readonly concurrency: number } };
-  /** Wraps every attempt, outer to inner. */
+  /** Wraps every attempt, outer to inner. Default: none. */
   readonly middleware?: readonly Middleware[];
   /** With this many handlers running past their verdict, the worker stops claiming. Default: its concurrency. */
   readonly maxStuck?: number;
