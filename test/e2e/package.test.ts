@@ -74,7 +74,7 @@ describe("a sandbox of the built package", () => {
         result: { year: 2030 },
         log: ["printed", "enqueued"],
         followers: 1,
-        checkpoint: '{"begun":true}',
+        checkpoint: { begun: true },
       });
       expect(error).toMatchObject({ type: "timeout", forced: true });
       // Line 9 of the source, wherever the compiler has put it.
