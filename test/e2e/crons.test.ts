@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, inject, it } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { createDatabase } from "../postgres.ts";
 
 const CHILD = join(import.meta.dirname, "crons/child.ts");
@@ -67,7 +68,7 @@ describe("a cron under three processes that are killed and started again", () =>
     await Promise.all(alive.map(kill));
     const engine = await openEngine({ store: address, logger: silentLogger });
     await engine.crons.pause("every second");
-    const rows = await engine.jobs({ type: "test.tick" }, { limit: 1_000 });
+    const rows = await jobsOf(engine.store, { type: "test.tick" });
     const seconds = rows.map(({ options }) => Date.parse(String(options?.meta?.scheduledFor)) / 1_000);
     const sorted = seconds.toSorted((a, b) => a - b);
     expect(sorted.length).toBeGreaterThan(3);

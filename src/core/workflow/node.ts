@@ -2,6 +2,7 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { EnqueueOptions } from "../job/envelope.ts";
 import type { JobOptions } from "../job/job.ts";
 import { assertDefinition, type JobDefinition } from "../job/job-definition.ts";
+import { keysOf } from "../option-keys.ts";
 
 /** Options of a step, in addition to its definition. Its delay and its limits count from when it becomes ready. */
 export type StepOptions = Pick<
@@ -9,17 +10,17 @@ export type StepOptions = Pick<
   "queue" | "priority" | "delay" | "at" | "expiresAt" | "meta" | "timeouts" | "retry" | "retention"
 >;
 
-const STEP_KEYS: readonly (keyof StepOptions)[] = [
-  "queue",
-  "priority",
-  "delay",
-  "at",
-  "expiresAt",
-  "meta",
-  "timeouts",
-  "retry",
-  "retention",
-];
+const STEP_KEYS = keysOf<StepOptions>({
+  queue: true,
+  priority: true,
+  delay: true,
+  at: true,
+  expiresAt: true,
+  meta: true,
+  timeouts: true,
+  retry: true,
+  retention: true,
+});
 
 /** Only in the types: the result of a completed node. */
 declare const RESULT: unique symbol;

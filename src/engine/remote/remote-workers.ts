@@ -10,7 +10,7 @@ import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { EngineEvents, WorkerDetail } from "../events/event-bus.ts";
 import { workerEvent } from "../events/recording-rules.ts";
-import { REMOTE_PREFIX, remoteName, WORKERS, type WorkerBody } from "../worker/worker-record.ts";
+import { remoteName, WORKERS, type WorkerBody } from "../worker/worker-record.ts";
 
 /** What an operator wants of a worker: told with its next beat. */
 export type WorkerDirective = "quiet" | "terminate";

@@ -24,6 +24,7 @@ import type { Decided } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Crons } from "../crons/crons.ts";
 import { tracedEach } from "../enqueue/trace-enqueue.ts";
+import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
 import { within } from "../runtime/within.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
@@ -94,6 +95,8 @@ const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 export class Service {
   readonly id: string;
   readonly workers: RemoteWorkers;
+  /** Jobs as they are stored: what is written to the wire. */
+  readonly rows: JobRows;
   readonly notes: RemoteNotes;
   readonly #parts: EngineContext;
   readonly #host: ServiceHost;
@@ -124,6 +127,7 @@ export class Service {
     this.#ready = new ReadyWaits(parts);
     this.#repeats = new Repeats(parts.system);
     this.workers = new RemoteWorkers(parts);
+    this.rows = new JobRows(parts);
     this.#beats = new RemoteBeats(parts, this.#held, this.workers);
     this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
   }

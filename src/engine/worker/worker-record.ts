@@ -14,7 +14,7 @@ export interface WorkerBody {
 export const WORKERS = recordKind<WorkerBody>("worker");
 
 /** Remote workers name themselves, so a prefix keeps their names apart from the ids of local workers. */
-export const REMOTE_PREFIX = "remote:";
+const REMOTE_PREFIX = "remote:";
 
 export function remoteName(id: string): string {
   return `${REMOTE_PREFIX}${id}`;

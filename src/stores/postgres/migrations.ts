@@ -155,7 +155,6 @@ create table curfew.timeouts (
   due_at bigint not null,
   lease_until bigint,
   dead_at bigint,
-  generation bigint,
   tries int not null default 0,
   owner text collate "C",
   destination text collate "C" not null,

@@ -167,7 +167,6 @@ create table curfew_timeouts (
   key text,
   scope text,
   saga text,
-  generation integer,
   wall_clock text,
   owner text,
   lease_until integer,

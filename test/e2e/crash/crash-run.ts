@@ -4,8 +4,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import type { JobRow } from "../../../src/core/job/job.ts";
 import { seededRandom } from "../../../src/core/random.ts";
-import { type Engine, type JobRow, openEngine, silentLogger } from "../../../src/index.ts";
+import { type Engine, openEngine, silentLogger } from "../../../src/index.ts";
 import { EventCheck } from "./event-check.ts";
 import { ATTEMPTS, type CrashPayload, type CrashResult, crashJob } from "./jobs.ts";
 
