@@ -39,7 +39,7 @@ describe("refuse", () => {
     const known = ["queue", "priority", "at"];
     const question = meant === undefined ? "" : `did you mean ${meant}? `;
     expect(() => refuseUnknownKeys({ [written]: 1 }, "options", known)).toThrow(
-      `options.${written}: "${written}" is not an option; ${question}known are queue, priority, at`,
+      `options.${written}: "${written}" is not an option; ${question}use one of queue, priority, at`,
     );
   });
 

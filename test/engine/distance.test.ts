@@ -180,7 +180,7 @@ describe("4.3 a start that is committed before the entry, far away from the stor
     const claim = { queue: "default", limit: 1, lease: 1_000, salt: 1, worker: "gone", from: 0 };
     await store.jobs.claim({ ...claim, now: near.now() });
     await system.advance(3_000);
-    expect(await near.load(id)).toMatchObject({ state: "available", expiredClaims: 1 });
+    expect(await rowOf(near.store, id)).toMatchObject({ state: "available", expiredClaims: 1 });
     far.work({ processors });
     await system.advance(20_000);
     expect(runs).toHaveLength(1);

@@ -74,9 +74,14 @@ it("explain says it of a job in a queue with a concurrency", async () => {
   const { engine } = await openStage();
   const free = defined(ENDLESS, null);
   const { id } = await engine.enqueue(free, null);
-  expect((await engine.explain(id, free)).warnings).toHaveLength(1);
+  const before = (await engine.explain(id, free)).warnings;
+  expect(before).toHaveLength(2);
+  expect(before.join("\n")).toMatch(/no live worker takes queue/);
+  expect(before.join("\n")).not.toMatch(/slot of the queue/);
   await engine.queues.configure("default", { concurrency: 1 });
-  expect((await engine.explain(id, free)).warnings[1]).toMatch(/slot of the queue "default"/);
+  const after = (await engine.explain(id, free)).warnings;
+  expect(after).toHaveLength(3);
+  expect(after.join("\n")).toMatch(/slot of the queue "default"/);
 });
 
 it("advise names the job that stops a queue when its worker is gone", async () => {

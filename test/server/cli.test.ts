@@ -189,7 +189,7 @@ describe("what goes wrong at the start is said in one line", () => {
       ["--host", "0.0.0.0"],
       /^curfew: host: "0\.0\.0\.0" can be reached from other machines.*curfew keys new/,
     ],
-    [["--store", "mysql://x"], /^curfew: store: "mysql:\/\/x" is not a store/],
+    [["--store", "mysql://x"], /^curfew: store: "mysql:\/\/x" is not a known store/],
     [["--store", "sqlite:/nowhere/at/all.db"], /^curfew: .*nowhere/],
     [["--workers", "./none.ts"], /^curfew: workers: \.\/none\.ts cannot be loaded: /],
     [

@@ -54,7 +54,7 @@ const listing: ConformanceCase[] = [
       const other = { ...none, ...ended, scheduled: 1, cancelled: 1 };
       const { depths } = bed.store.inspect;
       assert.deepEqual(await depthOf(bed.store), { ...none, ...ended, ...all });
-      assert.deepEqual([...(await depths()).keys()], ["default", "held", "other"]);
+      assert.deepEqual([...(await depths()).keys()], ["busy", "default", "other"]);
       assert.deepEqual((await depths()).get("other"), other);
       assert.deepEqual([...(await depths("other"))], [["other", other]]);
       assert.deepEqual([...(await depths("unknown"))], []);
