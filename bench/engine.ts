@@ -95,7 +95,7 @@ async function emptySweep(pending: number): Promise<void> {
   const store = createMemoryStore({ clock: () => 0 });
   const nextId = createIdSource(() => 1, realSystem.fill);
   const later = defineJob({ type: "later", timeouts: { total: "1d" } });
-  const template = prepareJob(later, { delay: "1h" }, { now: 1, nextId });
+  const template = prepareJob(later, { delay: "1h" }, { now: 1, nextId, hash: (text) => text });
   const payload = await preparePayload(later, null);
   for (let from = 0; from < pending; from += CHUNK) {
     const jobs = Array.from({ length: CHUNK }, () => stamp(template, payload, nextId));

@@ -3,6 +3,7 @@
  * long after the hard deadline it was gone, how many errors say where it hung, and how long the worker's own event loop
  * was held up. Then the overhead of a warm sandbox for a job that does nothing, and how long a cold one takes.
  */
+
 import { loadavg } from "node:os";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import {
@@ -13,6 +14,7 @@ import {
   sandboxed,
   silentLogger,
 } from "../src/index.ts";
+import { rowOf } from "../src/testing/read-store.ts";
 import { act } from "../test/e2e/sandbox/act-job.ts";
 
 const KILLS = Number(process.argv[2] ?? 200);
@@ -62,7 +64,7 @@ async function kills(name: string, kind: NonNullable<SandboxOptions["kind"]>): P
         .job(id)
         .result({ within: "30s" })
         .catch(() => {});
-      const row = await engine.load(id);
+      const row = await rowOf(engine.store, id);
       const [error] = row?.errors ?? [];
       if (error?.type === "timeout" && error.forced) forced += 1;
       if (error?.stack?.startsWith("It hung here")) stacks += 1;

@@ -74,7 +74,7 @@ const PHASES: Readonly<Record<string, Phase>> = {
     await Promise.all(Array.from({ length: 20 }, produce));
   },
   "drain, dropped": async (engine) => {
-    const { available } = await engine.depth();
+    const { available } = await engine.queues.depth();
     await drain(engine, 100, available);
   },
   "delayed jobs in 5 s": async (engine) => {

@@ -8,11 +8,13 @@ import { ERRORS, type ErrorCode } from "../src/core/errors.ts";
 import { JOB_STATES } from "../src/core/job/job.ts";
 import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
 import { openApiText } from "../src/server/openapi.ts";
+import { optionTables } from "./options-page.ts";
 
 const pages: Record<string, () => string> = {
   "docs/errors.md": errors,
   "docs/lifecycle.md": lifecycle,
   "docs/openapi.json": openApiText,
+  "docs/options.md": options,
 };
 
 function errors(): string {
@@ -30,6 +32,16 @@ function errors(): string {
   const summary =
     "Every error has a code that stays the same. There are three kinds, and they are never mixed.";
   return page("Errors", "src/core/errors.ts", summary, sections);
+}
+
+function options(): string {
+  const summary = [
+    "What you may pass to `openEngine` and to `work`, and the settings of jobs. An option that is not listed is refused.",
+    "`timeouts`, `retry` and `retention` may be written at an enqueue, in a definition, for a queue and for the engine: the first",
+    'of these that names a field decides it ([the rules](semantics.md), section 2). A duration is a text such as `"30s"` or `"5m"`, or',
+    "an object such as `{ minutes: 5 }`. Every instant that curfew gives you is a number of milliseconds since 1970.",
+  ].join("\n");
+  return page("Options", "the types of options", summary, optionTables());
 }
 
 function lifecycle(): string {

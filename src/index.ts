@@ -1,25 +1,19 @@
+/*
+ * What users need: functions that they call, errors that they catch, options that they pass and values that they get. A
+ * part of one of these types is reached through it, as in `Engine["crons"]` or `CronOptions["missed"]`.
+ */
 export type { AuditEntry, By } from "./core/audit/audit-entry.ts";
-export type { CronMissed, CronOptions, CronOverlap, CronRun, CronSkip } from "./core/cron/cron.ts";
-export type {
-  ClockChangeOptions,
-  CronGap,
-  CronInstant,
-  CronRepeat,
-  ScheduleOptions,
-} from "./core/cron/expression.ts";
-export { CurfewError, ERRORS, type ErrorCode } from "./core/errors.ts";
-export type { EventFilter, JournalEvent } from "./core/event/journal-event.ts";
+export type { CronOptions, CronRun } from "./core/cron/cron.ts";
+export type { CronInstant } from "./core/cron/expression.ts";
+export { CurfewError, type ErrorCode } from "./core/errors.ts";
+export type { JournalEvent } from "./core/event/journal-event.ts";
 export type { SavedCheckpoint } from "./core/job/checkpoint.ts";
 export type { EnqueueOptions } from "./core/job/envelope.ts";
-export type { ExplainedField, Explanation } from "./core/job/explain.ts";
-export type { ErrorRecord, JobRow, JobState, Policy, TimeoutKind, TimeoutMode } from "./core/job/job.ts";
-export {
-  type DefinitionOptions,
-  defineJob,
-  type JobDefinition,
-  unchecked,
-} from "./core/job/job-definition.ts";
-export type { PolicyOptions, RetentionOptions, TimeoutOptions } from "./core/job/policy.ts";
+export type { Explanation } from "./core/job/explain.ts";
+export type { Backoff, ErrorRecord, JobState } from "./core/job/job.ts";
+export { defineJob, type JobDefinition, unchecked } from "./core/job/job-definition.ts";
+export type { Job } from "./core/job/job-view.ts";
+export type { PolicyOptions, TimeoutOptions } from "./core/job/policy.ts";
 export {
   type AbortReason,
   Discard,
@@ -29,22 +23,19 @@ export {
   TimeoutError,
 } from "./core/job/reasons.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
-export type { OnConflict, PayloadPath, UniqueOptions } from "./core/job/unique-key.ts";
+export type { UniqueOptions } from "./core/job/unique-key.ts";
 export type { WhyCode } from "./core/job/why/codes.ts";
-export type { Why, WhyAction, WhyActionName, WhyReason, WhyWho } from "./core/job/why/reason.ts";
-export type { KeyLimit, LimitOptions, LimitOverride, RateOptions } from "./core/limit/limit.ts";
-export type { DepthOptions, QueueOptions } from "./core/limit/queue-settings.ts";
-export type { PendingTimeout, SagaContext, SagaOutlet } from "./core/saga/saga.ts";
-export { defineSaga, type SagaDefinition, type SagaOptions } from "./core/saga/saga-definition.ts";
+export type { Why, WhyReason } from "./core/job/why/reason.ts";
+export type { LimitOptions } from "./core/limit/limit.ts";
+export type { QueueOptions } from "./core/limit/queue-settings.ts";
+export type { SagaContext } from "./core/saga/saga.ts";
+export { defineSaga, type SagaDefinition } from "./core/saga/saga-definition.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
 export type { Json, Schema } from "./core/schema.ts";
-export type { Advice, WhatIf } from "./core/stats/advice.ts";
-export type { JobStats, Percentiles } from "./core/stats/job-stats.ts";
+export type { Advice } from "./core/stats/advice.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
-export type { WallClockInput } from "./core/timeout/wall-clock.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
 export {
-  type BatchCallbacks,
   type BatchNode,
   batch,
   type ChainNode,
@@ -56,7 +47,6 @@ export {
   step,
   type WorkflowNode,
 } from "./core/workflow/node.ts";
-export type { WorkflowFailure, WorkflowState } from "./core/workflow/workflow-record.ts";
 export {
   type AttemptContext,
   type CleanupHook,
@@ -66,25 +56,18 @@ export {
   processor,
 } from "./engine/attempt/processor.ts";
 export type { LogLine } from "./engine/attempt/unsent-notes.ts";
-export type { CronInput, CronJobOptions, Crons, CronView, IfExists } from "./engine/crons/crons.ts";
-export type {
-  EngineTimeouts,
-  EnqueueLaterOptions,
-  ServedDestination,
-  ServeOptions,
-  TimeoutHandler,
-  TimeoutMetrics,
-} from "./engine/dispatch/engine-timeouts.ts";
+export type { CronInput, CronView } from "./engine/crons/crons.ts";
+export type { ServedDestination, TimeoutHandler, TimeoutMetrics } from "./engine/dispatch/engine-timeouts.ts";
 export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
 export type { Engine } from "./engine/engine.ts";
 export { EnqueueFailedError } from "./engine/enqueue/enqueue-batches.ts";
 export { QueueFullError } from "./engine/enqueue/queue-full-error.ts";
 export { DuplicateJobError } from "./engine/enqueue/unique-jobs.ts";
-export type { AuditLog, AuditOptions, AuditPage } from "./engine/events/audit-log.ts";
+export type { AuditPage } from "./engine/events/audit-log.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events/event-bus.ts";
-export type { EventJournal, FollowOptions, JournalPage, ReadOptions } from "./engine/events/event-journal.ts";
-export type { Bulk, BulkOptions, BulkProgress, BulkResult } from "./engine/operations/bulk.ts";
-export type { DeadLetterQuery, DeadLetters } from "./engine/operations/dead-letters.ts";
+export type { JournalPage } from "./engine/events/event-journal.ts";
+export type { BulkOptions, BulkResult } from "./engine/operations/bulk.ts";
+export type { DeadLetterQuery } from "./engine/operations/dead-letters.ts";
 export type { JobPage, PageOptions } from "./engine/operations/find-jobs.ts";
 export {
   JobFailedError,
@@ -95,27 +78,25 @@ export {
 export type { JobQuery } from "./engine/operations/job-query.ts";
 export type { UnattendedQueue } from "./engine/operations/unattended.ts";
 export type { Operator } from "./engine/operator.ts";
-export type { LimitChange, Limits, LimitView } from "./engine/queues/key-limits.ts";
-export type { Maintenance, MaintenanceOptions } from "./engine/queues/maintenance.ts";
+export type { LimitView } from "./engine/queues/key-limits.ts";
 export type { MaintenanceView } from "./engine/queues/maintenance-record.ts";
-export type { PurgeOptions, Queues, QueueView } from "./engine/queues/queues.ts";
+export type { QueueView } from "./engine/queues/queues.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
-export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";
+export type { SagaHost } from "./engine/sagas/sagas.ts";
 export type { CounterSnapshot } from "./engine/statistics/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";
-export type { Depth, Stats, StatsGroup, StatsPoint } from "./engine/statistics/statistics.ts";
-export type { AdviseQuery, StatsQuery } from "./engine/statistics/stats-query.ts";
+export type { Stats } from "./engine/statistics/statistics.ts";
+export type { StatsQuery } from "./engine/statistics/stats-query.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/worker/work-options.ts";
 export type { Worker } from "./engine/worker/worker.ts";
 export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
 export { WorkflowFailedError, type WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
 export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";
-export type { Workflows } from "./engine/workflows/workflows.ts";
 export { type CloudEvent, toCloudEvent } from "./ojs/cloud-event.ts";
 export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";
-export type { JobFilter, Store } from "./ports/store.ts";
-export { type MemorySize, type SandboxOptions, sandboxed } from "./sandbox/sandboxed.ts";
+export type { Store } from "./ports/store.ts";
+export { type SandboxOptions, sandboxed } from "./sandbox/sandboxed.ts";
 export { createMemoryStore } from "./stores/memory/memory-store.ts";

@@ -1,6 +1,7 @@
 import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { PolicyOptions } from "./core/job/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
+import { keysOf } from "./core/option-keys.ts";
 import { backoff } from "./core/pace.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
 import { Engine } from "./engine/engine.ts";
@@ -15,15 +16,15 @@ import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
 export interface OpenOptions extends PolicyOptions {
-  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
+  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store that you opened. */
   readonly store: string | Store;
   /** Where warnings and errors go; pino, winston and the like fit. Default: a line each on standard error. */
   readonly logger?: Logger;
   /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
   readonly openWithin?: Duration;
-  /** Where spans of enqueues and attempts go: `openTelemetry()` of `curfew/tracing`. */
+  /** Where spans of enqueues and attempts go: `openTelemetry()` of `curfew/tracing`. Default: no traces. */
   readonly tracing?: Tracing;
-  /** Clock, timers and randomness; tests hand in virtual ones. */
+  /** Clock, timers and randomness; tests pass virtual ones. Default: those of the machine. */
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
@@ -44,21 +45,21 @@ export interface OpenOptions extends PolicyOptions {
   readonly timeoutLease?: Duration;
 }
 
-const KEYS = [
-  "store",
-  "logger",
-  "openWithin",
-  "system",
-  "tracing",
-  "documentLimit",
-  "events",
-  "keepEvents",
-  "keepAudit",
-  "timeoutLease",
-  "timeouts",
-  "retry",
-  "retention",
-] as const;
+const KEYS = keysOf<OpenOptions>({
+  store: true,
+  logger: true,
+  openWithin: true,
+  system: true,
+  tracing: true,
+  documentLimit: true,
+  events: true,
+  keepEvents: true,
+  keepAudit: true,
+  timeoutLease: true,
+  timeouts: true,
+  retry: true,
+  retention: true,
+});
 export const OPEN_WITHIN = 30_000;
 const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 

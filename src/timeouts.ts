@@ -1,6 +1,7 @@
 import { refuseUnknownKeys } from "./core/errors.ts";
 import { createIdSource } from "./core/ids.ts";
 import { refuseOldNode } from "./core/node-version.ts";
+import { keysOf } from "./core/option-keys.ts";
 import { type Duration, type Instant, parseDuration } from "./core/time.ts";
 import { checkClaimLimit } from "./core/timeout/timeout.ts";
 import {
@@ -73,7 +74,14 @@ export interface OpenTimeoutsOptions {
   readonly system?: System;
 }
 
-const KEYS = ["store", "lease", "batch", "logger", "openWithin", "system"] as const;
+const KEYS = keysOf<OpenTimeoutsOptions>({
+  store: true,
+  lease: true,
+  batch: true,
+  logger: true,
+  openWithin: true,
+  system: true,
+});
 
 /** A timeout store that is open. */
 export class OpenedTimeouts extends Timeouts implements AsyncDisposable {

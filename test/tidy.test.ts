@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { systemCalls } from "./tidy/calls.ts";
+import { lostCauses } from "./tidy/causes.ts";
 import { importCycles, importDirections } from "./tidy/imports.ts";
 import { fileNames, glossary } from "./tidy/names.ts";
 import { retiredPhrases } from "./tidy/phrases.ts";
@@ -17,6 +18,7 @@ const rules: [name: string, check: () => Finding[]][] = [
   ["imports form no cycles", () => importCycles(sources)],
   ["time and chance are injected", () => systemCalls(sources)],
   ["there is one write path", () => writePath(sources)],
+  ["errors carry their cause", () => lostCauses(sources)],
   ["files and functions are short", () => sizes(sources)],
   ["exported names keep to the glossary", () => glossary(sources)],
   ["no test is silenced", () => silencedTests(sources)],

@@ -2,6 +2,7 @@ import { context, trace } from "@opentelemetry/api";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { constant, defineJob, processor, unchecked } from "../src/index.ts";
 import { openTestEngine } from "../src/testing/index.ts";
+import { rowOf } from "../src/testing/read-store.ts";
 import { openTelemetry } from "../src/tracing.ts";
 import { type SeenSpan, setUpTracer } from "./tracer.ts";
 
@@ -98,7 +99,7 @@ describe("traces", () => {
     const job = await test.engine.enqueue(charge, { cents: 2 }, { meta: { traceparent, mine: 1 } });
     const second = tracer.spans.at(-1) as SeenSpan;
     expect(second.parentId).toBe("b".repeat(16));
-    const { options } = (await test.engine.load(job.id)) ?? {};
+    const { options } = (await rowOf(test.engine.store, job.id)) ?? {};
     expect(options?.meta).toEqual({ mine: 1, traceparent: `00-${"a".repeat(32)}-${second.spanId}-01` });
   });
 

@@ -40,9 +40,9 @@ const job = await engine.enqueue(fetchRates);
 await test.advance("5m");
 
 // The reason why the job ended is the last error; what each attempt failed of is kept before it.
-const row = await engine.load(job.id);
+const ended = await job.load();
 console.log("\nits history");
-for (const { attempt, message } of row?.errors ?? []) console.log(`  attempt ${attempt}: ${message}`);
+for (const { attempt, message } of ended?.errors ?? []) console.log(`  attempt ${attempt}: ${message}`);
 
 // retryFit: "any" starts as long as any budget is left, with an attempt cut to what remains.
 console.log("\nthe same with retryFit: any");

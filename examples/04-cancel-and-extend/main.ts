@@ -33,7 +33,7 @@ await test.advance("9m");
 
 // Which setting won, and what it beat.
 say("operator: why has it only 10 minutes?");
-const { fields } = await engine.explain(job.id, migrate);
+const { fields } = await job.explain(migrate);
 for (const { field, value, source, lost } of fields) {
   if (!["attempt", "total", "grace"].includes(field)) continue;
   const others = lost.map((other) => `${other.source}: ${other.value}`).join(", ");
@@ -43,12 +43,12 @@ for (const { field, value, source, lost } of fields) {
 }
 
 // It needs more. This works from any process that opens the same store, on waiting and on running jobs.
-await engine.extend(job.id, { attempt: "30m" });
+await job.extend({ attempt: "30m" });
 say("operator: attempt extended to 30 min");
 
 await test.advance("16m");
 say("operator: cancel");
-await engine.cancel(job.id); // the verdict stands from here on; the handler gets its grace only to clean up
+await job.cancel(); // the verdict stands from here on; the handler gets its grace only to clean up
 await test.settle();
 
 const outcome = await job.result().catch((error: unknown) => error);

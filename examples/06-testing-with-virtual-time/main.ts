@@ -25,14 +25,14 @@ async function givesUpAfterTwoHours(): Promise<void> {
 
   const job = await engine.enqueue(importCatalog);
   await test.advance({ hours: 1, minutes: 59, seconds: 59 });
-  const almost = await engine.load(job.id);
+  const almost = await job.load();
   assert.equal(almost?.state, "active", "one second before, the last attempt still runs");
 
   await test.advance("2s");
-  const row = await engine.load(job.id);
-  assert.equal(row?.state, "discarded");
-  assert.equal(row?.errors?.at(-1)?.message, "Timed out (deadline exceeded, 2h total budget)");
-  const lived = (row?.finishedAt ?? 0) - (row?.createdAt ?? 0);
+  const ended = await job.load();
+  assert.equal(ended?.state, "discarded");
+  assert.equal(ended?.errors.at(-1)?.message, "Timed out (deadline exceeded, 2h total budget)");
+  const lived = (ended?.finishedAt ?? 0) - (ended?.createdAt ?? 0);
   assert.ok(lived >= 7_200_000 && lived < 7_200_010, "never early, and at most some milliseconds late");
   assert.equal(attempts, 6); // five of 20 minutes, one minute between them, and one that was cut to 15
 }
@@ -49,10 +49,10 @@ async function survivesOneSlowAttempt(): Promise<void> {
   });
   const job = await engine.enqueue(importCatalog);
   await test.advance("22m"); // 20 minutes of attempt 1, one of backoff, then attempt 2
-  const row = await engine.load(job.id);
-  assert.equal(row?.state, "completed");
-  assert.equal(row?.attempt, 2);
-  assert.equal(row?.errors?.[0]?.message, "Timed out after 20m");
+  const ended = await job.load();
+  assert.equal(ended?.state, "completed");
+  assert.equal(ended?.attempt, 2);
+  assert.equal(ended?.errors[0]?.message, "Timed out after 20m");
 }
 
 const began = performance.now();

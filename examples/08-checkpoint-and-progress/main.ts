@@ -2,9 +2,11 @@
  * A long job that is resumed and not begun again. A checkpoint is durable when its promise resolves and reaches the
  * next attempt; progress is for whoever watches. Both count as beats, so `heartbeat` finds a handler that hangs.
  */
+
 import { constant, defineJob, type Json, processor } from "curfew";
 import { openTestEngine } from "curfew/testing";
 import { z } from "zod";
+import { logOf } from "../../src/testing/read-store.ts";
 
 const reindex = defineJob({
   type: "search.reindex",
@@ -46,7 +48,7 @@ const job = await engine.enqueue(reindex, { pages: 4 });
 await test.advance("5m");
 
 // The log is kept with the job.
-for (const line of await engine.store.inspect.logs(job.id)) {
+for (const line of await logOf(engine.store, job.id)) {
   const { message, attempt } = line as { message: string; attempt: number };
   console.log(`log of attempt ${attempt}: ${message}`);
 }

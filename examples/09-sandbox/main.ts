@@ -19,6 +19,6 @@ engine.on("job.timeout", ({ attempt, error }) => {
 const job = await engine.enqueue(renderReport, { pages: 5 });
 const result = await job.result({ within: "1m" });
 console.log(`result: ${JSON.stringify(result)}`);
-for (const { attempt, message } of await engine.logs(job.id)) {
+for (const { attempt, message } of (await job.logs()).lines) {
   if (message.startsWith("begins")) console.log(`log of attempt ${attempt}: ${message}`);
 }

@@ -39,7 +39,7 @@ engine.work({
   processors: [processor(confirmOrder, ({ payload }) => console.log(`confirmed: ${payload.order}`))],
 });
 await done;
-const { available = 0, completed = 0 } = await engine.depth();
+const { available = 0, completed = 0 } = await engine.queues.depth();
 console.log(
   `jobs completed ${completed}, waiting ${available}; orders ${shop.prepare("select count(*) from orders").pluck().get()}`,
 );

@@ -17,5 +17,5 @@ engine.on("job.timeout", ({ attempt, error }) => {
 const job = await engine.enqueue(countPrimes, { below: 100_000, parts: 10 });
 const result = await job.result({ within: "1m" });
 console.log(`result: ${JSON.stringify(result)}`);
-for (const { attempt, message } of await engine.logs(job.id))
+for (const { attempt, message } of (await job.logs()).lines)
   console.log(`log of attempt ${attempt}: ${message}`);

@@ -47,5 +47,7 @@ await test.settle();
 
 const early = await engine.enqueue(digest, { items: 1 }, { delay: "1h" });
 const late = await engine.enqueue(digest, { items: 2 });
-const rows = await Promise.all([early, late].map(({ id }) => engine.load(id)));
-console.log(`digests: ${rows.map((row) => `${row?.payload} ${row?.state}`).join(", ")}`);
+for (const digest of [early, late]) {
+  const job = await digest.load();
+  console.log("digest:", job?.payload, job?.state);
+}

@@ -24,8 +24,8 @@ for (let nth = 1; nth <= 6; nth++) {
 
 await engine.queues.configure("images", { depth: { most: 5, onFull: "drop-oldest" } });
 await engine.enqueue(resize, "cat-7.jpg");
-const [dropped] = await engine.jobs({ queue: "images", state: "discarded" });
-console.log(`${dropped?.payload} made room: ${dropped?.errors?.[0]?.message}`);
-console.log(`waiting: ${(await engine.depth("images")).available}`);
+const [dropped] = (await engine.find({ queue: "images", state: "discarded" })).jobs;
+console.log(`${dropped?.payload} made room: ${dropped?.errors[0]?.message}`);
+console.log(`waiting: ${(await engine.queues.depth("images")).available}`);
 
 await engine.close();

@@ -40,8 +40,8 @@ for await (const { name, type, result, cursor } of first) {
 
 console.log("the observer is away");
 const operator = engine.as({ actor: "ben", reason: "incident 42" });
-await operator.pause("mail");
-await operator.resume("mail");
+await operator.queues.pause("mail");
+await operator.queues.resume("mail");
 const lost = await engine.enqueue(sendMail, { to: "nobody" });
 
 console.log("the observer is back, and has missed nothing");

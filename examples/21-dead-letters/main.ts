@@ -37,7 +37,7 @@ await test.advance("2h");
 // Look: newest first, by what went wrong, page by page.
 console.log(`${await engine.deadLetters.count()} dead letters`);
 const { jobs } = await engine.deadLetters.list({ errorCode: "bank_closed" }, { newestFirst: true, limit: 2 });
-for (const { payload, errors } of jobs) console.log(`  ${payload}: ${errors?.at(-1)?.message}`);
+for (const { payload, errors } of jobs) console.log(" ", payload, errors.at(-1)?.message);
 
 // Preview, then do. Their `total` of an hour is over; a manual retry counts it from now.
 isOpen = true;

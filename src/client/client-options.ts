@@ -1,4 +1,5 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { keysOf } from "../core/option-keys.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { consoleLogger } from "../engine/runtime/console-logger.ts";
@@ -40,17 +41,17 @@ export interface CheckedOptions {
   readonly documentLimit: number;
 }
 
-const KEYS = [
-  "url",
-  "key",
-  "fetch",
-  "logger",
-  "timeout",
-  "tries",
-  "replyLimit",
-  "documentLimit",
-  "system",
-] as const;
+const KEYS = keysOf<ClientOptions>({
+  url: true,
+  key: true,
+  fetch: true,
+  logger: true,
+  timeout: true,
+  tries: true,
+  replyLimit: true,
+  documentLimit: true,
+  system: true,
+});
 const TIMEOUT = 10_000;
 const TRIES = 5;
 const REPLY_LIMIT = 64_000_000;

@@ -245,10 +245,10 @@ export class Transport {
     if (text === "") return { status, body: undefined, retryAfter };
     try {
       return { status, body: JSON.parse(text), retryAfter };
-    } catch {
+    } catch (cause) {
       // A proxy in between answers in its own words; its status still says whether to come again.
       if (status >= 300) return { status, body: undefined, retryAfter };
-      throw new NoAnswer(`the reply is not JSON: ${show(text.slice(0, 80))}`);
+      throw new NoAnswer(`the reply is not JSON: ${show(text.slice(0, 80))}`, { cause });
     }
   }
 

@@ -29,6 +29,20 @@ describe("refuse", () => {
     expect(refuseUnknownKeys({ a: 1 }, "options", ["a", "b"])).toBeUndefined();
   });
 
+  it.each([
+    ["quue", "queue"],
+    ["Queue", "queue"],
+    ["prioritty", "priority"],
+    ["id", undefined],
+    ["colour", undefined],
+  ])("for %j it asks whether %j was meant", (written, meant) => {
+    const known = ["queue", "priority", "at"];
+    const question = meant === undefined ? "" : `did you mean ${meant}? `;
+    expect(() => refuseUnknownKeys({ [written]: 1 }, "options", known)).toThrow(
+      `options.${written}: "${written}" is not an option; ${question}use one of queue, priority, at`,
+    );
+  });
+
   it.each([null, undefined, 5, "text", [1]])("%j is not an object of options", (value) => {
     expect(() => refuseUnknownKeys(value, "options", ["a"])).toThrow(
       expect.objectContaining({ code: "invalid_option", field: "options" }),

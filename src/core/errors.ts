@@ -1,3 +1,5 @@
+import { nearestName } from "./option-keys.ts";
+
 /**
  * Every code that curfew throws or stores on a job; docs/errors.md is generated from this table. `programmer`: thrown
  * at once where the mistake was made. `operating`: something outside the program failed. `verdict`: stored on a job,
@@ -123,8 +125,14 @@ export function show(value: unknown): string {
 }
 
 /** A programmer error in the common form: field, value, problem, fix. */
-export function refuse(code: ErrorCode, field: string, value: unknown, fix: string): CurfewError {
-  return new CurfewError(code, `${field}: ${show(value)} ${ERRORS[code].says}; ${fix}`, { field });
+export function refuse(
+  code: ErrorCode,
+  field: string,
+  value: unknown,
+  fix: string,
+  caught?: { readonly cause: unknown },
+): CurfewError {
+  return new CurfewError(code, `${field}: ${show(value)} ${ERRORS[code].says}; ${fix}`, { field, ...caught });
 }
 
 /**
@@ -157,13 +165,10 @@ export function refuseUnknownKeys(value: unknown, field: string, known: readonly
     throw refuse("invalid_option", field, value, "write an object");
   }
   for (const key of Object.keys(value)) {
-    if (!known.includes(key)) {
-      throw refuse(
-        "unknown_option",
-        field === "" ? key : `${field}.${key}`,
-        key,
-        `use one of ${known.join(", ")}`,
-      );
-    }
+    if (known.includes(key)) continue;
+    const nearest = nearestName(key, known);
+    const meant = nearest === undefined ? "" : `did you mean ${nearest}? `;
+    const at = field === "" ? key : `${field}.${key}`;
+    throw refuse("unknown_option", at, key, `${meant}use one of ${known.join(", ")}`);
   }
 }

@@ -3,18 +3,17 @@
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
-import { type Explanation, explainJob } from "../core/job/explain.ts";
-import type { JobId, JobRow, JobState } from "../core/job/job.ts";
-import { assertDefinition, type JobDefinition } from "../core/job/job-definition.ts";
+import type { Explanation } from "../core/job/explain.ts";
+import type { JobId } from "../core/job/job.ts";
+import type { JobDefinition } from "../core/job/job-definition.ts";
+import type { Job } from "../core/job/job-view.ts";
 import type { Why } from "../core/job/why/reason.ts";
-import type { QueueOptions } from "../core/limit/queue-settings.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
-import type { InputOf, Schema } from "../core/schema.ts";
+import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import type { Hint, JobFilter, Store } from "../ports/store.ts";
+import type { Hint, Store } from "../ports/store.ts";
 import { within } from "../ports/system.ts";
-import type { LogLine } from "./attempt/unsent-notes.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
@@ -34,16 +33,16 @@ import { recordBusEvents } from "./events/recording-rules.ts";
 import { openSharedParts, type SharedParts } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
 import { DeadLetters } from "./operations/dead-letters.ts";
-import { findJobs, type JobPage, type PageOptions, parsePage } from "./operations/find-jobs.ts";
+import { type JobPage, type PageOptions, pageView } from "./operations/find-jobs.ts";
 import { JobHandle } from "./operations/job-handle.ts";
-import { type JobQuery, parseQuery } from "./operations/job-query.ts";
-import { type ExtendOptions, operate, type RetryByHandOptions } from "./operations/operate-job.ts";
+import type { JobQuery } from "./operations/job-query.ts";
+import { JobRows } from "./operations/job-rows.ts";
+import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
 import { UnattendedCounter } from "./operations/unattended.ts";
-import { workerWarningsOf } from "./operations/worker-list.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
-import { depthOfAll, Queues } from "./queues/queues.ts";
+import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
 import { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
@@ -266,33 +265,18 @@ export class Engine implements AsyncDisposable {
     return new JobHandle(this.#parts, id);
   }
 
-  /** The job as it stands, or null. */
-  async load(id: JobId): Promise<JobRow | null> {
-    const [row] = await this.#parts.store.jobs.load([id]);
-    return row ?? null;
+  #byId(id: JobId): JobHandle<Json> {
+    return new JobHandle(this.#parts, id);
   }
 
-  /** Jobs by queue, type and state, in the order of their ids; `after` is the last id of the page before. */
-  jobs(
-    filter: JobFilter = {},
-    page: { readonly after?: JobId; readonly limit?: number } = {},
-  ): Promise<JobRow[]> {
-    return this.#parts.store.inspect.jobs(filter, page.after ?? null, page.limit ?? 100);
+  /** The job as it stands, or null. */
+  load(id: JobId): Promise<Job | null> {
+    return this.#byId(id).load();
   }
 
   /** A page of the jobs that a query means, in the order of their ids or newest first; dead letters as they ended. */
   async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
-    return findJobs(this.#parts.store, parseQuery(query, "query"), parsePage(page, "page"));
-  }
-
-  /** How many jobs there are by state, in one queue or in all, finished ones included; `stats` costs less. */
-  depth(queue?: string): Promise<Record<JobState, number>> {
-    return queue === undefined ? depthOfAll(this.#parts.store) : this.#parts.store.inspect.depth(queue);
-  }
-
-  /** The log lines that attempts of a job wrote. */
-  async logs(id: JobId): Promise<LogLine[]> {
-    return (await this.#parts.store.inspect.logs(id)) as unknown as LogLine[];
+    return pageView(await new JobRows(this.#parts).find(query, page));
   }
 
   /** Starts a worker in this process. */
@@ -325,23 +309,23 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
-  cancel(id: JobId, by?: By): Promise<JobRow> {
-    return this.job(id).cancel(by);
+  cancel(id: JobId, by?: By): Promise<Job> {
+    return this.#byId(id).cancel(by);
   }
 
   /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
-  extend(id: JobId, options: ExtendOptions, by?: By): Promise<JobRow> {
-    return this.job(id).extend(options, by);
+  extend(id: JobId, options: ExtendOptions, by?: By): Promise<Job> {
+    return this.#byId(id).extend(options, by);
   }
 
   /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
-    return this.job(id).retry(options, by);
+  retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<Job> {
+    return this.#byId(id).retry(options, by);
   }
 
   /** Makes a pending job available. */
-  activate(id: JobId, by?: By): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "activate" }, by);
+  activate(id: JobId, by?: By): Promise<Job> {
+    return this.#byId(id).activate(by);
   }
 
   /** The operator's commands with a name on them: each leaves an entry in `audit`, in the same commit. */
@@ -350,37 +334,13 @@ export class Engine implements AsyncDisposable {
   }
 
   /** Says for every limit of a job which source won and what lost, the resulting instants, and what looks wrong. */
-  async explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
-    const row = await this.load(id);
-    if (!row) throw new CurfewError("not_found", `explain: there is no job ${id}`);
-    if (definition) assertDefinition(definition, "definition");
-    const { queues, settings, clock, store } = this.#parts;
-    const now = clock.now();
-    const rungs = { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings };
-    return explainJob(row, rungs, now, {
-      queueConcurrency: queues.concurrencyOf(row.queue),
-      warnings: await workerWarningsOf(store, row, definition, now),
-    });
+  explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
+    return this.#byId(id).explain(definition);
   }
 
   /** Says why a job does not run, does not end, or ended as it did; the first reason is the one to act on. */
   why(id: JobId): Promise<Why> {
-    return this.job(id).why();
-  }
-
-  /** Settings of a queue that all processes see: the third source of SEMANTICS 2. The same as `queues.configure`. */
-  configureQueue(queue: string, options: QueueOptions, by?: By): Promise<void> {
-    return this.queues.configure(queue, options, by);
-  }
-
-  /** Stops claims from a queue, in all processes, from the moment this resolves. The same as `queues.pause`. */
-  pause(queue: string, by?: By): Promise<void> {
-    return this.queues.pause(queue, by);
-  }
-
-  /** The same as `queues.resume`. */
-  resume(queue: string, by?: By): Promise<void> {
-    return this.queues.resume(queue, by);
+    return this.#byId(id).why();
   }
 
   /** Calls back for each event of this process; returns the function that stops it. */

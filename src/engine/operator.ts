@@ -1,20 +1,19 @@
 import type { By } from "../core/audit/audit-entry.ts";
-import type { JobId, JobRow } from "../core/job/job.ts";
-import type { QueueOptions } from "../core/limit/queue-settings.ts";
+import type { JobId } from "../core/job/job.ts";
+import type { Job } from "../core/job/job-view.ts";
 import type { Crons } from "./crons/crons.ts";
 import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
+import type { Queues } from "./queues/queues.ts";
 import type { WorkflowSummary } from "./workflows/workflow-view.ts";
 
-/** The commands of an engine that take the name of whoever gives them. */
+/** The commands of an engine that take the name of the operator. */
 interface Commands {
-  cancel(id: JobId, by: By): Promise<JobRow>;
-  extend(id: JobId, options: ExtendOptions, by: By): Promise<JobRow>;
-  retry(id: JobId, options: RetryByHandOptions, by: By): Promise<JobRow>;
-  activate(id: JobId, by: By): Promise<JobRow>;
-  configureQueue(queue: string, options: QueueOptions, by: By): Promise<void>;
-  pause(queue: string, by: By): Promise<void>;
-  resume(queue: string, by: By): Promise<void>;
+  cancel(id: JobId, by: By): Promise<Job>;
+  extend(id: JobId, options: ExtendOptions, by: By): Promise<Job>;
+  retry(id: JobId, options: RetryByHandOptions, by: By): Promise<Job>;
+  activate(id: JobId, by: By): Promise<Job>;
   readonly crons: Crons;
+  readonly queues: Queues;
   readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
 }
 
@@ -33,42 +32,33 @@ export class Operator {
     return this.#engine.crons.as(this.by);
   }
 
+  /** Queues, with the same name on each change. */
+  get queues(): Queues {
+    return this.#engine.queues.as(this.by);
+  }
+
+  /** Workflows: `cancel` ends what is left of one. */
+  get workflows(): { cancel(id: string): Promise<WorkflowSummary> } {
+    return { cancel: (id) => this.#engine.workflows.cancel(id, this.by) };
+  }
+
   /** Ends a waiting or running job at once (SEMANTICS 5.1). */
-  cancel(id: JobId): Promise<JobRow> {
+  cancel(id: JobId): Promise<Job> {
     return this.#engine.cancel(id, this.by);
   }
 
   /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
-  extend(id: JobId, options: ExtendOptions): Promise<JobRow> {
+  extend(id: JobId, options: ExtendOptions): Promise<Job> {
     return this.#engine.extend(id, options, this.by);
   }
 
   /** Runs a discarded job again (SEMANTICS 4.6). */
-  retry(id: JobId, options: RetryByHandOptions = {}): Promise<JobRow> {
+  retry(id: JobId, options: RetryByHandOptions = {}): Promise<Job> {
     return this.#engine.retry(id, options, this.by);
   }
 
   /** Makes a pending job available. */
-  activate(id: JobId): Promise<JobRow> {
+  activate(id: JobId): Promise<Job> {
     return this.#engine.activate(id, this.by);
-  }
-
-  /** Changes the settings of a queue. */
-  configureQueue(queue: string, options: QueueOptions): Promise<void> {
-    return this.#engine.configureQueue(queue, options, this.by);
-  }
-
-  /** Stops claims from a queue. */
-  pause(queue: string): Promise<void> {
-    return this.#engine.pause(queue, this.by);
-  }
-
-  resume(queue: string): Promise<void> {
-    return this.#engine.resume(queue, this.by);
-  }
-
-  /** Ends what is left of a workflow. */
-  cancelWorkflow(id: string): Promise<WorkflowSummary> {
-    return this.#engine.workflows.cancel(id, this.by);
   }
 }

@@ -2,14 +2,14 @@ import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { HeldSlots } from "../core/job/held-slots.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
-import type { JobFilter, ScanFilter } from "../core/job/job-filter.ts";
+import type { ScanFilter } from "../core/job/job-filter.ts";
 import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
-export type { HeldSlots, JobFilter, ScanFilter };
+export type { HeldSlots, ScanFilter };
 
 /**
  * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
@@ -59,8 +59,6 @@ export interface CommitOptions {
 /** What a store can do, as data. The conformance kit prints what it skips, and the engine refuses what cannot work. */
 export interface Capabilities {
   readonly name: string;
-  /** Units are atomic across the whole store, or within one slot of a cluster. */
-  readonly atomic: "store" | "slot";
   /**
    * An acknowledged write survives a crash of the store (`ack`), may be lost if it is very recent (`interval`), or is
    * lost with the process (`none`).
@@ -294,8 +292,6 @@ export type Effect =
    * increases its revision. A job with a limit key is also woken at one: then only its limit still has to admit it.
    */
   | { readonly countdown: JobId }
-  /** Writes another job's image if that job is live, under any fence. Its attempt, if one runs, loses its fence. */
-  | { readonly stop: JobId; readonly image: JobImage; readonly nextFence: Fence }
   | { readonly put: RecordKey; readonly body: Json; readonly wakeAt: Instant | null }
   | { readonly delete: RecordKey }
   /**
@@ -431,22 +427,23 @@ export interface EventPage {
 
 /** Queries for people and tools. Answers may mix several moments. Never base a write on one. */
 export interface Inspector {
-  /** Jobs in the order of their ids, after a cursor. */
-  jobs(filter: JobFilter, after: JobId | null, limit: number): Promise<JobRow[]>;
   /** One step of a scan, with at most `limit` jobs. */
   page(scan: Scan, limit: number): Promise<ScannedJobs>;
   /** One step of a scan that only counts. */
   count(scan: Scan): Promise<ScannedCount>;
-  /** Counts all jobs, finished ones included. It reads every row that is kept. */
-  depth(queue?: string): Promise<Record<JobState, number>>;
-  /** The depth of every queue that has a job, finished ones included, in the order of the queue names. */
-  depths(): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
+  /**
+   * Counts the jobs of every queue by state, finished ones included, in the order of the queue names; of one queue alone
+   * if it is named. A queue without a job is left out. It reads every row that is kept.
+   */
+  depths(queue?: string): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
   /** Unique keys that live jobs hold, in order, after a cursor. Jobs without a key cost nothing. */
   holders(after: string | null, limit: number): Promise<KeyHolder[]>;
   /** Limits that have live jobs, in the order of their keys, after a cursor. */
   limitKeys(after: string | null, limit: number): Promise<LimitRow[]>;
   /** One limit, used or not. */
   limitKey(limitKey: string): Promise<LimitRow>;
+  /** The first live jobs of a limit in the order of their ids, in one state or in any. Other jobs cost nothing. */
+  limitJobs(limitKey: string, state: JobState | null, limit: number): Promise<JobRow[]>;
   /** Counts live jobs by queue, type and state, without zeros. Finished jobs cost nothing. */
   live(): Promise<LiveCount[]>;
   /** Counts the jobs of a line before a position, up to `most`. The cost depends on `most` alone. */
@@ -465,7 +462,6 @@ export interface Inspector {
   events(after: string | null, limit: number): Promise<EventPage>;
   /** The newest events, in the same order. */
   latestEvents(limit: number): Promise<EventPage>;
-  logs(id: JobId): Promise<Json[]>;
   /** Lines of a log after the given number, oldest first. 0 starts at the first line that is kept. */
   logLines(id: JobId, after: number, limit: number): Promise<NumberedLine[]>;
 }

@@ -219,8 +219,8 @@ export function parseReport(line: string): Report {
   let value: unknown;
   try {
     value = JSON.parse(line);
-  } catch {
-    throw new ProtocolFlaw(`a message that is not JSON: ${line.slice(0, 80)}`);
+  } catch (cause) {
+    throw new ProtocolFlaw(`a message that is not JSON: ${line.slice(0, 80)}`, { cause });
   }
   const say = object(value) ? (value as { say?: unknown }).say : undefined;
   const fields =

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type AnyDefinition, assertDefinition } from "../core/job/job-definition.ts";
+import { keysOf } from "../core/option-keys.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
 import type { CarrierEvents, CarrierOptions } from "./carrier.ts";
@@ -42,19 +43,19 @@ export interface SandboxOptions {
   readonly capture?: boolean;
 }
 
-const KEYS = [
-  "kind",
-  "memory",
-  "size",
-  "spare",
-  "load",
-  "jobs",
-  "age",
-  "env",
-  "flags",
-  "permissions",
-  "capture",
-] as const;
+const KEYS = keysOf<SandboxOptions>({
+  kind: true,
+  memory: true,
+  size: true,
+  spare: true,
+  load: true,
+  jobs: true,
+  age: true,
+  env: true,
+  flags: true,
+  permissions: true,
+  capture: true,
+});
 const MEGABYTE = 2 ** 20;
 const LEAST_MEMORY = 64;
 

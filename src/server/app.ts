@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Context, Hono } from "hono";
 import { refuseUnknownKeys } from "../core/errors.ts";
+import { keysOf } from "../core/option-keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import { checkLimits } from "./body-limits.ts";
@@ -40,7 +41,15 @@ export interface CurfewServer {
   close(): Promise<void>;
 }
 
-const KEYS = ["keys", "authorize", "limits", "cors", "logger", "conformance", "dashboard"] as const;
+const KEYS = keysOf<ServerOptions>({
+  keys: true,
+  authorize: true,
+  limits: true,
+  cors: true,
+  logger: true,
+  conformance: true,
+  dashboard: true,
+});
 
 export function createServer(engine: Engine, options: ServerOptions = {}): CurfewServer {
   refuseUnknownKeys(options, "server", KEYS);

@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { keysOf } from "../core/option-keys.ts";
 import { type Instant, type InstantInput, parseInstant } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import type { System } from "../ports/system.ts";
@@ -59,7 +60,7 @@ const PREFIX = "curfew_";
 const KEY = /^curfew_[A-Za-z0-9_-]{43}$/;
 const HASH = /^sha256:[0-9a-f]{64}$/;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
-const FIELDS = ["name", "role", "hash", "notAfter", "rate"] as const;
+const FIELDS = keysOf<KeyOptions>({ name: true, role: true, hash: true, notAfter: true, rate: true });
 const MOST_KEYS = 1_000;
 
 /**

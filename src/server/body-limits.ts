@@ -192,7 +192,9 @@ export function parseBody(text: string, limits: Limits): unknown {
     return value;
   } catch (error) {
     if (error instanceof HttpError) throw error;
-    throw new HttpError(400, "invalid_payload", `The body is not JSON: ${(error as Error).message}`);
+    throw new HttpError(400, "invalid_payload", `The body is not JSON: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 

@@ -33,7 +33,7 @@ function parsed(schema: z.ZodType, value: unknown): ReturnType<z.ZodType["safePa
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     const message = 'body: an object with a "length" cannot be taken where a text or a list is meant';
-    throw new HttpError(400, "invalid_request", message, { type: "validation_error" });
+    throw new HttpError(400, "invalid_request", message, { type: "validation_error", cause: error });
   }
 }
 

@@ -10,6 +10,8 @@ interface HttpErrorDetail {
   readonly type?: string;
   /** Whether the same request may succeed later. */
   readonly retryable?: boolean;
+  /** What was caught. It is for the log alone. */
+  readonly cause?: unknown;
 }
 
 /**
@@ -23,7 +25,7 @@ export class HttpError extends Error {
   readonly more: HttpErrorDetail;
 
   constructor(status: number, code: string, message: string, more: HttpErrorDetail = {}) {
-    super(message);
+    super(message, "cause" in more ? { cause: more.cause } : undefined);
     this.status = status;
     this.code = code;
     this.more = more;

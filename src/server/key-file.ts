@@ -15,7 +15,7 @@ export async function readKeyFile(path: string): Promise<readonly KeyOptions[]> 
   try {
     content = JSON.parse(text);
   } catch (error) {
-    throw wrong(path, `is not JSON (${(error as Error).message})`);
+    throw wrong(path, `is not JSON (${(error as Error).message})`, { cause: error });
   }
   const keys = (content as { keys?: unknown } | null)?.keys;
   checkKeys(keys, `${path}: keys`);
@@ -24,7 +24,9 @@ export async function readKeyFile(path: string): Promise<readonly KeyOptions[]> 
 
 async function readPrivately(path: string): Promise<string> {
   const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
-    throw wrong(path, error.code === "ENOENT" ? "is not there" : `cannot be read (${error.code})`);
+    throw wrong(path, error.code === "ENOENT" ? "is not there" : `cannot be read (${error.code})`, {
+      cause: error,
+    });
   });
   try {
     const { mode, size } = await file.stat();
@@ -40,6 +42,6 @@ async function readPrivately(path: string): Promise<string> {
   }
 }
 
-function wrong(path: string, what: string): CurfewError {
-  return new CurfewError("invalid_option", `keys: the file ${path} ${what}`, { field: "keys" });
+function wrong(path: string, what: string, caught?: { readonly cause: unknown }): CurfewError {
+  return new CurfewError("invalid_option", `keys: the file ${path} ${what}`, { field: "keys", ...caught });
 }

@@ -7,6 +7,7 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { keysOf } from "../core/option-keys.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
@@ -47,7 +48,14 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-const KEYS = ["host", "port", "logger", "closeWithin", "maxConnections", "system"] as const;
+const KEYS = keysOf<ListenOptions>({
+  host: true,
+  port: true,
+  logger: true,
+  closeWithin: true,
+  maxConnections: true,
+  system: true,
+});
 const DEFAULT_PORT = 8080;
 const CLOSE_WITHIN = 10_000;
 const CLOSE_IDLE_EVERY = 20;

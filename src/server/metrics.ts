@@ -220,12 +220,12 @@ class Gauges {
     const from = this.#system.monotonic();
     try {
       const depths: [string, Record<string, number>][] = [];
-      for (const queue of busiest(tallies)) depths.push([queue, await this.#engine.depth(queue)]);
+      for (const queue of busiest(tallies)) depths.push([queue, await this.#engine.queues.depth(queue)]);
       this.#depths = depths;
       const records = await this.#engine.store.records.list("worker", null, MOST_WORKERS);
       const now = this.#engine.now();
       this.#workers = records.filter(({ wakeAt }) => wakeAt === null || wakeAt > now).length;
-      const { jobs } = await this.#engine.find({ state: "active" }, { limit: MOST_ACTIVE });
+      const { jobs } = await this.#engine.service.rows.find({ state: "active" }, { limit: MOST_ACTIVE });
       this.#silences = longestSilences(jobs, now);
     } finally {
       const took = this.#system.monotonic() - from;

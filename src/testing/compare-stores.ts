@@ -5,6 +5,7 @@ import { seededRandom } from "../core/random.ts";
 import type { Store } from "../ports/store.ts";
 import { drawOperations, type Operation, prepare, unversioned, type World } from "./random-operations.ts";
 import { readTimeouts } from "./random-timeouts.ts";
+import { depthOf, jobsOf, logOf } from "./read-store.ts";
 
 export interface Comparison {
   /** Opens new, empty stores. Called again for each attempt at a shorter list. */
@@ -98,8 +99,8 @@ async function readAll(store: Store, { ids, now }: World) {
   }
   return {
     rows,
-    listed: await store.inspect.jobs({ queue: "a" }, null, 50),
-    depth: await store.inspect.depth(),
+    listed: await jobsOf(store, { queue: "a" }),
+    depth: await depthOf(store),
     live: (await store.inspect.live()).map((count) => JSON.stringify(count)).sort(),
     newest: (await store.inspect.page({ filter: {}, after: null, newestFirst: true }, 20)).jobs,
     dead: (await store.inspect.page({ filter: { deadLetter: true }, after: null }, 20)).jobs,
@@ -110,7 +111,7 @@ async function readAll(store: Store, { ids, now }: World) {
       ),
     ),
     events: await readEvents(store),
-    logs: await Promise.all(ids.slice(-3).map((id) => store.inspect.logs(id))),
+    logs: await Promise.all(ids.slice(-3).map((id) => logOf(store, id))),
   };
 }
 

@@ -17,21 +17,19 @@ export type StoreCall =
   | "records.load"
   | "records.list"
   | TimeoutCall
-  | "inspect.jobs"
   | "inspect.page"
   | "inspect.count"
   | "inspect.live"
-  | "inspect.depth"
   | "inspect.depths"
   | "inspect.holders"
   | "inspect.limitKeys"
   | "inspect.limitKey"
+  | "inspect.limitJobs"
   | "inspect.ahead"
   | "inspect.slots"
   | "inspect.readyQueues"
   | "inspect.events"
   | "inspect.latestEvents"
-  | "inspect.logs"
   | "inspect.logLines";
 
 /**
@@ -95,21 +93,20 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
     },
     timeouts: relayTimeouts(timeouts, (call, _request, run) => through(call, run)),
     inspect: {
-      jobs: (filter, after, limit) => through("inspect.jobs", () => inspect.jobs(filter, after, limit)),
       page: (scan, limit) => through("inspect.page", () => inspect.page(scan, limit)),
       count: (scan) => through("inspect.count", () => inspect.count(scan)),
       live: () => through("inspect.live", () => inspect.live()),
-      depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
-      depths: () => through("inspect.depths", () => inspect.depths()),
+      depths: (queue) => through("inspect.depths", () => inspect.depths(queue)),
       holders: (after, limit) => through("inspect.holders", () => inspect.holders(after, limit)),
       limitKeys: (after, limit) => through("inspect.limitKeys", () => inspect.limitKeys(after, limit)),
       limitKey: (limitKey) => through("inspect.limitKey", () => inspect.limitKey(limitKey)),
+      limitJobs: (limitKey, state, limit) =>
+        through("inspect.limitJobs", () => inspect.limitJobs(limitKey, state, limit)),
       ahead: (line, before, most) => through("inspect.ahead", () => inspect.ahead(line, before, most)),
       slots: (line, most) => through("inspect.slots", () => inspect.slots(line, most)),
       readyQueues: (after, limit) => through("inspect.readyQueues", () => inspect.readyQueues(after, limit)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
-      logs: (id) => through("inspect.logs", () => inspect.logs(id)),
       logLines: (id, after, limit) => through("inspect.logLines", () => inspect.logLines(id, after, limit)),
     },
   };

@@ -5,7 +5,6 @@ import {
   type JobDocuments,
   type JobId,
   type JobRow,
-  nextFence,
   type Policy,
   rankOf,
 } from "../core/job/job.ts";
@@ -322,18 +321,9 @@ function drawEffect(random: Random, world: World): Effect {
     () => ({ event: { id } }),
     () => ({ event: ENQUEUED, of: { id } }),
     () => ({ log: { n: randomInt(random, 9) }, job: id }),
-    () => drawStop(random, world),
     () => drawTimeoutEffect(random, world),
     () => drawTimeoutEffect(random, world),
   ])();
-}
-
-function drawStop(random: Random, world: World): Effect {
-  const live = world.remembered.filter(({ state }) => !isTerminal(state));
-  const row = live[randomInt(random, live.length * 3)];
-  const decision = row && decide(row, { type: "cancel" }, world.now, random);
-  if (!row || !decision?.ok) return { event: "nobody to stop" };
-  return { stop: row.id, image: decision.image, nextFence: nextFence(row.fence, fenceSalt(random)) };
 }
 
 /** The position of a job after another guard failed is undefined, so it is left out. */

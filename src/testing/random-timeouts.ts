@@ -35,7 +35,7 @@ function drawTimeout(random: Random, world: TimeoutWorld): NewTimeout {
     ...(random() < 0.5 && { payload: JSON.stringify({ n: randomInt(random, 9) }) }),
     ...(random() < 0.2 && { headers: { trace: "t", raw: new Uint8Array([0, 255]) } }),
     ...(random() < 0.4 && { key: pick(random, KEYS) }),
-    ...(random() < 0.4 && { saga: pick(random, SAGAS), generation: randomInt(random, 3) }),
+    ...(random() < 0.4 && { saga: pick(random, SAGAS) }),
     ...(random() < 0.1 && { wallClock: { at: "09:00", zone: "UTC" } }),
   };
 }

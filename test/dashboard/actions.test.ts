@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { hasChromium } from "./chromium.ts";
 import { type DashboardStage, type OpenedPage, openBrowser, openDashboard, settled } from "./stage.ts";
 
@@ -107,7 +108,7 @@ describe.skipIf(!hasChromium)("what can be done in the dashboard", () => {
     await page.getByLabel("Reason, for the audit").fill("large month");
     await page.getByRole("button", { name: "Extend attempt to 5m" }).click();
     await page.getByText("The limits are changed.").waitFor();
-    const row = await stage.test.engine.load(stage.seeded.running);
+    const row = await rowOf(stage.test.engine.store, stage.seeded.running);
     expect(row?.policy?.attempt).toBe(300_000);
     await page.locator(".tl-row.next .len", { hasText: "5m" }).waitFor();
   });

@@ -152,13 +152,13 @@ describe.skipIf(!hasChromium)("the other pages", () => {
     await using opened = await stage.open("/events?types=queue.*");
     const { page, problems } = opened;
     await page.getByText(/Live: new events/).waitFor();
-    await stage.test.engine.pause("live-queue", { actor: "test" });
+    await stage.test.engine.queues.pause("live-queue", { actor: "test" });
     const line = page.locator(".evt", { hasText: "live-queue" });
     await line.waitFor();
     expect(await page.locator(".evt", { hasText: "job." }).count()).toBe(0);
     await page.keyboard.press("p");
     await page.getByText("Held: new events wait.").waitFor();
-    await stage.test.engine.resume("live-queue", { actor: "test" });
+    await stage.test.engine.queues.resume("live-queue", { actor: "test" });
     await page.getByRole("button", { name: /Go on with 1/ }).waitFor();
     expect(await line.count()).toBe(1);
     await page.keyboard.press("p");

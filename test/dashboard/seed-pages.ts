@@ -139,7 +139,7 @@ export async function seedPages(test: TestEngine, hostile = "<b>bold</b>"): Prom
     { actor: "ana" },
   );
   await engine.queues.configure("crm", { concurrency: 2 }, { actor: "ana" });
-  await engine.pause("reports", { actor: "ana", reason: "provider incident" });
+  await engine.queues.pause("reports", { actor: "ana", reason: "provider incident" });
   await engine.enqueue(render, { customer: hostile });
   await seedCrons(test, { hostile });
   const workflows = await seedWorkflows(test, { hostile });

@@ -103,10 +103,10 @@ export async function seed(test: TestEngine, hostile = "<img src=x onerror=alert
   }
   const deadLetter = await engine.enqueue(charge, { amount: 4_200, currency: "EUR", card: "[redacted]" });
   for (let count = 0; count < 5; count++) await engine.enqueue(video, { file: `lecture-${count}.mp4` });
-  await engine.pause("billing", { actor: "ana", reason: "provider incident" });
+  await engine.queues.pause("billing", { actor: "ana", reason: "provider incident" });
   const expired = await engine.enqueue(mail, { to: "late@example.org" });
   await test.advance("11m");
-  await engine.resume("billing", { actor: "ana" });
+  await engine.queues.resume("billing", { actor: "ana" });
   const scheduled = await engine.enqueue(
     mail,
     { to: "tomorrow@example.org" },

@@ -139,7 +139,7 @@ describe.each([
     await engine.workflows.start(
       chain([step(job, "a", { queue: "nobody" }), step(job, "b", { queue: "nobody" })]),
     );
-    expect(await engine.depth()).toMatchObject({ available: 1, pending: 1, cancelled: 1 });
+    expect(await engine.queues.depth()).toMatchObject({ available: 1, pending: 1, cancelled: 1 });
     expect((await engine.queues.list()).map(({ name }) => name)).toEqual(["default", "nobody"]);
   });
 });

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type CounterSnapshot, type EngineEvent, openEngine, silentLogger } from "../../src/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { blocker, innocent } from "./blocked-loop-jobs.ts";
 
 interface Report {
@@ -79,7 +80,7 @@ describe("3.6 a handler that blocks the event loop of its worker (5.2)", () => {
       [...innocents, guilty].map(({ id }) => id).sort(),
     );
     for (const { id } of innocents) {
-      const row = await engine.load(id);
+      const row = await rowOf(engine.store, id);
       expect(row).toMatchObject({
         state: "completed",
         attempt: 2,
@@ -110,6 +111,6 @@ describe("3.6 a handler that blocks the event loop of its worker (5.2)", () => {
     }
     await closed(child);
     expect(child.exitCode).toBe(0);
-    expect(await engine.load(job.id)).toMatchObject({ state: "available", attempt: 0, returns: 1 });
+    expect(await rowOf(engine.store, job.id)).toMatchObject({ state: "available", attempt: 0, returns: 1 });
   });
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { storeAddresses } from "./support/addresses.ts";
 
 const CHILD = join(import.meta.dirname, "crons/child.ts");
@@ -47,7 +48,7 @@ describe("a cron under three processes that are killed and started again", () =>
     await Promise.all(alive.map(kill));
     const engine = await openEngine({ store: address, logger: silentLogger });
     await engine.crons.pause("every second");
-    const rows = await engine.jobs({ type: "test.tick" }, { limit: 1_000 });
+    const rows = await jobsOf(engine.store, { type: "test.tick" });
     const seconds = rows.map(({ options }) => Date.parse(String(options?.meta?.scheduledFor)) / 1_000);
     const sorted = seconds.toSorted((a, b) => a - b);
     expect(sorted.length).toBeGreaterThan(3);

@@ -7,6 +7,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { openEngine, processor, silentLogger } from "../../src/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { startOwnPostgres } from "../postgres.ts";
 import { PACE, PLACES, paceJob, placesJob, QUEUE_PLACES, queueJob } from "./limits/jobs.ts";
 
@@ -129,7 +130,7 @@ describe("limits over processes that are killed", () => {
       const one = await engine.enqueue(placesJob, 1, { tx: db });
       await engine.enqueue(placesJob, 2, { tx: db });
       await expect(engine.enqueue(placesJob, 3, { tx: db })).rejects.toMatchObject({ code: "queue_full" });
-      expect(await engine.load(one.id)).toBeNull();
+      expect(await rowOf(engine.store, one.id)).toBeNull();
       db.exec("commit");
       engine.work({ processors: [processor(placesJob, () => {})] });
       await one.result({ within: "20s" });

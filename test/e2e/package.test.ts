@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { copyFile, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -42,6 +42,7 @@ beforeAll(async () => {
         types: ["node"],
         module: "nodenext",
         strict: true,
+        declaration: true,
         skipLibCheck: true,
         rewriteRelativeImportExtensions: true,
         sourceMap: true,
@@ -73,7 +74,7 @@ describe("a sandbox of the built package", () => {
         result: { year: 2030 },
         log: ["printed", "enqueued"],
         followers: 1,
-        checkpoint: '{"begun":true}',
+        checkpoint: { begun: true },
       });
       expect(error).toMatchObject({ type: "timeout", forced: true });
       // Line 9 of the source, wherever the compiler has put it.
@@ -85,6 +86,18 @@ describe("a sandbox of the built package", () => {
     const sandbox = join(user, "node_modules/curfew/dist/sandbox");
     for (const name of ["child", "reaper-process"])
       expect(await readFile(join(sandbox, `${name}.js`), "utf8")).not.toBe("");
+  });
+});
+
+describe("the files of the built package", () => {
+  it("have no source maps, because the sources that those would name are not shipped", async () => {
+    const dist = join(user, "node_modules/curfew/dist");
+    const names = await readdir(dist, { recursive: true });
+    const scripts = names.filter((name) => name.endsWith(".js"));
+    expect(scripts).toContain("index.js");
+    expect(names.filter((name) => name.endsWith(".map"))).toEqual([]);
+    for (const name of scripts)
+      expect(await readFile(join(dist, name), "utf8")).not.toContain("sourceMappingURL=");
   });
 });
 

@@ -79,7 +79,7 @@ describe("a PostgreSQL that goes away", () => {
     await server.start();
     const engine = await opening;
     await engine.enqueue(ping);
-    expect((await engine.depth()).available).toBe(1);
+    expect((await engine.queues.depth()).available).toBe(1);
   }, 60_000);
 });
 

@@ -13,6 +13,7 @@ import { seededRandom } from "../../src/core/random.ts";
 import { defineJob, type Engine, openEngine, processor, sandboxed, unchecked } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createServer, listen } from "../../src/server/index.ts";
+import { jobsOf, rowOf } from "../../src/testing/read-store.ts";
 import { command } from "../server/command.ts";
 import { take } from "./remote/jobs.ts";
 import { act } from "./sandbox/act-job.ts";
@@ -80,7 +81,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
     // heartbeat it would take the attempt timeout of 30 seconds.
     expect(performance.now() - killedAt).toBeLessThan(20_000);
     expect(await job.result({ within: "20s" })).toEqual({ pid: second.pid, attempt: 2 });
-    expect((await engine.load(job.id))?.errors?.map(({ type }) => type)).toEqual(["stalled"]);
+    expect((await rowOf(engine.store, job.id))?.errors?.map(({ type }) => type)).toEqual(["stalled"]);
   });
 
   it("the server is killed and started again in the middle: the handler goes on, and its result counts", async () => {
@@ -114,7 +115,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
     const ended = once(worker, "exit");
     worker.kill("SIGTERM");
     expect(await ended).toEqual([0, null]);
-    expect((await engine.load(job.id))?.state).toBe("completed");
+    expect((await rowOf(engine.store, job.id))?.state).toBe("completed");
   });
 
   it("a process that has closed its client ends by itself", async () => {
@@ -156,7 +157,7 @@ describe("a remote worker with a sandbox (8.1, 8.3)", () => {
     });
     const job = await client.enqueue(act, { name: "checkpointAndLoop" }, { retry: { attempts: 2 } });
     expect(await job.result({ within: "20s" })).toBe("resumed");
-    const row = await engine.load(job.id);
+    const row = await rowOf(engine.store, job.id);
     expect(row?.errors).toMatchObject([
       { type: "timeout", forced: true, stack: expect.stringMatching(/at spin/) },
     ]);
@@ -171,7 +172,7 @@ describe("a remote worker with a sandbox (8.1, 8.3)", () => {
     const options = { timeouts: { attempt: "20s" } } as const;
     const job = await client.enqueue(act, { name: "exit", argument: 3 }, options);
     await job.result({ within: "20s" }).catch(() => {});
-    expect((await engine.load(job.id))?.errors).toMatchObject([{ type: "killed", code: "killed" }]);
+    expect((await rowOf(engine.store, job.id))?.errors).toMatchObject([{ type: "killed", code: "killed" }]);
   });
 });
 
@@ -221,7 +222,7 @@ describe("a wire that loses replies", () => {
       Array.from({ length: 80 }, (_, nth) => ({ nth: 80 + nth })),
     );
     const ids = [...singles, ...many].map(({ id }) => id);
-    expect((await engine.jobs({}, { limit: 1_000 })).map(({ id }) => id)).toEqual(ids.toSorted());
+    expect((await jobsOf(engine.store)).map(({ id }) => id)).toEqual(ids.toSorted());
     expect([...singles, ...many].some(({ duplicate }) => duplicate)).toBe(false);
     client.work({
       processors: [processor(count, ({ id }) => void runs.set(id, (runs.get(id) ?? 0) + 1))],

@@ -3,6 +3,7 @@ import { createIdSource } from "../../src/core/ids.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import { productionSystem } from "../support/system.ts";
 
 /** One process of the tests in sqlite.test.ts: what it does, on which file, and a number that the deed needs. */
@@ -36,7 +37,7 @@ const DEEDS: Record<string, () => Promise<void>> = {
       };
       const rows = await store.jobs.claim({ ...request, now: await store.clock() });
       ids.push(...rows.map(({ id }) => id));
-      isEmpty = rows.length === 0 && (await store.inspect.depth()).available === 0;
+      isEmpty = rows.length === 0 && (await depthOf(store)).available === 0;
     }
     await store.close();
     process.send?.(ids, () => process.disconnect());

@@ -2,7 +2,8 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { defineJob, openEngine, silentLogger, type UniqueOptions } from "../../src/index.ts";
+import { defineJob, type Engine, openEngine, silentLogger, type UniqueOptions } from "../../src/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { storeAddresses } from "./support/addresses.ts";
 
 const CHILD = join(import.meta.dirname, "unique/child.ts");
@@ -51,7 +52,7 @@ describe("10,000 enqueues of one key at once, from two processes", () => {
     const reports = (await Promise.all(answers)) as Told[];
     expect(new Set(reports.flatMap(({ ids }) => ids)).size).toBe(1);
     expect(reports.reduce((sum, { created }) => sum + created, 0)).toBe(1);
-    expect((await engine.depth()).available).toBe(1);
+    expect((await engine.queues.depth()).available).toBe(1);
     await engine.close();
   });
 
@@ -70,7 +71,7 @@ describe("10,000 enqueues of one key at once, from two processes", () => {
           Array.from({ length: 40 }, (_, nth) => engines[nth % 2]?.enqueue(job, 1)),
         );
         expect(new Set(handles.map((handle) => handle?.id)).size).toBe(40);
-        const rows = (await engines[0]?.jobs({ type: job.type })) ?? [];
+        const rows = await jobsOf((engines[0] as Engine).store, { type: job.type });
         const states = Object.groupBy(rows, ({ state }) => state);
         expect(states.available).toHaveLength(1);
         expect(states.cancelled).toHaveLength(39);

@@ -75,7 +75,7 @@ describe.each([
     const node = chain([group([step(double, 1), step(double, 2)]), step(sum)]);
     await within("rollback", async (tx) => void (await engine.workflows.start(node, { tx })));
     expect(await engine.workflows.list()).toEqual([]);
-    expect(await engine.depth()).toMatchObject({ available: 0, pending: 0 });
+    expect(await engine.queues.depth()).toMatchObject({ available: 0, pending: 0 });
     await within("commit", async (tx) => void (await engine.workflows.start(node, { tx })));
     const [{ id } = { id: "" }] = await engine.workflows.list();
     engine.work({ processors: processors() });

@@ -15,12 +15,12 @@ describe("3.1 never entered past a deadline", () => {
     const stage = await openStage();
     let entered = 0;
     const { definition, processors } = jobWith(() => void entered++, { timeouts });
-    await stage.engine.pause("default");
+    await stage.engine.queues.pause("default");
     const job = await stage.engine.enqueue(definition);
     stage.work(processors);
     // The machine stands still over the deadline, so that the claim comes before any sweep.
     stage.system.pause(10_000);
-    await stage.engine.resume("default");
+    await stage.engine.queues.resume("default");
     await stage.advance("1s");
     const row = await stage.load(job);
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", type]);
@@ -47,11 +47,11 @@ describe("3.1 never entered past a deadline", () => {
     });
     engine.work({ processors });
     for (let room = 0; room <= 600; room += 20) {
-      await engine.pause("default");
+      await engine.queues.pause("default");
       const totalAt = engine.now() + room + 50;
       await engine.enqueue(definition, totalAt, { timeouts: { total: `${room + 50}ms` } });
       await system.advance(50);
-      await engine.resume("default");
+      await engine.queues.resume("default");
       await system.advance(1_000);
     }
     expect(entries.length).toBeGreaterThan(5);

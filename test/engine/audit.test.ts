@@ -20,9 +20,9 @@ describe("the audit", () => {
     await mia.extend(waiting.id, { total: "2h" });
     await mia.cancel(waiting.id);
     await engine.as({ actor: "ben" }).retry(failed.id, { keepDeadline: true });
-    await mia.pause("mail");
-    await mia.resume("mail");
-    await mia.configureQueue("mail", { timeouts: { attempt: "5s" } });
+    await mia.queues.pause("mail");
+    await mia.queues.resume("mail");
+    await mia.queues.configure("mail", { timeouts: { attempt: "5s" } });
     const { entries, hasMore } = await engine.audit.read();
     expect(entries.map(({ actor, action, job, queue }) => [actor, action, job ?? queue])).toEqual([
       ["mia", "queue.configure", "mail"],
@@ -53,10 +53,10 @@ describe("the audit", () => {
     const { id } = await engine.enqueue(jobOf());
     await engine.cancel(id);
     expect(await errorOf(engine.as(MIA).cancel(id))).toMatchObject({ code: "invalid_state" });
-    expect(await errorOf(engine.as(MIA).pause("mail"))).toMatchObject({ code: "store_failed" });
+    expect(await errorOf(engine.as(MIA).queues.pause("mail"))).toMatchObject({ code: "store_failed" });
     expect(await errorOf(engine.as(MIA).cancel("0".repeat(8)))).toMatchObject({ code: "not_found" });
     expect((await engine.audit.read()).entries).toEqual([]);
-    await engine.as(MIA).pause("mail");
+    await engine.as(MIA).queues.pause("mail");
     expect((await engine.audit.read()).entries.length).toBe(1);
   });
 
@@ -64,7 +64,7 @@ describe("the audit", () => {
     const stage = await openStage({ keepAudit: "1d" });
     const { engine } = stage;
     for (let n = 0; n < 30; n++) {
-      await engine.as({ actor: n % 3 ? "mia" : "ben" }).pause(`q${n % 5}`);
+      await engine.as({ actor: n % 3 ? "mia" : "ben" }).queues.pause(`q${n % 5}`);
       if (n % 4 === 0) await stage.advance("1m");
     }
     const all = (await engine.audit.read()).entries;
@@ -81,7 +81,7 @@ describe("the audit", () => {
     expect((await engine.audit.read({ queue: "q1", action: "queue.*" })).entries.length).toBe(6);
     expect((await engine.audit.read({ action: "job.cancel" })).entries).toEqual([]);
     await stage.advance("1d");
-    await engine.as(MIA).pause("new");
+    await engine.as(MIA).queues.pause("new");
     expect((await engine.audit.read()).entries.map(({ queue }) => queue)).toEqual(["new"]);
   });
 
@@ -128,7 +128,7 @@ describe("the audit", () => {
     expect(() => engine.as("mia" as never)).toThrow(/by.*actor/);
     expect(() => engine.as({ actor: "mia", why: "x" } as never)).toThrow(/why/);
     expect(() => engine.as({ actor: "mia", reason: "x".repeat(501) })).toThrow(/by.reason.*500/);
-    await expect(engine.pause("mail", { actor: 7 as never })).rejects.toThrow(/by.actor/);
+    await expect(engine.queues.pause("mail", { actor: 7 as never })).rejects.toThrow(/by.actor/);
     await expect(engine.audit.read({ limit: 5_000 })).rejects.toThrow(/limit.*5000/);
     await expect(engine.audit.read({ after: "x" })).rejects.toThrow(/after.*"x"/);
     await expect(engine.audit.read({ actor: 1 as never })).rejects.toThrow(/actor/);

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { CurfewError, defineJob, type JobRow, processor } from "../../src/index.ts";
+import { CurfewError, defineJob, type Job, processor } from "../../src/index.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type FaultPlan, failFirst, faultyStore } from "../../src/testing/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { errorOf, openOver, openStage, START, type Stage } from "./stage.ts";
 
 class CardError extends Error {
@@ -40,7 +41,7 @@ async function withDeadLetters(stage: Stage): Promise<void> {
   await worker.close();
 }
 
-const idsOf = (rows: readonly JobRow[]) => rows.map(({ id }) => id);
+const idsOf = (rows: readonly Job[]) => rows.map(({ id }) => id);
 
 describe("dead letters", () => {
   it("are listed as they ended, newest first too, page by page, and counted", async () => {
@@ -80,7 +81,7 @@ describe("dead letters", () => {
     const stage = await openStage();
     await withDeadLetters(stage);
     const { deadLetters } = stage.engine;
-    const [first, second] = (await deadLetters.list({ type: "charge" })).jobs as [JobRow, JobRow];
+    const [first, second] = (await deadLetters.list({ type: "charge" })).jobs as [Job, Job];
     await stage.advance("30m");
     const now = stage.now();
     const retried = await deadLetters.retry(first.id);
@@ -88,14 +89,13 @@ describe("dead letters", () => {
       state: "available",
       attempt: 0,
       deadLetter: false,
-      totalAt: now + 3_600_000,
-      waitAt: now + 600_000,
-      result: null,
+      deadlines: { total: now + 3_600_000, wait: now + 600_000 },
+      result: undefined,
       finishedAt: null,
     });
     expect(retried.errors).toHaveLength(1);
     const kept = await deadLetters.retry(second.id, { keepDeadline: true });
-    expect(kept.totalAt).toBe(second.totalAt);
+    expect(kept.deadlines.total).toBe(second.deadlines.total);
     expect(await deadLetters.get(first.id)).toBeNull();
     expect(await errorOf(deadLetters.retry(first.id))).toMatchObject({ code: "not_found" });
   });
@@ -115,9 +115,9 @@ describe("dead letters", () => {
     const stage = await openStage();
     await withDeadLetters(stage);
     const { deadLetters } = stage.engine;
-    const [first] = (await deadLetters.list()).jobs as [JobRow];
+    const [first] = (await deadLetters.list()).jobs as [Job];
     await deadLetters.delete(first.id);
-    expect(await stage.engine.load(first.id)).toBeNull();
+    expect(await rowOf(stage.engine.store, first.id)).toBeNull();
     expect(await errorOf(deadLetters.delete(first.id))).toMatchObject({ code: "not_found" });
     expect(await deadLetters.deleteAll({ queue: "mail" })).toMatchObject({ matched: 2, done: 2 });
     expect(await deadLetters.count()).toBe(2);
@@ -295,7 +295,7 @@ describe("bulk actions", () => {
     expect(await engine.bulk.prioritise({ type: "plain" }, { priority: 9 })).toMatchObject({ done: 3 });
     const { jobs } = await engine.find({ type: "plain" });
     expect(jobs.map(({ priority }) => priority)).toEqual([9, 9, 9]);
-    const [first] = jobs as [JobRow];
+    const [first] = jobs as [Job];
     expect((await engine.job(first.id).prioritise(-3)).priority).toBe(-3);
     const named = await engine.find({ ids: idsOf(jobs), state: "available" }, { limit: 2 });
     expect(idsOf(named.jobs)).toEqual(idsOf(jobs).slice(0, 2));
@@ -303,7 +303,7 @@ describe("bulk actions", () => {
     expect([idsOf(rest.jobs), rest.cursor]).toEqual([idsOf(jobs).slice(2), null]);
     await engine.bulk.cancel({ ids: [first.id] });
     expect(await engine.bulk.delete({ ids: idsOf(jobs) })).toMatchObject({ matched: 1, done: 1 });
-    expect(await engine.load(first.id)).toBeNull();
+    expect(await rowOf(engine.store, first.id)).toBeNull();
   });
 
   it("refuse a query that says nothing, and everything else that is wrong", async () => {

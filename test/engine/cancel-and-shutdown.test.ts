@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { AttemptContext } from "../../src/index.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createLatch, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { depthOf, logOf } from "../../src/testing/read-store.ts";
 import {
   deaf,
   errorOf,
@@ -23,9 +24,9 @@ describe("5.1 cancel", () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf(), null, options);
     expect((await stage.load(job)).state).toBe(state);
-    const row = await stage.engine.cancel(job.id);
-    expect(row).toMatchObject({ state: "cancelled", finishedAt: START, startedAt: null });
-    expect(await stage.load(job)).toEqual(row);
+    const cancelled = await stage.engine.cancel(job.id);
+    expect(cancelled).toMatchObject({ state: "cancelled", finishedAt: START, startedAt: null });
+    expect(await job.load()).toEqual(cancelled);
     expect(stage.counters().cancelled).toBe(1);
     expect(await errorOf(stage.engine.cancel(job.id))).toMatchObject({ code: "invalid_state" });
   });
@@ -55,7 +56,8 @@ describe("5.1 cancel", () => {
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.advance("10s");
-    const row = await stage.engine.cancel(job.id);
+    await stage.engine.cancel(job.id);
+    const row = await stage.load(job);
     await stage.settle();
     expect(heard).toEqual([
       expect.objectContaining({ name: "StopError", kind: "cancelled", elapsed: 10_000 }),
@@ -63,7 +65,7 @@ describe("5.1 cancel", () => {
     ]);
     await stage.advance("1m");
     expect(await stage.load(job)).toEqual(row);
-    expect(await stage.engine.store.inspect.logs(job.id)).toEqual([]);
+    expect(await logOf(stage.engine.store, job.id)).toEqual([]);
     expect(stage.names(job.id)).toEqual(["job.enqueued", "job.started", "job.cancelled"]);
     expect(stage.counters()).toMatchObject({ cancelled: 1, completed: 0, failed: 0, stuck: 0 });
   });
@@ -188,7 +190,7 @@ describe("5.2 shutdown", () => {
     const second = stage.engine.close();
     await stage.advance("6s");
     await Promise.all([first, second]);
-    const depth = await store.inspect.depth();
+    const depth = await depthOf(store);
     expect(depth).toMatchObject({ active: 0, completed: 20 });
     expect(stage.system.pendingTimers).toBe(0);
     await close();
@@ -202,7 +204,7 @@ describe("5.2 shutdown", () => {
     expect(await errorOf(stage.engine.enqueue(definition))).toMatchObject({ code: "closed" });
     expect(await errorOf(stage.engine.enqueueMany(definition, [1]))).toMatchObject({ code: "closed" });
     expect(() => stage.engine.work({ processors })).toThrow(expect.objectContaining({ code: "closed" }));
-    expect(await errorOf(stage.engine.pause("default"))).toMatchObject({ code: "closed" });
+    expect(await errorOf(stage.engine.queues.pause("default"))).toMatchObject({ code: "closed" });
   });
 
   it("result() rejects when the engine is closed", async () => {
@@ -232,7 +234,7 @@ describe("5.2 shutdown", () => {
     await stage.advance("6s");
     await closing;
     expect((await store.jobs.load([job.id]))[0]).toMatchObject({ state: "completed", errors: null });
-    expect(await store.inspect.depth()).toMatchObject({ available: 1 });
+    expect(await depthOf(store)).toMatchObject({ available: 1 });
   });
 
   it("a release that an extension overtook is decided anew before the close ends", async () => {

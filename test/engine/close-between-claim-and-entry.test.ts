@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createLatch, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { jobWith, openOver, openUnsure, type Stage } from "./stage.ts";
 
 describe("5.2 what is between a claim and its handler when the worker closes", () => {
@@ -41,18 +42,18 @@ describe("5.2 what is between a claim and its handler when the worker closes", (
     let entered = 0;
     const { definition, processors } = jobWith(() => void entered++, { timeouts: { total: "1s" } });
     const worker = engine.work({ processors });
-    await engine.pause("default");
+    await engine.queues.pause("default");
     const { id } = await engine.enqueue(definition);
     await system.advance(1_150);
-    await engine.resume("default");
+    await engine.queues.resume("default");
     await system.advance(10);
-    expect(await engine.load(id)).toMatchObject({ state: "active", startedAt: null });
+    expect(await rowOf(engine.store, id)).toMatchObject({ state: "active", startedAt: null });
     const closing = worker.close();
     await system.advance(100);
     await closing;
-    expect((await engine.load(id))?.state).toBe("available");
+    expect((await rowOf(engine.store, id))?.state).toBe("available");
     await system.advance(2_000);
-    expect(await engine.load(id)).toMatchObject({ state: "discarded", attempt: 0 });
+    expect(await rowOf(engine.store, id)).toMatchObject({ state: "discarded", attempt: 0 });
     expect(entered).toBe(0);
   });
 });

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import type { CronRun } from "../../src/core/cron/cron.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import { type CronRun, defineJob, type EngineEvent, processor } from "../../src/index.ts";
+import { defineJob, type EngineEvent, processor } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { deaf, openStage, START, type Stage } from "./stage.ts";
 
 const HOUR = 3_600_000;
@@ -11,7 +13,7 @@ const plain = defineJob({ type: "test.plain" });
 
 /** The instants that the jobs of a stage were for, in the order of their ids. */
 async function firedFor(stage: Stage, type = "test.tick"): Promise<string[]> {
-  const rows = await stage.engine.jobs({ type }, { limit: 1_000 });
+  const rows = await jobsOf(stage.engine.store, { type });
   return rows.map(({ options }) => String(options?.meta?.scheduledFor).slice(0, 19));
 }
 
@@ -31,7 +33,7 @@ describe("a cron", () => {
     expect(view).toMatchObject({ name: "hourly report", nextAt: START + HOUR, isPaused: false, zone: "UTC" });
     await stage.advance("150m");
     expect(await firedFor(stage)).toEqual(["2030-01-01T01:00:00", "2030-01-01T02:00:00"]);
-    const [row] = await stage.engine.jobs({ queue: "reports" });
+    const [row] = await jobsOf(stage.engine.store, { queue: "reports" });
     expect(row).toMatchObject({
       payload: '{"n":1}',
       priority: 5,
@@ -255,7 +257,7 @@ describe("overlap", () => {
 
   it("is allowed where nothing is said", async () => {
     const stage = await overlapping("allow");
-    expect((await stage.engine.depth()).active).toBe(3);
+    expect((await stage.engine.queues.depth()).active).toBe(3);
   });
 
   it("skips while the last job has not ended", async () => {
@@ -267,7 +269,7 @@ describe("overlap", () => {
       count: 1,
       scheduledFor: START + 3 * HOUR,
     });
-    const [running] = await stage.engine.jobs({ state: "active" });
+    const [running] = await jobsOf(stage.engine.store, { state: "active" });
     await stage.engine.cancel(running?.id as string);
     await stage.advance("1h");
     expect(await firedFor(stage, "test.plain")).toEqual(["2030-01-01T01:00:00", "2030-01-01T04:00:00"]);
@@ -275,7 +277,7 @@ describe("overlap", () => {
 
   it("cancels the last job where that is said", async () => {
     const stage = await overlapping("cancel-previous");
-    expect(await stage.engine.depth()).toMatchObject({ active: 1, cancelled: 2 });
+    expect(await stage.engine.queues.depth()).toMatchObject({ active: 1, cancelled: 2 });
     expect(stage.names().filter((name) => name === "job.cancelled")).toHaveLength(2);
     const cron = await stage.engine.crons.get("c");
     expect(cron?.runs[0]?.cancelled).toBe(cron?.runs[1]?.job);
@@ -360,7 +362,7 @@ describe("remote producers", () => {
     );
     expect(view).toMatchObject({ type: "cron.remote", queue: "q", payload: [1, 2], wire: { args: true } });
     await stage.advance("61m");
-    const [row] = await stage.engine.jobs({ queue: "q" });
+    const [row] = await jobsOf(stage.engine.store, { queue: "q" });
     expect(row).toMatchObject({
       type: "cron.remote",
       payload: "[1,2]",
@@ -402,7 +404,7 @@ describe("the stream of events", () => {
     await stage.advance("121m");
     const job = await stage.engine.crons.trigger("c");
     const events = await kept(stage);
-    const [first, second] = await stage.engine.jobs({ type: "test.plain" });
+    const [first, second] = await jobsOf(stage.engine.store, { type: "test.plain" });
     expect(events.map(({ name, job: id, subject }) => [name, id ?? subject])).toEqual([
       ["job.enqueued", first?.id],
       ["cron.triggered", "c"],

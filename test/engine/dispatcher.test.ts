@@ -11,6 +11,7 @@ import {
   faultyStore,
   type StoreCall,
 } from "../../src/testing/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { openStage, START, type Stage } from "./stage.ts";
 
 const LEASE = 300_000;
@@ -337,10 +338,10 @@ describe("SEMANTICS 6, dispatcher: jobs as destinations", () => {
     stage.work([processor(send, ({ payload }) => void ran.push([payload, stage.now() - START]))]);
     await stage.engine.timeouts.enqueue(send, { to: "a" }, { dueAt: "2h" });
     await stage.advance("119m");
-    expect(await stage.engine.jobs()).toEqual([]);
+    expect(await jobsOf(stage.engine.store)).toEqual([]);
     await stage.advance("2m");
     expect(ran).toEqual([[{ to: "a" }, 7_200_000]]);
-    const [job] = await stage.engine.jobs();
+    const [job] = await jobsOf(stage.engine.store);
     expect(job).toMatchObject({ state: "completed", createdAt: START + 7_200_000 });
   });
 
@@ -351,7 +352,7 @@ describe("SEMANTICS 6, dispatcher: jobs as destinations", () => {
     await stage.engine.timeouts.enqueue(send, { to: "c" }, { dueAt: "2m", key: "other" });
     await stage.engine.timeouts.cancel({ destination: "job", key: "other" });
     await stage.advance("1h");
-    const jobs = await stage.engine.jobs();
+    const jobs = await jobsOf(stage.engine.store);
     expect(jobs.map(({ payload }) => payload)).toEqual(['{"to":"b"}']);
   });
 
@@ -359,7 +360,7 @@ describe("SEMANTICS 6, dispatcher: jobs as destinations", () => {
     const { stage } = await openFaulty(failFirst("commit", "lose-reply"));
     await stage.engine.timeouts.enqueue(send, { to: "a" }, { dueAt: "1s" });
     await stage.advance("1m");
-    expect(await stage.engine.jobs()).toHaveLength(1);
+    expect(await jobsOf(stage.engine.store)).toHaveLength(1);
     expect(await stage.engine.timeouts.list()).toEqual([]);
   });
 });

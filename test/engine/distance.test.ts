@@ -4,6 +4,7 @@ import { snooze } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createSimSystem, type SimSystem } from "../../src/testing/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { jobWith, obedient, START, shared, sleepOn, storeOn } from "./stage.ts";
 
 /** How far the distant engine is away: its store's replies take this long, and what they say of the time is as old. */
@@ -149,7 +150,7 @@ describe("3.10 durations count from the latest that it may be", () => {
         const beatAt = time();
         context.beat();
         await sleepOn(system, 2_500);
-        rows.push({ stallAt: (await near.load(context.id))?.stallAt ?? null, beatAt });
+        rows.push({ stallAt: (await rowOf(near.store, context.id))?.stallAt ?? null, beatAt });
       },
       { timeouts: { heartbeat: "8s" } },
     );
@@ -179,7 +180,7 @@ describe("4.3 a start that is committed before the entry, far away from the stor
     const claim = { queue: "default", limit: 1, lease: 1_000, salt: 1, worker: "gone", from: 0 };
     await store.jobs.claim({ ...claim, now: near.now() });
     await system.advance(3_000);
-    expect(await near.load(id)).toMatchObject({ state: "available", expiredClaims: 1 });
+    expect(await rowOf(near.store, id)).toMatchObject({ state: "available", expiredClaims: 1 });
     far.work({ processors });
     await system.advance(20_000);
     expect(runs).toHaveLength(1);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Store } from "../../src/ports/store.ts";
 import { createLatch, type Fault, type FaultPlan, faultyStore } from "../../src/testing/index.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import { errorOf, jobOf, jobWith, openOver, openStage, START } from "./stage.ts";
 
 /** A store whose calls of one kind are counted and may be made to wait. */
@@ -97,7 +98,7 @@ describe("enqueue and a store that fails", () => {
     await stage.advance("2s");
     const handles = await enqueueing;
     expect(handles.map(({ duplicate }) => duplicate)).toEqual([false, false, false]);
-    expect(await stage.engine.store.inspect.depth()).toMatchObject({ available: 3 });
+    expect(await depthOf(stage.engine.store)).toMatchObject({ available: 3 });
     expect(stage.counters().enqueued).toBe(3);
     expect(stage.names().filter((name) => name === "store.error")).toHaveLength(2);
     expect(stage.told("store.error")).toMatchObject({ during: "enqueue" });
@@ -228,15 +229,15 @@ describe("the order of work", () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => "done");
     stage.work(processors);
-    await stage.engine.pause("default");
+    await stage.engine.queues.pause("default");
     const job = await stage.engine.enqueue(definition);
     await stage.advance("1h");
     expect((await stage.load(job)).state).toBe("available");
-    await stage.engine.pause("default");
-    await stage.engine.resume("default");
+    await stage.engine.queues.pause("default");
+    await stage.engine.queues.resume("default");
     await stage.settle();
     expect((await stage.load(job)).state).toBe("completed");
-    await stage.engine.resume("default");
+    await stage.engine.queues.resume("default");
   });
 
   it("a job of an unknown type is given back with a delay and an event, never in a hot loop", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { PolicyOptions } from "../../src/index.ts";
+import { logOf } from "../../src/testing/read-store.ts";
 import {
   deaf,
   errorOf,
@@ -94,7 +95,7 @@ describe("5.3 extend", () => {
     const job = await stage.engine.enqueue(jobOf(settings));
     await stage.advance("2s");
     await stage.engine.extend(job.id, { attempt: "40s", total: "2h", heartbeat: "none" });
-    expect(await stage.engine.logs(job.id)).toEqual([
+    expect(await logOf(stage.engine.store, job.id)).toEqual([
       { at: START + 2_000, attempt: 0, message: "Extended: attempt 40s, total 2h, heartbeat none" },
     ]);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Discard } from "../../src/index.ts";
+import { logOf } from "../../src/testing/read-store.ts";
 import { deaf, jobWith, openPair, type Pair, type Stage, silent, sleepOn } from "./stage.ts";
 
 describe("3.8 a write with an old fence changes nothing", () => {
@@ -44,7 +45,7 @@ describe("3.8 a write with an old fence changes nothing", () => {
     expect(pair.second.counters()).toMatchObject({ lost: 1, completed: 0, failed: 0, discarded: 0 });
     expect(pair.second.names(job.id)).toContain("job.lost");
     expect(pair.second.names(job.id)).not.toContain("job.completed");
-    expect(await pair.first.engine.store.inspect.logs(job.id)).toEqual([]);
+    expect(await logOf(pair.first.engine.store, job.id)).toEqual([]);
   });
 
   it("a cancelled job refuses the handler's result even if its worker heard no hint and no beat", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AttemptContext, PolicyOptions } from "../../src/index.ts";
 import { createLatch } from "../../src/testing/index.ts";
+import { logOf } from "../../src/testing/read-store.ts";
 import { deaf, errorOf, jobOf, jobWith, openOver, openStage, START, type Stage } from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
@@ -45,7 +46,7 @@ describe("3.4 late success", () => {
     expect(await stage.load(job)).toEqual(verdict);
     expect(verdict).toMatchObject({ checkpoint: null, result: null });
     expect(refusals).toEqual([expect.objectContaining({ kind: "execution" })]);
-    const logs = await stage.engine.store.inspect.logs(job.id);
+    const logs = await logOf(stage.engine.store, job.id);
     expect(logs).toEqual([expect.objectContaining({ message: "in time" })]);
   });
 });
@@ -290,7 +291,7 @@ describe("8.2 what an attempt leaves behind", () => {
     const row = await stage.load(job);
     expect(row).toMatchObject({ state: "completed", checkpoint: '{"done":2}' });
     expect(JSON.parse(row.progress ?? "")).toEqual({ value: 1, note: { attempt: 2 } });
-    const logs = await stage.engine.store.inspect.logs(job.id);
+    const logs = await logOf(stage.engine.store, job.id);
     expect(logs).toMatchObject([
       { message: "attempt 1", attempt: 1, fields: { attempt: 1 } },
       { message: "attempt 2", attempt: 2 },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, type Logger, processor, type QueueOptions, unchecked } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { deaf, openPair, openStage, START } from "./stage.ts";
 
 /** A job that nothing ends holds its slot of a limit and of its queue for ever if its worker dies. */
@@ -73,9 +74,14 @@ it("explain says it of a job in a queue with a concurrency", async () => {
   const { engine } = await openStage();
   const free = defined(ENDLESS, null);
   const { id } = await engine.enqueue(free, null);
-  expect((await engine.explain(id, free)).warnings).toHaveLength(1);
+  const before = (await engine.explain(id, free)).warnings;
+  expect(before).toHaveLength(2);
+  expect(before.join("\n")).toMatch(/no live worker takes queue/);
+  expect(before.join("\n")).not.toMatch(/slot of the queue/);
   await engine.queues.configure("default", { concurrency: 1 });
-  expect((await engine.explain(id, free)).warnings[1]).toMatch(/slot of the queue "default"/);
+  const after = (await engine.explain(id, free)).warnings;
+  expect(after).toHaveLength(3);
+  expect(after.join("\n")).toMatch(/slot of the queue "default"/);
 });
 
 it("advise names the job that stops a queue when its worker is gone", async () => {
@@ -97,10 +103,10 @@ it("advise names the job that stops a queue when its worker is gone", async () =
   );
   pair.first.work([processor(definition, () => null)]);
   await pair.advance(5_000, 1_000);
-  expect((await engine.load(waits.id))?.state).toBe("available");
+  expect((await rowOf(engine.store, waits.id))?.state).toBe("available");
   await engine.cancel(id);
   await pair.advance(2_000);
-  expect((await engine.load(waits.id))?.state).toBe("completed");
+  expect((await rowOf(engine.store, waits.id))?.state).toBe("completed");
 });
 
 it("advise names the key and the queue where a job holds both, and neither that has no slots", async () => {
@@ -131,9 +137,9 @@ it("advise names the job that holds a key when its worker is gone, and no longer
   expect(advice?.holds).toMatchObject([{ job: id, isWorkerGone: true }]);
   expect(advice?.holds[0]?.since).toBeGreaterThanOrEqual(START);
   expect(advice?.text).toMatch(new RegExp(`Job ${id} holds the key "account 7" since .*: cancel it`));
-  expect((await engine.load(waits.id))?.state).toBe("pending");
+  expect((await rowOf(engine.store, waits.id))?.state).toBe("pending");
   expect(await engine.advise({ type: "other" })).toEqual([]);
   await engine.cancel(id);
   for (const { holds } of await engine.advise()) expect(holds).toEqual([]);
-  expect((await engine.load(waits.id))?.state).toBe("available");
+  expect((await rowOf(engine.store, waits.id))?.state).toBe("available");
 });

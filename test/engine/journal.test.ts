@@ -87,9 +87,9 @@ describe("what is recorded", () => {
   it("records that queues were paused, resumed and configured, and progress", async () => {
     const stage = await openStage(ON);
     const { definition, processors } = jobWith(async (context) => context.progress(0.5, "half"));
-    await stage.engine.configureQueue("default", { timeouts: { attempt: "5s" } });
-    await stage.engine.pause("default");
-    await stage.engine.resume("default");
+    await stage.engine.queues.configure("default", { timeouts: { attempt: "5s" } });
+    await stage.engine.queues.pause("default");
+    await stage.engine.queues.resume("default");
     stage.work(processors);
     await stage.engine.enqueue(definition);
     await stage.advance("1s");
@@ -275,7 +275,7 @@ describe("following", () => {
     await advance(500);
     for (const queue of ["a", "b"]) await first.engine.enqueue(jobOf(), null, { queue });
     await second.engine.enqueue(jobOf(), null, { queue: "c" });
-    await first.engine.pause("d");
+    await first.engine.queues.pause("d");
     await advance(500);
     expect(seen).toEqual(["a", "b", "c"]);
     stop.abort();

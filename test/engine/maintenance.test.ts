@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import { silentLogger } from "../../src/ports/log.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { jobWith, openOver, openStage, shared } from "./stage.ts";
 
 describe("maintenance", () => {
@@ -73,10 +74,10 @@ describe("maintenance", () => {
     await engine.crons.put("skip", { cron: "0 * * * *", missed: "skip", job: definition });
     await engine.maintenance.begin();
     await advance("90m");
-    expect(await engine.jobs({})).toEqual([]);
+    expect(await jobsOf(engine.store)).toEqual([]);
     await engine.maintenance.end();
     await advance("20s");
-    const jobs = await engine.jobs({});
+    const jobs = await jobsOf(engine.store);
     expect(jobs.map(({ options }) => options?.meta?.cron)).toEqual(["once"]);
   });
 

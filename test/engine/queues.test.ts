@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, processor, QueueFullError, unchecked } from "../../src/index.ts";
 import { createSimSystem } from "../../src/testing/index.ts";
+import { depthOf, rowOf } from "../../src/testing/read-store.ts";
 import { errorOf, jobOf, jobWith, openPair, openStage, START, type Stage, shared, storeOn } from "./stage.ts";
 
 const job = defineJob({ type: "test.job", payload: unchecked<string>() });
@@ -92,7 +93,7 @@ describe("concurrency of a queue", () => {
     }
     await pair.advance(20_000);
     expect(counts).toEqual({ running: 0, most: 4 });
-    expect((await pair.first.engine.depth("default")).completed).toBe(30);
+    expect((await pair.first.engine.queues.depth("default")).completed).toBe(30);
   });
 
   it("hands the place on as soon as a job has ended, without waiting for a poll", async () => {
@@ -133,7 +134,7 @@ describe("concurrency of a queue", () => {
     await stage.engine.enqueueMany(keyed, [..."aaabbbcccddd"]);
     await stage.advance("10s");
     expect(counts).toEqual({ running: 0, most: 2 });
-    expect((await stage.engine.depth("default")).completed).toBe(12);
+    expect((await stage.engine.queues.depth("default")).completed).toBe(12);
   });
 
   it("is lifted by a reset, and remote workers go by it too", async () => {
@@ -166,7 +167,7 @@ describe("bounded queues", () => {
     expect(error.message).toMatch(
       /queue: "default" is full.*: 2; enqueue again in 1000 ms, or raise depth\.most/,
     );
-    expect((await stage.engine.depth("default")).available).toBe(2);
+    expect((await stage.engine.queues.depth("default")).available).toBe(2);
     expect(stage.told("queue.full")).toMatchObject({ queue: "default", most: 2 });
     await stage.engine.enqueue(job, "elsewhere", { queue: "other" });
   });
@@ -223,8 +224,8 @@ describe("bounded queues", () => {
     await stage.engine.queues.configure("default", { depth: { most: 3 } });
     const error = (await errorOf(stage.engine.enqueueMany(job, [..."abcde"]))) as unknown as QueueFullError;
     expect(error.ids).toHaveLength(2);
-    for (const id of error.ids) expect(await stage.engine.load(id)).toBeNull();
-    expect((await stage.engine.depth("default")).available).toBe(3);
+    for (const id of error.ids) expect(await rowOf(stage.engine.store, id)).toBeNull();
+    expect((await stage.engine.queues.depth("default")).available).toBe(3);
   });
 
   it("drop-oldest: make room by discarding those that have waited longest, and never hold more", async () => {
@@ -233,7 +234,7 @@ describe("bounded queues", () => {
     const jobs = [];
     for (const name of [..."abcde"]) {
       jobs.push(await stage.engine.enqueue(job, name));
-      expect((await stage.engine.depth("default")).available).toBeLessThanOrEqual(3);
+      expect((await stage.engine.queues.depth("default")).available).toBeLessThanOrEqual(3);
     }
     expect(await statesOf(stage, jobs)).toEqual([
       "discarded",
@@ -269,7 +270,7 @@ describe("bounded queues", () => {
     const tried = stages.flatMap((stage) => Array.from({ length: 30 }, () => stage.engine.enqueue(job, "x")));
     const results = await Promise.allSettled(tried);
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(25);
-    expect((await store.inspect.depth("default")).available).toBe(25);
+    expect((await depthOf(store, "default")).available).toBe(25);
   });
 });
 

@@ -158,8 +158,8 @@ async function liveThrough(stage: ServerStage): Promise<void> {
   const cancelled = await engine.workflows.start(chain([step(slow.definition, null, { delay: "1h" })]));
   await cancelled.cancel();
   await engine.crons.put("hourly", { cron: "@hourly", job: slow.definition, overlap: "skip" });
-  await engine.pause("default");
-  await engine.resume("default");
+  await engine.queues.pause("default");
+  await engine.queues.resume("default");
   await engine.limits.put("key", { concurrency: 2 });
   await stage.advance("2h");
   const closing = worker.close({ drain: "0s" });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineJob, openEngine, processor, type WorkOptions } from "../../src/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { errorOf, jobOf, jobWith, openStage, type Stage } from "./stage.ts";
 
 const job = jobOf();
@@ -9,7 +10,7 @@ const job = jobOf();
 const loose = (value: unknown) => value as never;
 
 async function storedJobs(stage: Stage): Promise<number> {
-  return (await stage.engine.store.inspect.jobs({}, null, 10)).length;
+  return (await jobsOf(stage.engine.store)).length;
 }
 
 describe("1.1 what is refused at enqueue, and nothing is stored", () => {
@@ -204,11 +205,15 @@ describe("1.1 what is refused elsewhere, and changes nothing", () => {
 
   it("configureQueue, pause and resume with a bad name or setting", async () => {
     const { engine } = await openStage();
-    const setting = await errorOf(engine.configureQueue("a", { timeouts: { attempt: loose("5 min") } }));
+    const setting = await errorOf(engine.queues.configure("a", { timeouts: { attempt: loose("5 min") } }));
     expect(setting).toMatchObject({ code: "invalid_duration", field: "queue.timeouts.attempt" });
-    for (const call of [engine.configureQueue("A B", {}), engine.pause("A B"), engine.resume("A B")])
+    for (const call of [
+      engine.queues.configure("A B", {}),
+      engine.queues.pause("A B"),
+      engine.queues.resume("A B"),
+    ])
       expect(await errorOf(call)).toMatchObject({ code: "invalid_name", field: "queue" });
-    expect(await errorOf(engine.configureQueue("a", loose({ rate: 5 })))).toMatchObject({
+    expect(await errorOf(engine.queues.configure("a", loose({ rate: 5 })))).toMatchObject({
       code: "unknown_option",
       field: "queue.rate",
     });

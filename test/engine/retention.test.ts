@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, type PolicyOptions } from "../../src/index.ts";
+import { depthOf, rowOf } from "../../src/testing/read-store.ts";
 import { deaf, errorOf, jobOf, jobWith, openPair, openStage, START, type Stage, silent } from "./stage.ts";
 
 const DAY = 86_400_000;
@@ -29,7 +30,9 @@ describe("9 retention", () => {
     await stage.engine.cancel(cancelled.id);
     const isKept = async () =>
       Promise.all(
-        [completed, discarded, cancelled].map(async ({ id }) => (await stage.engine.load(id)) !== null),
+        [completed, discarded, cancelled].map(
+          async ({ id }) => (await rowOf(stage.engine.store, id)) !== null,
+        ),
       );
     return { stage, isKept };
   }
@@ -70,9 +73,9 @@ describe("9 retention", () => {
     stage.work(processors, { queues: { default: { concurrency: 100 } } });
     await stage.engine.enqueueMany(definition, new Array(1_700).fill(null));
     await stage.advance("30s");
-    expect((await stage.engine.store.inspect.depth()).completed).toBe(1_700);
+    expect((await depthOf(stage.engine.store)).completed).toBe(1_700);
     await stage.advance("3m");
-    expect((await stage.engine.store.inspect.depth()).completed).toBe(0);
+    expect((await depthOf(stage.engine.store)).completed).toBe(0);
   });
 
   it("pruneOnce deletes what is due now", async () => {
@@ -92,7 +95,7 @@ describe("9 retention of 0s", () => {
     stage.work(processors);
     const job = await stage.engine.enqueue(definition);
     await stage.settle();
-    expect(await stage.engine.load(job.id)).toBeNull();
+    expect(await rowOf(stage.engine.store, job.id)).toBeNull();
     expect(stage.names(job.id)).toEqual(["job.enqueued", "job.started", "job.completed"]);
   });
 
@@ -147,7 +150,7 @@ describe("9 retention of 0s", () => {
     expect(await waiting).toMatchObject({ code: "job_failed", state: "cancelled" });
     const other = await stage.engine.enqueue(jobOf(gone));
     await stage.engine.cancel(other.id);
-    expect(await stage.engine.load(other.id)).toBeNull();
+    expect(await rowOf(stage.engine.store, other.id)).toBeNull();
   });
 });
 

@@ -11,6 +11,7 @@ import {
   type RetryOptions,
   snooze,
 } from "../../src/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, type Stage, sleepOn } from "./stage.ts";
 
 const even = { jitter: false } as const;
@@ -180,7 +181,7 @@ describe("4.3 crashes and expiredClaims", () => {
     const pair = await openPair();
     const seen: unknown[] = [];
     const { definition, processors } = jobWith(async ({ id }) => {
-      const row = await pair.first.engine.load(id);
+      const row = await rowOf(pair.first.engine.store, id);
       seen.push([row?.expiredClaims, row?.attempt, row?.startedAt !== null]);
     });
     // The second machine dies within the first moments, before anything is marked.

@@ -3,6 +3,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { SagaContext } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createLatch, createSimSystem, failFirst, faultyStore } from "../../src/testing/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { diary, noteJob } from "./saga-stage.ts";
 import { openOver, openPair, openStage, START, shared, storeOn } from "./stage.ts";
 
@@ -116,7 +117,7 @@ describe("SEMANTICS 7.4: a process that stood still for longer than its lease", 
     expect(hooks).toBe(2);
     latch.open();
     await pair.advance(1_000);
-    expect(await pair.first.engine.jobs()).toHaveLength(1);
+    expect(await jobsOf(pair.first.engine.store)).toHaveLength(1);
     expect(pair.second.counters().sagas).toMatchObject({ lapsed: 1, notFound: 0 });
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { processor } from "../../src/index.ts";
 import { createLatch } from "../../src/testing/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { diary, noteJob } from "./saga-stage.ts";
 import { errorOf, openStage, START } from "./stage.ts";
 
@@ -24,7 +25,7 @@ describe("SEMANTICS 7.1: what a handler returns", () => {
       version: 1,
       pending: [],
     });
-    expect(await stage.engine.jobs()).toEqual([]);
+    expect(await jobsOf(stage.engine.store)).toEqual([]);
     expect(stage.told("saga.failed")).toMatchObject({ saga: "a", event: { name: "told" } });
     expect(stage.counters().sagas.failed).toBeGreaterThan(0);
   });

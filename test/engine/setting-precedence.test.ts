@@ -30,7 +30,7 @@ describe("2 which setting wins, per field", () => {
     "%s goes before all that are less specific",
     async (winner, sources) => {
       const stage = await openStage(said("engine", sources));
-      await stage.engine.configureQueue("default", said("queue", sources));
+      await stage.engine.queues.configure("default", said("queue", sources));
       const { definition, processors } = jobWith(deaf, said("definition", sources));
       stage.work(processors);
       const job = await stage.engine.enqueue(definition, null, said("enqueue", sources));
@@ -53,7 +53,7 @@ describe("2 which setting wins, per field", () => {
 
   it("a field left out falls through: naming a duration at enqueue never resets the mode", async () => {
     const stage = await openStage({ timeouts: { grace: "7s" } });
-    await stage.engine.configureQueue("default", { timeouts: { heartbeat: "8m" } });
+    await stage.engine.queues.configure("default", { timeouts: { heartbeat: "8m" } });
     const { definition, processors } = jobWith(deaf, { timeouts: { mode: "discard", attempt: "5s" } });
     stage.work(processors);
     const job = await stage.engine.enqueue(definition, null, { timeouts: { attempt: "3s" } });
@@ -76,7 +76,7 @@ describe("2 which setting wins, per field", () => {
   it("settings of a queue are rows: a second engine on the same store sees them", async () => {
     const pair = await openPair();
     const { definition, processors } = jobWith(deaf);
-    await pair.first.engine.configureQueue("default", { timeouts: { attempt: "42s", wait: "2m" } });
+    await pair.first.engine.queues.configure("default", { timeouts: { attempt: "42s", wait: "2m" } });
     await pair.advance(5_000);
     pair.second.work(processors);
     const job = await pair.second.engine.enqueue(definition);
@@ -92,7 +92,7 @@ describe("2 which setting wins, per field", () => {
     stage.work(processors);
     const before = await stage.engine.enqueue(definition);
     await stage.advance("1s");
-    await stage.engine.configureQueue("default", { timeouts: { attempt: "42s" } });
+    await stage.engine.queues.configure("default", { timeouts: { attempt: "42s" } });
     const after = await stage.engine.enqueue(definition);
     await stage.advance("1s");
     expect((await stage.load(before)).policy?.attempt).toBe(1_800_000);
@@ -153,7 +153,7 @@ describe("2 what is fixed when", () => {
 describe("2 explain", () => {
   it("before the first start explain shows what a start now would give", async () => {
     const stage = await openStage({ timeouts: { attempt: "1h" } });
-    await stage.engine.configureQueue("default", { timeouts: { total: "10s" } });
+    await stage.engine.queues.configure("default", { timeouts: { total: "10s" } });
     const definition = jobOf({ timeouts: { attempt: "2m" }, retry: { attempts: 5 } });
     const job = await stage.engine.enqueue(definition, null, { timeouts: { attempt: "30s" } });
     const explained = await stage.engine.explain(job.id, definition);

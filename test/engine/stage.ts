@@ -1,6 +1,7 @@
 /** What the tests of the engine share: an engine under virtual time, whose events are kept, and handlers that wait. */
 
 import { onTestFinished } from "vitest";
+import type { JobRow } from "../../src/core/job/job.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import {
   type AttemptContext,
@@ -8,7 +9,6 @@ import {
   defineJob,
   type EngineEvent,
   type JobHandle,
-  type JobRow,
   type PolicyOptions,
   type Processor,
   processor,
@@ -24,6 +24,7 @@ import {
   type TestEngine,
   type TestEngineOptions,
 } from "../../src/testing/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 
 /** The virtual time at which every test begins. */
 export const START = Date.UTC(2030, 0, 1);
@@ -65,7 +66,7 @@ function stageOf(test: TestEngine): Stage {
     names: (id) => events.filter((event) => id === undefined || idOf(event) === id).map(({ name }) => name),
     told: (name) => events.findLast((event) => event.name === name) as never,
     load: async ({ id }) => {
-      const row = await engine.load(id);
+      const row = await rowOf(engine.store, id);
       if (!row) throw new Error(`there is no job ${id}`);
       return row;
     },

@@ -6,6 +6,7 @@ import {
   processor,
   type UniqueOptions,
 } from "../../src/index.ts";
+import { jobsOf, rowOf } from "../../src/testing/read-store.ts";
 import { deaf, openStage, type Stage } from "./stage.ts";
 
 const define = (unique: UniqueOptions, type = "test.unique") => defineJob({ type, unique });
@@ -35,7 +36,7 @@ describe("unique while a job lives", () => {
     expect(await stage.engine.enqueue(job, { a: 2 })).toMatchObject({ duplicate: false });
     await runAll(stage);
     expect(await stage.engine.enqueue(job, { a: 1, b: 2 })).toMatchObject({ duplicate: false });
-    expect(await stage.engine.depth()).toMatchObject({ available: 1, completed: 2 });
+    expect(await stage.engine.queues.depth()).toMatchObject({ available: 1, completed: 2 });
   });
 
   it("refuses where it is told to, naming the job that has the key", async () => {
@@ -99,7 +100,7 @@ describe("unique while a job lives", () => {
     const handles = await engine.enqueueMany(define({ onConflict: "reject" }), [1, 2, 1, 3, 2]);
     expect(handles.map(({ duplicate }) => duplicate)).toEqual([false, false, true, false, true]);
     expect(handles[2]?.id).toBe(handles[0]?.id);
-    expect((await engine.depth()).available).toBe(3);
+    expect((await engine.queues.depth()).available).toBe(3);
   });
 
   it("gives a known id precedence over the key", async () => {
@@ -135,7 +136,7 @@ describe("unique for a period", () => {
     // The period is over for a job that still waits as well.
     await stage.advance("61m");
     expect(await stage.engine.enqueue(job, 1)).toMatchObject({ duplicate: false });
-    expect((await stage.engine.depth()).available).toBe(2);
+    expect((await stage.engine.queues.depth()).available).toBe(2);
   });
 
   it("holds for jobs that are not kept after their end", async () => {
@@ -143,7 +144,7 @@ describe("unique for a period", () => {
     const job = define({ period: "1h", onConflict: "reject" });
     const first = await stage.engine.enqueue(job, 1, { retention: { completed: "0s" } });
     await runAll(stage);
-    expect(await stage.engine.load(first.id)).toBeNull();
+    expect(await rowOf(stage.engine.store, first.id)).toBeNull();
     await expect(stage.engine.enqueue(job, 1)).rejects.toMatchObject({ existing: first.id });
   });
 
@@ -176,7 +177,7 @@ describe("unique for a period", () => {
     const handles = await Promise.all(Array.from({ length: 1_000 }, () => engine.enqueue(job, 1)));
     expect(new Set(handles.map(({ id }) => id)).size).toBe(1);
     expect(handles.filter(({ duplicate }) => !duplicate)).toHaveLength(1);
-    expect((await engine.depth()).available).toBe(1);
+    expect((await engine.queues.depth()).available).toBe(1);
   });
 
   it("replaces one by one, so that the last of many calls at once is the one that lives", async () => {
@@ -184,8 +185,8 @@ describe("unique for a period", () => {
     const job = define({ period: "1h", payload: false, onConflict: "replace" });
     const handles = await Promise.all(Array.from({ length: 20 }, (_, n) => stage.engine.enqueue(job, n)));
     expect(new Set(handles.map(({ id }) => id)).size).toBe(20);
-    expect(await stage.engine.depth()).toMatchObject({ available: 1, cancelled: 19 });
-    const [left] = await stage.engine.jobs({ state: "available" });
+    expect(await stage.engine.queues.depth()).toMatchObject({ available: 1, cancelled: 19 });
+    const [left] = await jobsOf(stage.engine.store, { state: "available" });
     expect(left?.payload).toBe("19");
   });
 });
@@ -229,7 +230,7 @@ describe("unique jobs within another commit", () => {
     await stage.engine.enqueue(define({}), 1);
     await stage.engine.timeouts.enqueue(define({}), 1, later);
     await stage.advance("2m");
-    expect((await stage.engine.depth()).available).toBe(1);
+    expect((await stage.engine.queues.depth()).available).toBe(1);
     for (const unique of [{ period: "1h" }, { states: ["active"] }, { onConflict: "reject" }] as const) {
       await expect(stage.engine.timeouts.enqueue(define(unique), 1, later)).rejects.toMatchObject({
         code: "invalid_option",
@@ -261,6 +262,6 @@ describe("remote producers", () => {
     expect(await enqueue({ onConflict: "reject" })).toMatchObject({ isRejected: true });
     const replaced = await enqueue({ onConflict: "replace" });
     expect(replaced).toMatchObject({ duplicate: false, row: { state: "available" } });
-    expect(await stage.engine.load(first?.row.id as string)).toMatchObject({ state: "cancelled" });
+    expect(await rowOf(stage.engine.store, first?.row.id as string)).toMatchObject({ state: "cancelled" });
   });
 });

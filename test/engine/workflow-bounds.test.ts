@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { batch, chain, group, type JobRow, processor, type StepNode, step } from "../../src/index.ts";
+import type { Job } from "../../src/core/job/job-view.ts";
+import { batch, chain, group, processor, type StepNode, step } from "../../src/index.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import { errorOf, openStage } from "./stage.ts";
 import { echo, fails, openWorkflows, waits } from "./workflow-stage.ts";
 
@@ -26,7 +28,7 @@ describe("operators and steps", () => {
       chain([group([step(fails, "a"), step(waits, "b")]), step(echo, "c")]),
     );
     await stage.advance("1s");
-    const [first, second] = (await workflow.steps()) as JobRow[];
+    const [first, second] = (await workflow.steps()) as Job[];
     expect(await errorOf(stage.engine.retry(first?.id as string))).toMatchObject({
       code: "invalid_state",
       message: expect.stringContaining(`belongs to workflow ${workflow.id}`),
@@ -46,7 +48,7 @@ it("a cancel by somebody who gives a name leaves an entry in the audit", async (
   const { workflows, audit } = stage.engine;
   const by = { actor: "mia", reason: "ordered twice" };
   const first = await workflows.start(chain([step(waits, "a")]));
-  await stage.engine.as(by).cancelWorkflow(first.id);
+  await stage.engine.as(by).workflows.cancel(first.id);
   const second = await workflows.start(chain([step(waits, "b")]));
   expect(await errorOf(second.cancel({ actor: "" }))).toMatchObject({ code: "invalid_option" });
   await second.cancel();
@@ -98,7 +100,7 @@ describe("bounds", () => {
     await stage.advance("10s");
     expect(await starting).toMatchObject({ code: "store_failed" });
     expect(await stage.engine.workflows.list()).toEqual([]);
-    expect((await store.inspect.depth()).pending).toBe(2_000);
+    expect((await depthOf(store)).pending).toBe(2_000);
     const [{ key: [, id] = ["", ""] } = {}] = await store.records.list("workflow", null, 10);
     expect(await stage.engine.workflows.get(id).view()).toBeNull();
     const again = stage.engine.workflows.start(chain([step(echo, "a")]), { id });
@@ -107,7 +109,7 @@ describe("bounds", () => {
       message: expect.stringContaining("use another id"),
     });
     await stage.advance("11m");
-    expect((await store.inspect.depth()).pending).toBe(0);
+    expect((await depthOf(store)).pending).toBe(0);
     await stage.advance("11m");
     expect(await store.records.list("workflow", null, 10)).toEqual([]);
     expect(await store.records.list("workflow.plan", null, 10)).toEqual([]);

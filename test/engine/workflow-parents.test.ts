@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { chain, defineJob, type Engine, processor, type StepNode, step, unchecked } from "../../src/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { errorOf, jobOf, openStage, START } from "./stage.ts";
 
 /** SEMANTICS 4.7 for what a handler starts beside jobs: workflows, and jobs of crons. */
@@ -26,7 +27,7 @@ async function inHandler<Value>(run: (context: Context, engine: Engine) => Promi
 }
 
 const childrenOf = async (engine: Engine) =>
-  (await engine.jobs({ type: "child" })).map(({ payload, totalAt, options }) => ({
+  (await jobsOf(engine.store, { type: "child" })).map(({ payload, totalAt, options }) => ({
     payload: JSON.parse(payload),
     // Of a step that waits for its turn: the end of its workflow.
     endsAt: (totalAt ?? options?.step?.waitsFor?.endsAt ?? START) - START,
@@ -108,9 +109,9 @@ describe("jobs that only keep the books of a workflow", () => {
   it("are in no depth, no list of queues and no figures, unless their queue is named", async () => {
     const { engine } = await openStage();
     await engine.workflows.start(chain([step(child, "a"), step(child, "b")]));
-    expect(await engine.depth()).toMatchObject({ available: 1, pending: 1 });
+    expect(await engine.queues.depth()).toMatchObject({ available: 1, pending: 1 });
     expect((await engine.queues.list()).map(({ name }) => name)).toEqual(["nobody"]);
     expect((await engine.stats({ by: "queue" })).groups.map(({ queue }) => queue)).toEqual(["nobody"]);
-    expect((await engine.depth("curfew.workflows")).pending).toBeGreaterThan(0);
+    expect((await engine.queues.depth("curfew.workflows")).pending).toBeGreaterThan(0);
   });
 });

@@ -85,7 +85,7 @@ it("a cancellation that another engine has finished does not cancel a step that 
   const cancelled = workflow.cancel();
   await limitKey.reached();
   await advance(10_000);
-  await second.engine.pause("default");
+  await second.engine.queues.pause("default");
   await second.engine.retry(held.id);
   limitKey.open();
   await cancelled;

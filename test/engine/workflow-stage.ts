@@ -1,6 +1,8 @@
 /** What the tests of workflows share: an engine with a worker for three kinds of steps. */
 
-import { defineJob, type JobRow, type Processor, processor, unchecked } from "../../src/index.ts";
+import type { JobRow } from "../../src/core/job/job.ts";
+import { defineJob, type Processor, processor, unchecked } from "../../src/index.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 export const echo = defineJob({ type: "wf.echo", payload: unchecked<string>(), result: unchecked<string>() });
@@ -45,10 +47,10 @@ export async function openWorkflows(options: { documentLimit?: number } = {}): P
     seen,
     ran: () => seen.map(({ payload }) => payload),
     live: async () => {
-      const { available, active, pending, retryable, scheduled } = await stage.engine.store.inspect.depth();
+      const { available, active, pending, retryable, scheduled } = await depthOf(stage.engine.store);
       return available + active + pending + retryable + scheduled;
     },
   };
 }
 
-export const states = (rows: readonly (JobRow | null)[]) => rows.map((row) => row?.state);
+export const states = (rows: readonly (Pick<JobRow, "state"> | null)[]) => rows.map((row) => row?.state);

@@ -99,9 +99,9 @@ describe("a chain", () => {
     await stage.advance("61m");
     const [, second] = await workflow.steps();
     expect(second).toMatchObject({ state: "scheduled" });
-    const turn = (second?.totalAt ?? 0) - 50 * 60_000;
+    const turn = (second?.deadlines.total ?? 0) - 50 * 60_000;
     expect(turn - (second?.createdAt ?? 0)).toBeGreaterThanOrEqual(3_600_000);
-    expect(second?.waitAt).toBe(turn + 40 * 60_000);
+    expect(second?.deadlines.wait).toBe(turn + 40 * 60_000);
     expect(ran()).toEqual(["a"]);
     await stage.advance("30m");
     expect(await workflow.view()).toMatchObject({ state: "completed" });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openEngine } from "../../src/open.ts";
 import { hashKey } from "../../src/server/auth.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { command, server } from "./command.ts";
 
 let folder = "";
@@ -61,7 +62,7 @@ describe("curfew serve", () => {
     await expect(send(url, "/health")).rejects.toThrow();
     expect(await running.ended).toMatchObject({ code: 0 });
     await using engine = await openEngine({ store: `sqlite:${join(folder, "curfew.db")}` });
-    expect(await engine.load(slow)).toMatchObject({ state: "completed", attempt: 1 });
+    expect(await rowOf(engine.store, slow)).toMatchObject({ state: "completed", attempt: 1 });
   });
 
   it("gives back what does not finish in time, unspent", async () => {
@@ -75,7 +76,7 @@ describe("curfew serve", () => {
     running.kill("SIGINT");
     expect(await running.ended).toMatchObject({ code: 0 });
     await using engine = await openEngine({ store: `sqlite:${join(folder, "curfew.db")}` });
-    expect(await engine.load(slow)).toMatchObject({ state: "available", attempt: 0 });
+    expect(await rowOf(engine.store, slow)).toMatchObject({ state: "available", attempt: 0 });
   });
 
   it("ends at once at the second signal", async () => {

@@ -14,6 +14,7 @@ import {
 import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { createKey } from "../../src/server/auth.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { deaf, errorOf, jobWith, START } from "../engine/stage.ts";
 import { openClientStage, Wire } from "./client-stage.ts";
 
@@ -135,7 +136,7 @@ describe("enqueue over HTTP (1.2, 5.4)", () => {
       ["/jobs/batch", 500],
       ["/jobs/batch", 201],
     ]);
-    expect(await engine.depth()).toMatchObject({ available: 1_201 });
+    expect(await engine.queues.depth()).toMatchObject({ available: 1_201 });
     expect((await jobs[1_200]?.load())?.payload).toEqual({ nth: 1_200 });
     const large = "x".repeat(900_000);
     await client.enqueueMany(plain, [large, large, large]);
@@ -159,7 +160,7 @@ describe("lost replies", () => {
     await advance("10s");
     const job = await enqueuing;
     expect([tries, job.duplicate]).toEqual([4, false]);
-    expect((await engine.jobs({})).map(({ id }) => id)).toEqual([job.id]);
+    expect((await jobsOf(engine.store)).map(({ id }) => id)).toEqual([job.id]);
   });
 
   it("a batch whose reply was lost is stored once", async () => {
@@ -170,7 +171,7 @@ describe("lost replies", () => {
     await advance("10s");
     const jobs = await enqueuing;
     expect(tries).toBe(3);
-    expect((await engine.jobs({})).map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
+    expect((await jobsOf(engine.store)).map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
   });
 
   it("a cancel whose reply is lost has still cancelled", async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type AttemptContext, type StopError, TimeoutError } from "../../src/index.ts";
 import { createServer } from "../../src/server/app.ts";
 import { createDeferred } from "../../src/testing/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { deaf, jobWith, obedient } from "../engine/stage.ts";
 import { openClientStage } from "./client-stage.ts";
 
@@ -144,7 +145,7 @@ describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
     work(processors);
     const job = await client.enqueue(definition);
     await advance("1s");
-    const { softAt } = (await engine.load(job.id)) as { softAt: number };
+    const { softAt } = (await rowOf(engine.store, job.id)) as { softAt: number };
     wire.cut();
     // A jump of the machine's own clock neither fires nor postpones it.
     system.stepWall(3_600_000);

@@ -5,7 +5,8 @@ import type { Client } from "../../src/client/client.ts";
 import { openClient } from "../../src/client/index.ts";
 import type { RemoteWorker } from "../../src/client/remote-worker.ts";
 import type { Fetch } from "../../src/client/transport.ts";
-import type { EngineEvent, JobRow, Processor, WorkOptions } from "../../src/index.ts";
+import type { JobRow } from "../../src/core/job/job.ts";
+import type { EngineEvent, Processor, WorkOptions } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { type CurfewServer, createServer } from "../../src/server/app.ts";
 import {
@@ -14,6 +15,7 @@ import {
   type TestEngine,
   type TestEngineOptions,
 } from "../../src/testing/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 
 export interface Call {
   readonly method: string;
@@ -132,7 +134,7 @@ export async function openClientStage(options: TestEngineOptions = {}): Promise<
     another,
     work: (processors, more) => client.work({ processors, ...more }),
     load: async ({ id }) => {
-      const row = await engine.load(id);
+      const row = await rowOf(engine.store, id);
       if (!row) throw new Error(`there is no job ${id}`);
       return row;
     },

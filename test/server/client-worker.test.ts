@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type AttemptContext, Discard, type StopError, snooze, TimeoutError } from "../../src/index.ts";
+import { jobsOf, logOf } from "../../src/testing/read-store.ts";
 import { deaf, jobWith, obedient } from "../engine/stage.ts";
 import { openClientStage } from "./client-stage.ts";
 
@@ -248,7 +249,7 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     expect(failed.errors?.[0]?.stack).toContain("client-worker.test.ts");
     await advance("5s");
     expect([found, (await load(job)).state]).toEqual([[undefined, { page: 7 }], "completed"]);
-    expect(await engine.logs(job.id)).toMatchObject([
+    expect(await logOf(engine.store, job.id)).toMatchObject([
       { message: "read page 7", fields: { page: 7 }, attempt: 1 },
     ]);
   });
@@ -316,7 +317,7 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     });
     await server.fetch(request);
     await advance("100ms");
-    const [row] = await engine.jobs({});
+    const [row] = await jobsOf(engine.store);
     expect([row?.policy?.attempt, row?.policy?.retry.attempts]).toEqual([7_000, 9]);
     expect(wire.sent("/fetch").length).toBeGreaterThan(0);
   });
@@ -355,6 +356,6 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     await advance("5s");
     await adding;
     expect([worker.status().running, worker.status().held]).toEqual([3, 0]);
-    expect(await engine.depth()).toMatchObject({ active: 3, available: 7 });
+    expect(await engine.queues.depth()).toMatchObject({ active: 3, available: 7 });
   });
 });

@@ -112,10 +112,10 @@ describe("metrics", () => {
   it("ask the store for depths seldom, and give them from memory in between", async () => {
     const { read } = await open();
     let asked = 0;
-    const { depth } = test.engine;
-    test.engine.depth = (queue) => {
+    const { depth } = test.engine.queues;
+    test.engine.queues.depth = (queue) => {
       asked += 1;
-      return depth.call(test.engine, queue);
+      return depth.call(test.engine.queues, queue);
     };
     const available = async () => (await read()).get('ojs_queue_depth{queue="default",state="available"}');
     expect(await available()).toBe(0);
@@ -148,7 +148,7 @@ describe("metrics", () => {
 
   it("go on when the store does not answer", async () => {
     const { read } = await open();
-    test.engine.depth = () => Promise.reject(new Error("down"));
+    test.engine.queues.depth = () => Promise.reject(new Error("down"));
     expect((await read()).get("curfew_lost_total")).toBe(0);
   });
 

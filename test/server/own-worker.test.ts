@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { openStage } from "./stage.ts";
 
 /** What our own remote worker asks of the server beyond the specification. */
@@ -182,7 +183,7 @@ describe("enqueue (4.7, 9)", () => {
     }
     await stage.fetch();
     await stage.post("/workers/nack", { job_id: id, error: { code: "FAIL", message: "no" } });
-    const row = await stage.engine.load(id);
+    const row = await rowOf(stage.engine.store, id);
     expect((row?.pruneAt ?? 0) - (row?.finishedAt ?? 0)).toBe(90_000);
   });
 

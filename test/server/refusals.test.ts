@@ -169,11 +169,12 @@ it("a beat answers with the silence that is allowed after it", async () => {
 
 it("a store that fails is 503 with a time to come back, and without a word of the store's own", async () => {
   await using stage = await openStage();
-  const { load } = stage.engine;
-  stage.engine.load = () =>
+  const { rows } = stage.engine.service;
+  const { load } = rows;
+  rows.load = () =>
     Promise.reject(new CurfewError("store_failed", "PostgreSQL: no route to db-7.internal:5432"));
   const { status, headers, body } = await stage.get("/jobs/01a1e230-7865-7003-8005-c45d5220a9ee");
-  stage.engine.load = load;
+  rows.load = load;
   expect(status).toBe(503);
   expect(headers.get("retry-after")).toBe("1");
   expect(body.error).toMatchObject({ code: "backend_error", retryable: true });

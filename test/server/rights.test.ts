@@ -75,13 +75,14 @@ describe("who may call what", () => {
 
 describe("a failure of ours", () => {
   it("tells the client nothing but the request's id, and the log everything", async () => {
-    const { load } = test.engine;
-    test.engine.load = () => Promise.reject(new Error("secret: password=hunter2"));
+    const { rows } = test.engine.service;
+    const { load } = rows;
+    rows.load = () => Promise.reject(new Error("secret: password=hunter2"));
     const reply = await send(
       { method: "GET", path: "/ojs/v1/jobs/01a1e230-7865-7003-8005-c45d5220a9ee" },
       keys.get("admin")?.key,
     );
-    test.engine.load = load;
+    rows.load = load;
     expect(reply.status).toBe(500);
     const text = await reply.text();
     expect(text).not.toMatch(/secret|hunter2|\.ts|\bat /);

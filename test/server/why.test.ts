@@ -10,7 +10,7 @@ it("the server says why a job does not run, with instants as text", async () => 
   await using stage = await openStage();
   const { engine, get } = stage;
   engine.work({ processors: [processor(mail, () => {})] });
-  await engine.pause("mail");
+  await engine.queues.pause("mail");
   const { id } = await engine.enqueue(mail);
   await stage.advance("5s");
   for (const path of ["/jobs", "/admin/jobs"]) {
@@ -25,7 +25,7 @@ it("the server says why a job does not run, with instants as text", async () => 
       until: null,
       who: { kind: "queue", id: "mail" },
       link: "docs/guides/troubleshooting.md#queue_paused",
-      action: { name: "resume-queue", target: "mail", text: 'Call engine.resume("mail").' },
+      action: { name: "resume-queue", target: "mail", text: 'Call engine.queues.resume("mail").' },
     });
   }
 });

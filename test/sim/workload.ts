@@ -83,13 +83,13 @@ export class Workload {
 
   /** Lets everything flow again: a queue that stays paused is not a fault, but nothing in it would ever end. */
   async resumeAll(engine: Engine, machine: Machine): Promise<void> {
-    for (const queue of this.#plan.queues) await this.#guarded(machine, () => engine.resume(queue));
+    for (const queue of this.#plan.queues) await this.#guarded(machine, () => engine.queues.resume(queue));
   }
 
   async #limitKey(engine: Engine, machine: Machine, what: "pause" | "resume"): Promise<void> {
     const queue = this.#dice.pick(this.#plan.queues);
     this.#trace.add(machine.name, `queue ${queue}: ${what}`);
-    await engine[what](queue);
+    await engine.queues[what](queue);
   }
 
   async #enqueue(engine: Engine, machine: Machine): Promise<void> {
@@ -243,7 +243,7 @@ export class Workload {
     const queue = dice.pick(this.#plan.queues);
     this.#queues.areConfigured = true;
     this.#trace.add(machine.name, `queue ${queue} is configured`);
-    await engine.configureQueue(queue, {
+    await engine.queues.configure(queue, {
       ...this.#plan.settings[queue],
       timeouts: { attempt: `${dice.between(100, 30_000)}ms`, grace: `${dice.between(1, 3_000)}ms` },
     });

@@ -1,4 +1,5 @@
 import type { Inspector, Store } from "../../src/ports/store.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import type { Broken } from "./kit-self-broken.ts";
 
 function inspectWith(change: (inspect: Inspector) => Partial<Inspector>): Broken["change"] {
@@ -98,7 +99,7 @@ export const BROKEN_WALKS = {
   "counts what has ended as live": {
     change: inspectWith((inspect) => ({
       async live() {
-        const { cancelled } = await inspect.depth();
+        const { cancelled } = await depthOf({ inspect });
         const ended = { queue: "a", type: "x", state: "cancelled" as const, count: cancelled };
         return cancelled > 0 ? [...(await inspect.live()), ended] : inspect.live();
       },

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Effect, Hint } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { logOf } from "../../src/testing/read-store.ts";
 
 const NOW = 1_800_000_000_000;
 const open = () => createMemoryStore({ clock: () => NOW });
@@ -16,7 +17,7 @@ describe("the memory store", () => {
       const effects = Array.from({ length: 500 }, (_, n): Effect => ({ log: batch * 500 + n, job: "a" }));
       await store.commit([{ effects }], { now: NOW });
     }
-    const logs = await store.inspect.logs("a");
+    const logs = await logOf(store, "a");
     expect([logs.length, logs[0], logs.at(-1)]).toEqual([1_000, 500, 1_499]);
   });
 

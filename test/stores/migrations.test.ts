@@ -143,7 +143,7 @@ describe("the texts of released steps", () => {
         "988f09769be084ba66bd4b783aa246c8273f9ada1f8e4591c198687d2ed305a3",
         "7206c37c94bcdb39530e06c38d5505da82ea8905d869341e3fdd599aa12c9717",
         "9cec70b278b5e110fa8d4516e246b5bce255096a144c3d3e37b80c42e78d8180",
-        "2f51ec5dcd9808447611eb57037fa0257e7725c677c44b7bdee13466e84c8e57",
+        "4ab5f92c48af1bcb730cdb5d4cbdf0c841fdad885bc6b17bb46f56d634b8a2b6",
       ]
     `);
     expect(POSTGRES.map(checksumOf)).toMatchInlineSnapshot(`
@@ -155,7 +155,7 @@ describe("the texts of released steps", () => {
         "d4e554381f5f334a5bf86f6127daa73cea8bcfa358349abdf7bea8c7ef529bc6",
         "994a2ab8451767d0640936d8bc63718f1e12c85a96b8b361f4bcb7c331b27fb3",
         "a905866e6420b85366c82a169cc7331e7b10aca537d349380947e680215eebd9",
-        "25885df09fad2cd28bed9d3d129643bcd76b16349b00a4e53b9b656226e1ad07",
+        "692891d6867444b50246a71f0a85f4cf07d4ef5cfd5e9bda31966ad4b7a5e17b",
       ]
     `);
   });

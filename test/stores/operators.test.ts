@@ -11,6 +11,7 @@ import {
   processor,
   silentLogger,
 } from "../../src/index.ts";
+import { rowOf } from "../../src/testing/read-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
 
 /** What operators look at and do, on the real engine over each store. */
@@ -162,12 +163,12 @@ describe.each(Object.keys(STORES))("on %s", (name) => {
     const ended = next(engine, "job.completed");
     const handle = await engine.enqueue(answers);
     await ended;
-    expect((await engine.load(handle.id))?.result).toBe('{"answer":42}');
+    expect((await rowOf(engine.store, handle.id))?.result).toBe('{"answer":42}');
     // The store's clock is real here: the instant of its end must be over before it can be pruned.
     await expect
       .poll(async () => {
         await engine.pruneOnce();
-        return engine.load(handle.id);
+        return rowOf(engine.store, handle.id);
       })
       .toBeNull();
     await expect(handle.result({ within: "5s" })).rejects.toMatchObject({ code: "result_gone" });

@@ -11,6 +11,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { MIGRATIONS } from "../../src/stores/postgres/migrations.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
 import { compareStores } from "../../src/testing/compare-stores.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
 
 const now = 1_800_000_000_000;
@@ -18,7 +19,7 @@ const nextId = createIdSource(() => now, realSystem.fill);
 const definition = defineJob({ type: "test.job" });
 
 function newJob() {
-  return stamp(prepareJob(definition, undefined, { now, nextId }), "{}", nextId);
+  return stamp(prepareJob(definition, undefined, { now, nextId, hash: (text) => text }), "{}", nextId);
 }
 
 let database: TestPostgres;
@@ -59,7 +60,7 @@ async function open(options: Partial<PostgresStoreOptions> = {}): Promise<Store>
 const claim = { queue: "default", limit: 10, now, lease: 10_000, salt: 1, worker: "worker-1", from: 0 };
 
 async function available(store: Store): Promise<number> {
-  return (await store.inspect.depth()).available;
+  return (await depthOf(store)).available;
 }
 
 describe("opening", () => {
@@ -299,7 +300,7 @@ describe("connections", () => {
       const [row] = await store.jobs.claim(claim);
       const job = { id: row?.id ?? "", fence: row?.fence ?? 0, drop: true as const };
       expect(await store.commit([{ job }], { now })).toEqual([{ ok: true }]);
-      await store.inspect.depth();
+      await depthOf(store);
       await killAll();
       // The ends of the connections are heard in their own time; a call that comes first fails and is not repeated.
       await expect.poll(() => store.clock().catch(() => 0)).toBeGreaterThan(0);

@@ -11,6 +11,7 @@ import type { System } from "../../src/ports/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import * as statements from "../../src/stores/sqlite/statements.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { depthOf } from "../../src/testing/read-store.ts";
 import { productionSystem } from "../support/system.ts";
 
 const NOW = 1_800_000_000_000;
@@ -75,7 +76,7 @@ describe("opening a SQLite file", () => {
   it("is done by many at once", async () => {
     const many = await Promise.all(Array.from({ length: 8 }, () => open()));
     await Promise.all(many.map((store) => store.jobs.enqueue(jobs(1), { now: NOW })));
-    expect((await (many[0] as Store).inspect.depth()).available).toBe(8);
+    expect((await depthOf(many[0] as Store)).available).toBe(8);
   });
 
   it.each([

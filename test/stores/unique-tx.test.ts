@@ -59,7 +59,7 @@ describe.each(Object.entries(BEDS))("unique jobs in a transaction of the caller'
     // What the transaction did besides stays its own.
     expect(await engine.enqueue(job, 2, { tx })).toMatchObject({ duplicate: false });
     await run("commit");
-    expect((await engine.depth()).available).toBe(2);
+    expect((await engine.queues.depth()).available).toBe(2);
   });
 
   it("are refused where older jobs must be looked at first", async () => {
@@ -74,6 +74,6 @@ describe.each(Object.entries(BEDS))("unique jobs in a transaction of the caller'
       await expect(engine.enqueue(job, 1, { tx, unique })).rejects.toMatchObject({ field });
       await expect(engine.enqueueMany(job, [1], { tx, unique })).rejects.toMatchObject({ field });
     }
-    expect((await engine.depth()).available).toBe(0);
+    expect((await engine.queues.depth()).available).toBe(0);
   });
 });

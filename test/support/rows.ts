@@ -56,7 +56,12 @@ export function policyOf(settings: PolicyOptions = {}, worker: Partial<WorkerKin
 
 export function newJob({ settings = {}, enqueue = {}, context = {} }: Said = {}): NewJob {
   const definition = defineJob({ type: "test.job", ...settings });
-  const template = prepareJob(definition, enqueue, { now: T0, nextId: () => ID, ...context });
+  const template = prepareJob(definition, enqueue, {
+    now: T0,
+    nextId: () => ID,
+    hash: (text) => text,
+    ...context,
+  });
   return stamp(template, "null", () => ID);
 }
 

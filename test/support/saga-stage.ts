@@ -63,7 +63,7 @@ export async function run(
     now: NOW,
     nextId,
     signal: new AbortController().signal,
-    enqueue: {},
+    enqueue: { hash: (text) => text },
   });
 }
 

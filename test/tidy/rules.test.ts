@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { systemCalls } from "./calls.ts";
+import { lostCauses } from "./causes.ts";
 import { importCycles, importDirections } from "./imports.ts";
 import { fileNames, glossary, wordsOf } from "./names.ts";
 import { retiredPhrases } from "./phrases.ts";
@@ -405,5 +406,33 @@ describe("file names", () => {
     "docs/adr/0001-a.md",
   ])("accepts %s", (path) => {
     expect(fileNames([{ path }])).toEqual([]);
+  });
+});
+
+describe("causes", () => {
+  it.each([
+    'try { read(); } catch { throw new Error("no"); }',
+    'try { read(); } catch (error) { throw new Error("no"); }',
+    "try { read(); } catch (error) { if (isLate) throw refuse((error as Error).message); }",
+    "read().catch((error) => { throw new Error(error.code); });",
+    'read().catch(() => { throw new Error("no"); });',
+  ])("refuses %s", (text) => {
+    expect(check(lostCauses, "src/open.ts", text)).toHaveLength(1);
+  });
+
+  it.each([
+    "try { read(); } catch (error) { throw error; }",
+    'try { read(); } catch (cause) { throw new CurfewError("closed", "no", { cause }); }',
+    "try { read(); } catch (error) { throw explained(error, path); }",
+    "read().catch((error) => { throw failure(error); });",
+    'try { read(); } catch (error) { later(() => { throw new Error("another"); }); }',
+    'if (isLate) throw new Error("no");',
+  ])("lets %s through", (text) => {
+    expect(check(lostCauses, "src/open.ts", text)).toEqual([]);
+  });
+
+  it("looks at the product alone", () => {
+    const text = 'try { read(); } catch { throw new Error("no"); }';
+    expect(check(lostCauses, "test/open.test.ts", text)).toEqual([]);
   });
 });

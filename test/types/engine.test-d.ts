@@ -4,7 +4,9 @@ import {
   defineJob,
   type Engine,
   type ErrorRecord,
+  type Job,
   type JobHandle,
+  type Json,
   openEngine,
   processor,
   snooze,
@@ -182,7 +184,7 @@ describe("the rest of an engine", () => {
   it("operators' calls", () => {
     engine.extend("id", { attempt: "1h", total: "none", heartbeat: { seconds: 5 } });
     engine.retry("id", { keepDeadline: true });
-    engine.configureQueue("mail", { timeouts: { attempt: "5m" }, retention: "0s" });
+    engine.queues.configure("mail", { timeouts: { attempt: "5m" }, retention: "0s" });
     engine.close({ drain: "5s" });
     // @ts-expect-error wait cannot be extended
     engine.extend("id", { wait: "1h" });
@@ -191,7 +193,7 @@ describe("the rest of an engine", () => {
     // @ts-expect-error no such option
     engine.retry("id", { force: true });
     // @ts-expect-error a queue has no payload
-    engine.configureQueue("mail", { payload: 1 });
+    engine.queues.configure("mail", { payload: 1 });
     // @ts-expect-error a bare number does not say its unit
     engine.close({ drain: 5 });
   });
@@ -204,5 +206,39 @@ describe("the rest of an engine", () => {
     openEngine({ store: "memory:", queue: "a" });
     // @ts-expect-error a bare number does not say its unit
     openEngine({ store: "memory:", timeouts: { attempt: 5 } });
+  });
+});
+
+describe("a job", () => {
+  it("is a view whose documents are values, and whose instants are numbers", () => {
+    expectTypeOf(engine.load("id")).toEqualTypeOf<Promise<Job | null>>();
+    expectTypeOf<Job["payload"]>().toEqualTypeOf<Json>();
+    expectTypeOf<Job["finishedAt"]>().toEqualTypeOf<number | null>();
+    expectTypeOf<Job["deadlines"]["total"]>().toEqualTypeOf<number | null>();
+  });
+
+  it("has the result of its definition on a typed handle", () => {
+    expectTypeOf(engine.job("id", charge).load()).toEqualTypeOf<Promise<Job<{ receipt: string }> | null>>();
+    expectTypeOf(engine.job("id", charge).cancel()).toEqualTypeOf<Promise<Job<{ receipt: string }>>>();
+  });
+
+  it("shows nothing that only curfew needs", () => {
+    const job = {} as Job;
+    // @ts-expect-error the rank orders claims
+    job.rank;
+    // @ts-expect-error the fence guards writes
+    job.fence;
+    // @ts-expect-error the revision guards writes
+    job.rev;
+  });
+
+  it("is listed by find alone", () => {
+    expectTypeOf(engine.find({ queue: "mail" }))
+      .resolves.toHaveProperty("jobs")
+      .toEqualTypeOf<readonly Job[]>();
+    // @ts-expect-error there is no such condition
+    engine.find({ quue: "mail" });
+    // @ts-expect-error queues are paused by engine.queues
+    engine.pause("mail");
   });
 });

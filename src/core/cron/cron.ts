@@ -2,6 +2,7 @@ import { canonicalJson } from "../canonical-json.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { JobId, JobOptions } from "../job/job.ts";
 import type { PortableDefinition, PortableOptions } from "../job/portable.ts";
+import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { type Duration, type Instant, parseDuration } from "../time.ts";
 import {
@@ -82,7 +83,13 @@ export interface CronBody {
   readonly runs: readonly CronRun[];
 }
 
-export const CRON_KEYS = ["cron", "zone", "clockChange", "overlap", "missed"] as const;
+export const CRON_KEYS = keysOf<CronOptions>({
+  cron: true,
+  zone: true,
+  clockChange: true,
+  overlap: true,
+  missed: true,
+});
 const OVERLAPS: readonly unknown[] = ["allow", "skip", "cancel-previous"];
 const MOST_RUNS = 50;
 /** The most jobs that one commit enqueues for missed instants. */

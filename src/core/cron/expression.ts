@@ -98,7 +98,7 @@ function patternOf(cron: string, field: string): Cron {
     return new Cron(text, { utcOffset: 0, mode: "5-or-6-parts", paused: true });
   } catch (error) {
     const why = (error as Error).message.replace(/^CronPattern: /, "");
-    throw refuse("invalid_cron", field, cron, `${FIX} (${why})`);
+    throw refuse("invalid_cron", field, cron, `${FIX} (${why})`, { cause: error });
   }
 }
 
@@ -107,8 +107,8 @@ function checkZone(zone: unknown, field: string): string {
   if (typeof zone !== "string" || !/^[A-Za-z]/.test(zone)) throw refuse("unknown_zone", field, zone, fix);
   try {
     return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
-  } catch {
-    throw refuse("unknown_zone", field, zone, `${fix}, or install newer zone data`);
+  } catch (cause) {
+    throw refuse("unknown_zone", field, zone, `${fix}, or install newer zone data`, { cause });
   }
 }
 

@@ -6,7 +6,7 @@ import { rankOf } from "./job.ts";
 import { defineJob } from "./job-definition.ts";
 
 const job = defineJob({ type: "card.charge", queue: "money", priority: 5 });
-const context = { now: T0, nextId: () => ID };
+const context = { now: T0, nextId: () => ID, hash: (text: string) => text };
 
 /** Options as plain JavaScript may write them. */
 const enqueue = (options: object) => () => prepareJob(job, options as EnqueueOptions, context);

@@ -2,6 +2,7 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
+import { keysOf } from "../option-keys.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import type { Duration, Instant, InstantInput } from "../time.ts";
 import { fixBudgets, type StoredBudgets, startOf } from "./budgets.ts";
@@ -98,6 +99,8 @@ export interface EnqueueContext {
   /** What `delay`, `wait` and `total` count from: the latest possible time (SEMANTICS 3.10). Default `now`. */
   readonly anchor?: Instant;
   readonly nextId: () => JobId;
+  /** Makes unique keys of any length short. It is passed in because core imports nothing from Node. */
+  readonly hash: (text: string) => string;
   readonly queueSettings?: (queue: string) => PolicySettings | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
@@ -113,22 +116,22 @@ export interface EnqueueContext {
   readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
 
-export const ENQUEUE_KEYS = [
-  "id",
-  "queue",
-  "priority",
-  "delay",
-  "at",
-  "expiresAt",
-  "meta",
-  "unique",
-  "detach",
-  "limit",
-  "timeouts",
-  "retry",
-  "retention",
-  "tx",
-] as const;
+export const ENQUEUE_KEYS = keysOf<EnqueueOptions>({
+  id: true,
+  queue: true,
+  priority: true,
+  delay: true,
+  at: true,
+  expiresAt: true,
+  meta: true,
+  unique: true,
+  detach: true,
+  limit: true,
+  timeouts: true,
+  retry: true,
+  retention: true,
+  tx: true,
+});
 
 /** A checked enqueue that many payloads can share: everything except the id and the payload. */
 export interface JobTemplate {
@@ -145,6 +148,7 @@ export interface JobTemplate {
   /** The fields that the events of its jobs share; undefined while recording is off. */
   readonly sharedFields: Json | undefined;
   readonly unique: UniqueRule | undefined;
+  readonly hash: EnqueueContext["hash"];
 }
 
 /** The last template of each definition that was used without options, and the sources it was resolved from. */
@@ -252,6 +256,7 @@ function newTemplate<Input>(
       queue,
     ),
     unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
+    hash: context.hash,
     ...(keyed && { key: keyed.key }),
     // Its limit must not admit it before it is activated.
     ...(keyed && context.isPending && { needs: 1 }),
@@ -411,6 +416,6 @@ function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId
   const { type, queue, options } = job;
   return {
     ...recorded,
-    uniqueKey: uniqueKeyOf(template.unique, { type, queue, payload, meta: options?.meta }),
+    uniqueKey: uniqueKeyOf(template.unique, { type, queue, payload, meta: options?.meta }, template.hash),
   };
 }

@@ -1,5 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
+import { keysOf } from "../option-keys.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { PolicySettings } from "./job.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
@@ -49,18 +50,18 @@ type ResultBy<R> = R extends Schema ? OutputOf<R> : Json | undefined;
 
 const TYPE = /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/;
 const QUEUE = /^[a-z0-9][a-z0-9.-]*$/;
-const KEYS = [
-  "type",
-  "payload",
-  "result",
-  "queue",
-  "priority",
-  "unique",
-  "limit",
-  "timeouts",
-  "retry",
-  "retention",
-] as const;
+const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
+  type: true,
+  payload: true,
+  result: true,
+  queue: true,
+  priority: true,
+  unique: true,
+  limit: true,
+  timeouts: true,
+  retry: true,
+  retention: true,
+});
 
 export const DEFAULT_QUEUE = "default";
 

@@ -29,6 +29,13 @@ export function noJobs(): Record<JobState, number> {
   };
 }
 
+/** The jobs of many queues together, by state. */
+export function sumDepths(depths: Iterable<Readonly<Record<JobState, number>>>): Record<JobState, number> {
+  const total = noJobs();
+  for (const depth of depths) for (const state of JOB_STATES) total[state] += depth[state];
+  return total;
+}
+
 export type Terminal = "completed" | "cancelled" | "discarded";
 export type JobId = string;
 

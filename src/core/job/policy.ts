@@ -15,18 +15,18 @@ import { BUILT_IN_RETRY, parseRetry, type RetryOptions } from "./retry.ts";
 
 /** The five timeouts and the mode, as users write them (SEMANTICS 1). */
 export interface TimeoutOptions {
-  /** From creation until the first start. */
+  /** From creation until the first start. Default none. */
   readonly wait?: Duration | "none";
-  /** From the start of each attempt to its soft signal. */
+  /** From the start of each attempt to its soft signal. Default 30 min. */
   readonly attempt?: Duration | "none";
-  /** From creation through queue time, attempts and backoff. */
+  /** From creation through queue time, attempts and backoff. Default none. */
   readonly total?: Duration | "none";
-  /** From the soft signal until the attempt is ended by force. */
+  /** From the soft signal until the attempt is ended by force. Default 30 s. */
   readonly grace?: Duration | "unbounded";
-  /** The longest silence of a running attempt. */
+  /** The longest silence of a running attempt; the worker itself beats unless this is named. Default 1 min. */
   readonly heartbeat?: Duration | "none";
-  /** What an `attempt` timeout does: `fail` ends the attempt, which may be retried; `discard` ends the job. */
-  readonly mode?: TimeoutMode;
+  /** What an `attempt` timeout does: `fail` (the default) ends the attempt, which may be retried; `discard` ends the job. */
+  readonly mode?: "fail" | "discard";
 }
 
 /** How long finished jobs are kept. `"0s"` deletes in the settle itself. One duration applies to all three states. */
@@ -42,8 +42,14 @@ type RetentionPerState = { readonly [state in Terminal]?: Duration } & {
 
 /** Settings of any source: an enqueue, a definition, a queue or the engine. */
 export interface PolicyOptions {
+  /** The five timeouts: see below. */
   readonly timeouts?: TimeoutOptions;
+  /** How often and when a failed attempt is repeated: see below. */
   readonly retry?: RetryOptions;
+  /**
+   * How long ended jobs are kept: one duration, or one each for `completed`, `discarded`, `cancelled` and `deadLetter`.
+   * Default 1 day for completed jobs, 14 days for others, and no end for dead letters.
+   */
   readonly retention?: RetentionOptions;
 }
 

@@ -6,7 +6,11 @@ import { portableDefinition, portableOptions } from "./portable.ts";
 import { delays, exponential } from "./retry.ts";
 
 const NOW = Date.parse("2030-01-01T00:00:00Z");
-const CONTEXT = { now: NOW, nextId: () => "00000000-0000-7000-8000-000000000000" };
+const CONTEXT = {
+  now: NOW,
+  nextId: () => "00000000-0000-7000-8000-000000000000",
+  hash: (text: string) => text,
+};
 const travelled = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 
 describe("a definition that travels", () => {

@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { keysOf } from "../option-keys.ts";
 import type { Random } from "../random.ts";
 import { type Duration, formatDuration, parseDuration } from "../time.ts";
 import type { Backoff, RetryPolicy } from "./job.ts";
@@ -136,22 +137,31 @@ export const BUILT_IN_RETRY: RetryPolicy = {
 };
 
 export interface RetryOptions {
-  /** All attempts, the first included. */
+  /** All attempts, the first included, from 1 to 1,000. Default 3. */
   readonly attempts?: number;
+  /** `constant()`, `linear()`, `exponential()`, `polynomial()` or `delays()`. Default exponential from 1 s to 5 min, with jitter. */
   readonly backoff?: Backoff;
-  /** Error types that are not retried: an exact name, or `Prefix.*`. */
+  /** Error types that are not retried: an exact name, or `Prefix.*`. Default none. */
   readonly except?: readonly string[];
   /**
    * `"full"`: a retry must fit into the total budget with its whole attempt timeout. `"any"`: it starts while any
-   * budget is left.
+   * budget is left. Default `"full"`.
    */
   readonly retryFit?: "full" | "any";
-  /** `"discard"` forbids a second run after a crash or stall. */
+  /** `"discard"` forbids a second run after a crash or stall. Default `"retry"`. */
   readonly onStall?: "retry" | "discard";
+  /** `"dead-letter"` keeps a job whose attempts or budget are used up as a dead letter. Default `"discard"`. */
   readonly onExhausted?: "discard" | "dead-letter";
 }
 
-const RETRY_KEYS = ["attempts", "backoff", "except", "retryFit", "onStall", "onExhausted"] as const;
+const RETRY_KEYS = keysOf<RetryOptions>({
+  attempts: true,
+  backoff: true,
+  except: true,
+  retryFit: true,
+  onStall: true,
+  onExhausted: true,
+});
 const MOST_ATTEMPTS = 1_000;
 
 export function parseRetry(options: RetryOptions, field: string): Partial<RetryPolicy> {

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { sha256 } from "../../engine/runtime/sha256.ts";
 import { canonicalJson } from "../canonical-json.ts";
 import type { Json } from "../schema.ts";
 import { JOB_STATES } from "./job.ts";
@@ -7,7 +8,7 @@ import { isWhileAlive, parseUnique, portableUnique, type UniqueOptions, uniqueKe
 
 const JOB = { type: "mail.send", queue: "default", payload: "{}", meta: undefined as Json | undefined };
 const keyOf = (options: UniqueOptions, job: Partial<typeof JOB> = {}) =>
-  uniqueKeyOf(parseUnique(options, "unique"), { ...JOB, ...job });
+  uniqueKeyOf(parseUnique(options, "unique"), { ...JOB, ...job }, sha256);
 const payload = (value: Json) => ({ payload: JSON.stringify(value) });
 
 describe("canonical JSON", () => {

@@ -1,7 +1,7 @@
 import { canonicalJson } from "../canonical-json.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
-import { sha256 } from "../sha256.ts";
 import { type Duration, parseDuration } from "../time.ts";
 import { JOB_STATES, type JobState } from "./job.ts";
 import { isTerminal } from "./lifecycle.ts";
@@ -47,7 +47,15 @@ export interface UniqueRule {
   readonly onConflict: OnConflict;
 }
 
-const KEYS = ["key", "payload", "queue", "meta", "period", "states", "onConflict"] as const;
+const KEYS = keysOf<UniqueOptions>({
+  key: true,
+  payload: true,
+  queue: true,
+  meta: true,
+  period: true,
+  states: true,
+  onConflict: true,
+});
 const CONFLICTS: readonly unknown[] = ["ignore", "reject", "replace", "replace-except-schedule"];
 const LIVE: readonly JobState[] = JOB_STATES.filter((state) => !isTerminal(state));
 /** The most paths or keys. Somebody who lists more has mistyped, or means the whole payload. */
@@ -139,6 +147,7 @@ export function uniqueKeyOf(
     readonly payload: string;
     readonly meta: Json | undefined;
   },
+  hash: (text: string) => string,
 ): string {
   const { key, payload, queue, meta } = rule;
   const chosen = {
@@ -148,7 +157,7 @@ export function uniqueKeyOf(
     ...(payload !== false && { payload: chosenOf(JSON.parse(job.payload), payload) }),
     ...(meta !== false && { meta: chosenOf(job.meta ?? {}, meta === true || meta.map((name) => [name])) }),
   };
-  return sha256(canonicalJson(chosen));
+  return hash(canonicalJson(chosen));
 }
 
 /** A path that does not exist is left out. That differs from null. */

@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { keysOf } from "../option-keys.ts";
 import { type Duration, parseDuration } from "../time.ts";
 
 /**
@@ -71,7 +72,7 @@ const MOST = 1_000_000;
 const KEY_LIMIT = 255;
 /** Limit keys with this prefix are marks of queues; see `queueMark` in the store port. */
 const RESERVED = "queue ";
-const KEYS = ["key", "concurrency", "rate", "strict", "onLimit"] as const;
+const KEYS = keysOf<LimitOptions>({ key: true, concurrency: true, rate: true, strict: true, onLimit: true });
 
 export function parseLimit(options: LimitOptions<unknown>, field: string): KeyedLimit {
   refuseUnknownKeys(options, field, KEYS);

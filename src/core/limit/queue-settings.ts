@@ -1,6 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { PolicySettings } from "../job/job.ts";
 import { type PolicyOptions, parseSettings } from "../job/policy.ts";
+import { keysOf } from "../option-keys.ts";
 import { checkCount } from "./limit.ts";
 
 /** How many jobs may wait in a queue, and what to do when it is full. */
@@ -31,7 +32,13 @@ export interface StoredQueue extends PolicySettings {
   readonly depth?: QueueDepth;
 }
 
-const QUEUE_KEYS = ["timeouts", "retry", "retention", "concurrency", "depth"] as const;
+const QUEUE_KEYS = keysOf<QueueOptions>({
+  timeouts: true,
+  retry: true,
+  retention: true,
+  concurrency: true,
+  depth: true,
+});
 
 const MOST_DEPTH = 1_000_000;
 

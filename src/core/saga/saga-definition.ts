@@ -1,5 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { checkType } from "../job/job-definition.ts";
+import { keysOf } from "../option-keys.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import { type Duration, parseDuration } from "../time.ts";
 import {
@@ -110,23 +111,26 @@ export interface SagaOptions<
 type NeedsTimeoutHandlers<S, M extends SchemaMap, T extends SchemaMap> =
   Names<T> extends never ? unknown : { readonly onTimeout: TimeoutHandlers<S, M, T> };
 
-const KEYS = [
-  "type",
-  "state",
-  "messages",
-  "timeouts",
-  "correlate",
-  "startedBy",
-  "start",
-  "on",
-  "onTimeout",
-  "notFound",
-  "identify",
-  "attempt",
-  "version",
-  "migrate",
-  "retention",
-] as const;
+/** The options of any saga. */
+type AnyOptions = SagaOptions<Schema, SchemaMap, SchemaMap, string>;
+
+const KEYS = keysOf<AnyOptions>({
+  type: true,
+  state: true,
+  messages: true,
+  timeouts: true,
+  correlate: true,
+  startedBy: true,
+  start: true,
+  on: true,
+  onTimeout: true,
+  notFound: true,
+  identify: true,
+  attempt: true,
+  version: true,
+  migrate: true,
+  retention: true,
+});
 
 const BUILT_IN_ATTEMPT = 30_000;
 const BUILT_IN_RETENTION = 24 * 3_600_000;
@@ -152,7 +156,7 @@ export function defineSaga<
 }
 
 /** The options as JavaScript callers may have written them. */
-type LooseOptions = { readonly [Name in (typeof KEYS)[number]]?: unknown };
+type LooseOptions = { readonly [Name in keyof AnyOptions]?: unknown };
 
 function planSaga(options: LooseOptions): SagaPlan {
   refuseUnknownKeys(options, "saga", KEYS);

@@ -78,7 +78,9 @@ export async function tryStep<State>(
   const id = options.id ?? (await idOf(plan, event, before));
   const record = event.kind === "timeout" ? withPending(before, event) : before;
   const signal = new AbortController().signal;
-  const outcome = await runStep({ plan, id, record, event, now, nextId, signal, enqueue: {} });
+  // Nothing is stored, so a unique key may be long.
+  const hash = (text: string) => text;
+  const outcome = await runStep({ plan, id, record, event, now, nextId, signal, enqueue: { hash } });
   const after = outcome.kind === "stepped" ? outcome.record : before;
   const effects = outcome.kind === "ignored" ? [] : outcome.effects;
   return { ...describe<State>(after, effects), outcome: outcome.kind };

@@ -1,4 +1,5 @@
 import { CurfewError, refuse, refuseRange, refuseUnknownKeys } from "../errors.ts";
+import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { INSTANT_LIMIT, type Instant } from "../time.ts";
 import { encodeHeaders, type TimeoutHeaders } from "./timeout-headers.ts";
@@ -23,8 +24,6 @@ export interface NewTimeout {
    */
   readonly key?: string;
   readonly saga?: SagaKey;
-  /** Which start of the saga it belongs to. A saga that is re-created under the same id has another. */
-  readonly generation?: number;
   /** The local time, zone and policy that `dueAt` was resolved from. It is resolved again with newer zone data. */
   readonly wallClock?: Json;
 }
@@ -38,7 +37,6 @@ export interface TimeoutRow {
   readonly headers: TimeoutHeaders | null;
   readonly key: string | null;
   readonly saga: SagaKey | null;
-  readonly generation: number | null;
   readonly wallClock: Json | null;
   readonly owner: Owner | null;
   readonly leaseUntil: Instant | null;
@@ -126,17 +124,16 @@ function weight(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit;
 }
 
-const FIELDS = [
-  "id",
-  "destination",
-  "dueAt",
-  "payload",
-  "headers",
-  "key",
-  "saga",
-  "generation",
-  "wallClock",
-] as const satisfies readonly (keyof NewTimeout)[];
+const FIELDS = keysOf<NewTimeout>({
+  id: true,
+  destination: true,
+  dueAt: true,
+  payload: true,
+  headers: true,
+  key: true,
+  saga: true,
+  wallClock: true,
+});
 
 const TEXT_LIMIT = 512;
 

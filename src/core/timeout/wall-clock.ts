@@ -1,5 +1,6 @@
 import { Temporal } from "temporal-polyfill";
 import { refuse, refuseRange, refuseType, refuseUnknownKeys } from "../errors.ts";
+import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { INSTANT_LIMIT, type Instant } from "../time.ts";
 
@@ -43,7 +44,14 @@ export interface ResolvedClock {
   readonly rule: ClockRule;
 }
 
-const KEYS = ["at", "date", "days", "zone", "gap", "overlap"] as const;
+const KEYS = keysOf<WallClockInput>({
+  at: true,
+  date: true,
+  days: true,
+  zone: true,
+  gap: true,
+  overlap: true,
+});
 const TIME = /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,3})?)?$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const POLICIES: readonly unknown[] = ["later", "earlier", "reject"];
@@ -75,8 +83,8 @@ function checkZone(zone: unknown, field: string): string {
   if (typeof zone !== "string" || !/^[A-Za-z]/.test(zone)) throw refuse("unknown_zone", field, zone, fix);
   try {
     return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
-  } catch {
-    throw refuse("unknown_zone", field, zone, `${fix}, or install newer zone data`);
+  } catch (cause) {
+    throw refuse("unknown_zone", field, zone, `${fix}, or install newer zone data`, { cause });
   }
 }
 

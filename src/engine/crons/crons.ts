@@ -31,6 +31,7 @@ import {
 import type { JobId } from "../../core/job/job.ts";
 import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import { portableDefinition, portableOptions } from "../../core/job/portable.ts";
+import { keysOf } from "../../core/option-keys.ts";
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
@@ -99,7 +100,16 @@ export interface RemoteCronJob {
 }
 
 const PUT_KEYS = [...CRON_KEYS, "job", "payload", "options", "ifExists"];
-const JOB_KEYS = ["queue", "priority", "meta", "limit", "timeouts", "retry", "retention", "unique"];
+const JOB_KEYS = keysOf<CronJobOptions>({
+  queue: true,
+  priority: true,
+  meta: true,
+  limit: true,
+  timeouts: true,
+  retry: true,
+  retention: true,
+  unique: true,
+});
 const MOST_PREVIEWED = 1_000;
 
 type CronsHost = CronHost & { readonly assertOpen: () => void };

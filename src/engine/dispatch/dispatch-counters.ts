@@ -1,4 +1,5 @@
 import { LATENESS_BOUNDS } from "../statistics/counters.ts";
+import { Histogram, type HistogramSnapshot } from "../statistics/lateness-histogram.ts";
 
 /** What the dispatcher of this process did since it started. */
 export interface DispatchCounts {
@@ -14,7 +15,7 @@ export interface DispatchCounts {
   /** Leases that were lost during a delivery, or before it: these timeouts are sent again. */
   readonly lapsed: number;
   /** How late they were sent: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
-  readonly lateness: { readonly counts: readonly number[]; readonly sum: number; readonly total: number };
+  readonly lateness: HistogramSnapshot;
 }
 
 type Counted = Exclude<keyof DispatchCounts, "lateness">;
@@ -28,9 +29,7 @@ export class DispatchCounters {
     gone: 0,
     lapsed: 0,
   };
-  readonly #lateness: number[] = new Array(LATENESS_BOUNDS.length + 1).fill(0);
-  #sum = 0;
-  #total = 0;
+  readonly #lateness = new Histogram(LATENESS_BOUNDS);
 
   add(name: Counted): void {
     this.#counts[name] += 1;
@@ -38,17 +37,10 @@ export class DispatchCounters {
 
   /** How many milliseconds after its instant a timeout was sent. */
   fired(lateness: number): void {
-    const found = LATENESS_BOUNDS.findIndex((bound) => lateness <= bound);
-    const bucket = found === -1 ? LATENESS_BOUNDS.length : found;
-    this.#lateness[bucket] = (this.#lateness[bucket] ?? 0) + 1;
-    this.#sum += lateness;
-    this.#total += 1;
+    this.#lateness.add(lateness);
   }
 
   snapshot(): DispatchCounts {
-    return {
-      ...this.#counts,
-      lateness: { counts: [...this.#lateness], sum: this.#sum, total: this.#total },
-    };
+    return { ...this.#counts, lateness: this.#lateness.snapshot() };
   }
 }

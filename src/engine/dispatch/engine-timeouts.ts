@@ -11,6 +11,7 @@ import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When } from "../../core/timeout/when.ts";
 import type { TimeoutCounts } from "../../ports/timeouts.ts";
 import type { EngineContext } from "../context.ts";
+import { sha256 } from "../runtime/sha256.ts";
 import type { DispatchCounts } from "./dispatch-counters.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { JOB_DESTINATION, jobPayload } from "./job-destination.ts";
@@ -99,6 +100,7 @@ export class EngineTimeouts extends Timeouts {
     return {
       now,
       nextId,
+      hash: sha256,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
       documentLimit,

@@ -1,4 +1,5 @@
 import { refuseUnknownKeys } from "../../core/errors.ts";
+import { keysOf } from "../../core/option-keys.ts";
 import { DOCUMENT_LIMIT, type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { NewTimeout, Owner, SagaKey, TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
@@ -37,7 +38,14 @@ export interface Timeout {
   readonly error: string | null;
 }
 
-const KEYS = ["id", "destination", "dueAt", "payload", "headers", "key"] as const;
+const KEYS = keysOf<TimeoutInput>({
+  id: true,
+  destination: true,
+  dueAt: true,
+  payload: true,
+  headers: true,
+  key: true,
+});
 
 /** What is stored for what a user wrote; the store checks the names in it. */
 export function newTimeout(

@@ -4,6 +4,7 @@ import type { Enqueued } from "../../ports/store.ts";
 import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
+import { firstJobs } from "../operations/find-jobs.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 
 const PAGE = 200;
@@ -87,9 +88,7 @@ export class Backpressure {
   async #dropOldest(queue: string, count: number): Promise<void> {
     const { store, clock, random } = this.#parts;
     const at = clock.now();
-    const pages = await Promise.all(
-      WAITING.map((state) => store.inspect.jobs({ queue, state }, null, count)),
-    );
+    const pages = await Promise.all(WAITING.map((state) => firstJobs(store, { queue, state }, null, count)));
     const oldest = pages.flat().sort((a, b) => (a.id < b.id ? -1 : 1));
     const message = `Dropped: the queue "${queue}" was full, and this job had waited longest`;
     const decided: DecidedJob[] = [];

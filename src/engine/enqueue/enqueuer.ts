@@ -17,6 +17,7 @@ import { BATCH_LIMIT, type Enqueued } from "../../ports/store.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import { JobHandle } from "../operations/job-handle.ts";
+import { sha256 } from "../runtime/sha256.ts";
 import { foundOr, type Intake } from "./enqueue-batches.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 import { traced } from "./trace-enqueue.ts";
@@ -188,6 +189,7 @@ export class Enqueuer {
       now: clock.now(),
       anchor: clock.anchor(),
       nextId,
+      hash: sha256,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
       documentLimit,

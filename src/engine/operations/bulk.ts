@@ -5,6 +5,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { checkPriority } from "../../core/job/job-definition.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { keysOf } from "../../core/option-keys.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
@@ -13,7 +14,7 @@ import { commitJobs } from "../commit/commit.ts";
 import { type Decided, type DecidedJob, removalOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { countJobs, countSome, type JobCount, type JobPage, loadNamed } from "./find-jobs.ts";
+import { countJobs, countSome, type JobCount, loadNamed, type RowPage } from "./find-jobs.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
 import type { RetryByHandOptions } from "./operate-job.ts";
 
@@ -57,7 +58,14 @@ const BATCH = 200;
 const LOOKS = 3;
 const MOST_FAILURES = 3;
 const MOST_ERRORS = 10;
-const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after", "by"] as const;
+const OPTION_KEYS = keysOf<BulkOptions>({
+  dryRun: true,
+  limit: true,
+  onProgress: true,
+  signal: true,
+  after: true,
+  by: true,
+});
 
 /** What becomes of one job: a decision, its deletion, or nothing. */
 type Decide = (row: JobRow, now: Instant) => Decided | "delete" | null;
@@ -290,7 +298,7 @@ class BulkRun {
   }
 
   /** The next batch of jobs: of those that were named, or of a walk. */
-  #nextPage(cursor: string | null): Promise<JobPage> {
+  #nextPage(cursor: string | null): Promise<RowPage> {
     const { store } = this.#parts;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
     const count = Math.min(BATCH, left);

@@ -1,11 +1,13 @@
 import type { By } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { type Job, jobView } from "../../core/job/job-view.ts";
 import type { EngineContext } from "../context.ts";
 import type { Bulk, BulkOptions, BulkResult } from "./bulk.ts";
-import { countJobs, findJobs, type JobPage, type PageOptions, parsePage } from "./find-jobs.ts";
+import { countJobs, findJobs, type JobPage, type PageOptions, pageView, parsePage } from "./find-jobs.ts";
 import { type JobQuery, parseQuery } from "./job-query.ts";
-import { operate, type RetryByHandOptions, removeJob } from "./operate-job.ts";
+import { JobRows } from "./job-rows.ts";
+import { type RetryByHandOptions, removeJob } from "./operate-job.ts";
 
 /** Which dead letters are meant; `finishedFrom` and `finishedBefore` cost nothing, for they are kept in that order. */
 export type DeadLetterQuery = Omit<JobQuery, "state" | "deadLetter" | "isLive">;
@@ -25,13 +27,13 @@ export class DeadLetters {
   /** A page of dead letters in the order in which they ended, or newest first. */
   async list(query: DeadLetterQuery = {}, page: PageOptions = {}): Promise<JobPage> {
     const parsed = parseQuery({ ...query, ...DEAD }, "query");
-    return findJobs(this.#parts.store, parsed, parsePage(page, "page"));
+    return pageView(await findJobs(this.#parts.store, parsed, parsePage(page, "page")));
   }
 
   /** One dead letter with its errors, or null if there is no such dead letter. */
-  async get(id: JobId): Promise<JobRow | null> {
-    const [row] = await this.#parts.store.jobs.load([id]);
-    return row?.deadLetter ? row : null;
+  async get(id: JobId): Promise<Job | null> {
+    const row = await this.#load(id);
+    return row && jobView(row);
   }
 
   async count(query: DeadLetterQuery = {}, options: { readonly signal?: AbortSignal } = {}): Promise<number> {
@@ -39,10 +41,9 @@ export class DeadLetters {
   }
 
   /** Runs one again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
-  async retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
-    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
+  async retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<Job> {
     await this.#expect(id, "retry");
-    return operate(this.#parts, id, { type: "retry", ...options }, by);
+    return jobView(await new JobRows(this.#parts).retry(id, options, by));
   }
 
   /** Runs all again that are meant. */
@@ -70,8 +71,13 @@ export class DeadLetters {
     return parseQuery(query, "query").isEmpty && !dryRun ? {} : { ...query, ...DEAD };
   }
 
+  async #load(id: JobId): Promise<JobRow | null> {
+    const [row] = await this.#parts.store.jobs.load([id]);
+    return row?.deadLetter ? row : null;
+  }
+
   async #expect(id: JobId, action: string): Promise<JobRow> {
-    const row = await this.get(id);
+    const row = await this.#load(id);
     if (!row) throw new CurfewError("not_found", `${action}: there is no dead letter ${id}`);
     return row;
   }

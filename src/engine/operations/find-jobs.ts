@@ -1,18 +1,30 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { Store } from "../../ports/store.ts";
+import { type Job, jobView } from "../../core/job/job-view.ts";
+import type { ScanFilter, ScannedJobs, Store } from "../../ports/store.ts";
 import { isMeant, type ParsedQuery } from "./job-query.ts";
 
 /** A page of jobs; `cursor` is the `after` of the next one, and null says that there is none. */
 export interface JobPage {
+  readonly jobs: readonly Job[];
+  readonly cursor: string | null;
+}
+
+/** A page of jobs as they are stored. */
+export interface RowPage {
   readonly jobs: readonly JobRow[];
   readonly cursor: string | null;
+}
+
+/** A page as users see it. */
+export function pageView({ jobs, cursor }: RowPage): JobPage {
+  return { jobs: jobs.map((row) => jobView(row)), cursor };
 }
 
 export interface PageOptions {
   /** The cursor of the page before. */
   readonly after?: string | null;
-  /** The most jobs of a page, 100 by default. A page may be shorter and still not be the last. */
+  /** The most jobs of a page, from 1 to 1,000; default 100. A page may be shorter and still not be the last. */
   readonly limit?: number;
   readonly newestFirst?: boolean;
 }
@@ -39,7 +51,7 @@ export async function loadNamed(
   ids: readonly JobId[],
   after: string | null,
   count: number,
-): Promise<JobPage> {
+): Promise<RowPage> {
   const from = Number(after ?? 0);
   if (!Number.isInteger(from) || from < 0)
     throw refuse("invalid_option", "cursor", after, "use the cursor that the page before answered with");
@@ -54,7 +66,7 @@ export async function findJobs(
   store: Pick<Store, "inspect" | "jobs">,
   query: ParsedQuery,
   { after, limit, newestFirst }: Required<PageOptions>,
-): Promise<JobPage> {
+): Promise<RowPage> {
   const { inspect } = store;
   if (query.ids) {
     const page = await loadNamed(store, query.ids, after, limit);
@@ -70,6 +82,23 @@ export async function findJobs(
     if (cursor === null) break;
   }
   return { jobs, cursor };
+}
+
+/** The first jobs that match in the order of their ids: fewer than `limit` only if there are no more. */
+export async function firstJobs(
+  { inspect }: Pick<Store, "inspect">,
+  filter: ScanFilter,
+  after: JobId | null,
+  limit: number,
+): Promise<JobRow[]> {
+  const jobs: JobRow[] = [];
+  for (let cursor: string | null = after; ; ) {
+    const left = Math.min(limit - jobs.length, MOST_JOBS);
+    const page: ScannedJobs = await inspect.page({ filter, after: cursor }, left);
+    jobs.push(...page.jobs);
+    cursor = page.cursor;
+    if (cursor === null || jobs.length >= limit) return jobs;
+  }
 }
 
 /** How many jobs were counted, and whether that is all of them. */

@@ -2,9 +2,11 @@ import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { checkpointOf, type SavedCheckpoint } from "../../core/job/checkpoint.ts";
 import { rereadImage } from "../../core/job/decision.ts";
+import type { Explanation } from "../../core/job/explain.ts";
 import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
-import { checkPriority } from "../../core/job/job-definition.ts";
+import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
+import { type Job, jobView } from "../../core/job/job-view.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Why } from "../../core/job/why/reason.ts";
 import { whyDuplicate } from "../../core/job/why.ts";
@@ -16,7 +18,8 @@ import type { LogLine } from "../attempt/unsent-notes.ts";
 import { commitJobs } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
-import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operate-job.ts";
+import { JobRows } from "./job-rows.ts";
+import type { ExtendOptions, RetryByHandOptions } from "./operate-job.ts";
 import { why } from "./why.ts";
 
 const POLL = 1_000;
@@ -63,26 +66,40 @@ export class JobHandle<Result = unknown> {
     this.duplicate = duplicate;
   }
 
+  /** The job as it stands, or null if it is not kept. */
+  async load(): Promise<Job<Result> | null> {
+    const row = await this.#rows().load(this.id);
+    return row && jobView<Result>(row);
+  }
+
   /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
-  cancel(by?: By): Promise<JobRow> {
-    return operate(this.#parts, this.id, { type: "cancel" }, by);
+  async cancel(by?: By): Promise<Job<Result>> {
+    return jobView(await this.#rows().cancel(this.id, by));
   }
 
   /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
-  async extend(options: ExtendOptions, by?: By): Promise<JobRow> {
-    return operate(this.#parts, this.id, { type: "extend", ...parseExtension(options) }, by);
+  async extend(options: ExtendOptions, by?: By): Promise<Job<Result>> {
+    return jobView(await this.#rows().extend(this.id, options, by));
   }
 
   /** Runs the job again if it was discarded (SEMANTICS 4.6). */
-  async retry(options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
-    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
-    return operate(this.#parts, this.id, { type: "retry", ...options }, by);
+  async retry(options: RetryByHandOptions = {}, by?: By): Promise<Job<Result>> {
+    return jobView(await this.#rows().retry(this.id, options, by));
   }
 
-  /** Gives the job another place in its queue, from -100 to 100, while it waits. */
-  async prioritise(priority: number, by?: By): Promise<JobRow> {
-    const checked = checkPriority(priority, "priority");
-    return operate(this.#parts, this.id, { type: "prioritise", priority: checked }, by);
+  /** Makes the job available if it is pending. */
+  async activate(by?: By): Promise<Job<Result>> {
+    return jobView(await this.#rows().activate(this.id, by));
+  }
+
+  /** Gives the job another priority, from -100 to 100, while it waits. */
+  async prioritise(priority: number, by?: By): Promise<Job<Result>> {
+    return jobView(await this.#rows().prioritise(this.id, priority, by));
+  }
+
+  /** Says for every limit of the job which source won and what lost, the resulting instants, and what looks wrong. */
+  explain(definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
+    return this.#rows().explain(this.id, definition);
   }
 
   /**
@@ -135,8 +152,12 @@ export class JobHandle<Result = unknown> {
     };
   }
 
+  #rows(): JobRows {
+    return new JobRows(this.#parts);
+  }
+
   async #row(asked: string): Promise<JobRow> {
-    const [row] = await this.#parts.store.jobs.load([this.id]);
+    const row = await this.#rows().load(this.id);
     if (!row) throw this.#gone(asked);
     return row;
   }

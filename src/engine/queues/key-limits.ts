@@ -105,7 +105,7 @@ export class Limits {
 
   /** What one of its live jobs says, the one that came first. */
   async #ownLimit(limitKey: string): Promise<KeyLimit | null> {
-    const [row] = await this.#parts.store.inspect.jobs({ limitKey }, null, 1);
+    const [row] = await this.#parts.store.inspect.limitJobs(limitKey, null, 1);
     return row?.options?.limit ?? null;
   }
 

@@ -1,7 +1,7 @@
 import { type AuditAbout, type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
-import { type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
+import { type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { checkQueue } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
@@ -12,7 +12,7 @@ import {
   type StoredQueue,
 } from "../../core/limit/queue-settings.ts";
 import type { Instant } from "../../core/time.ts";
-import { type Effect, pauseKey, type Store } from "../../ports/store.ts";
+import { type Effect, pauseKey, type ScannedJobs } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
 import { recordKind, type StoredRecord } from "../commit/records.ts";
 import type { Decided, DecidedJob } from "../commit/unit.ts";
@@ -59,17 +59,24 @@ const QUEUE_EVENTS = {
 export class Queues {
   readonly #parts: EngineContext;
   readonly #assertOpen: () => void;
+  readonly #by: By | undefined;
 
-  constructor(parts: EngineContext, assertOpen: () => void) {
+  constructor(parts: EngineContext, assertOpen: () => void, by?: By) {
     this.#parts = parts;
     this.#assertOpen = assertOpen;
+    this.#by = by;
+  }
+
+  /** The same queues, with a name on each change: it is in the audit. */
+  as(by: By): Queues {
+    return new Queues(this.#parts, this.#assertOpen, parseBy(by));
   }
 
   /**
    * Writes the settings of a queue, in place of those it had. This process goes by them at once, others within five
    * seconds.
    */
-  async configure(queue: string, options: QueueOptions, by?: By): Promise<void> {
+  async configure(queue: string, options: QueueOptions, by = this.#by): Promise<void> {
     const effect = QUEUES.put(checkQueue(queue, "queue"), parseQueue(options, "queue"), null);
     await this.#write(queue, "configure", [effect], by, effect.body as AuditAbout["details"]);
     await this.#parts.queues.refresh();
@@ -77,20 +84,20 @@ export class Queues {
   }
 
   /** Forgets the settings of a queue; its jobs stay. */
-  async reset(queue: string, by?: By): Promise<void> {
+  async reset(queue: string, by = this.#by): Promise<void> {
     await this.#write(queue, "reset", [QUEUES.remove(checkQueue(queue, "queue"))], by);
     await this.#parts.queues.refresh();
     this.#parts.ready(queue);
   }
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. */
-  async pause(queue: string, by?: By): Promise<void> {
+  async pause(queue: string, by = this.#by): Promise<void> {
     const at = this.#parts.clock.now();
     await this.#write(queue, "pause", [PAUSES.put(checkQueue(queue, "queue"), { at }, null)], by);
     this.#parts.bus.emit({ name: "queue.paused", at, queue });
   }
 
-  async resume(queue: string, by?: By): Promise<void> {
+  async resume(queue: string, by = this.#by): Promise<void> {
     const effects: Effect[] = [PAUSES.remove(checkQueue(queue, "queue")), { ready: queue }];
     await this.#write(queue, "resume", effects, by);
     this.#parts.bus.emit({ name: "queue.resumed", at: this.#parts.clock.now(), queue });
@@ -122,12 +129,24 @@ export class Queues {
   async describe(queue: string): Promise<QueueView> {
     const { store } = this.#parts;
     const name = checkQueue(queue, "queue");
-    const [depth, settings, pause] = await Promise.all([
-      store.inspect.depth(name),
+    const [depths, settings, pause] = await Promise.all([
+      store.inspect.depths(name),
       QUEUES.load(store, name),
       PAUSES.load(store, name),
     ]);
-    return viewOf(name, depth, settings, pause);
+    return viewOf(name, depths.get(name), settings, pause);
+  }
+
+  /**
+   * Counts jobs by state, in one queue or in all, finished ones included. Its cost follows all jobs that are kept;
+   * `engine.stats` costs less. All queues together leave out the bookkeeping jobs of workflows.
+   */
+  async depth(queue?: string): Promise<Record<JobState, number>> {
+    const { inspect } = this.#parts.store;
+    if (queue !== undefined) return sumDepths((await inspect.depths(checkQueue(queue, "queue"))).values());
+    const depths = new Map(await inspect.depths());
+    depths.delete(BOOKKEEPING_QUEUE);
+    return sumDepths(depths.values());
   }
 
   /** How many jobs may wait in a queue, as this process knows it; undefined where it is not bounded. */
@@ -154,7 +173,7 @@ export class Queues {
    * Removes the waiting jobs of a queue, for good and a batch at a time; answers how many. Jobs that come in meanwhile
    * may be removed as well. Pause the queue before, or workers go on taking jobs.
    */
-  async purge(queue: string, options: PurgeOptions = {}, by?: By): Promise<number> {
+  async purge(queue: string, options: PurgeOptions = {}, by = this.#by): Promise<number> {
     const name = checkQueue(queue, "queue");
     const states = checkPurge(options);
     let removed = 0;
@@ -163,11 +182,14 @@ export class Queues {
       for (;;) {
         if (options.signal?.aborted) return removed;
         this.#assertOpen();
-        const page: JobRow[] = await this.#parts.store.inspect.jobs({ queue: name, state }, after, PAGE);
-        if (page.length === 0) break;
-        removed += await this.#remove(page, by);
-        after = (page[page.length - 1] as JobRow).id;
-        options.onProgress?.(removed);
+        const scan = { filter: { queue: name, state }, after };
+        const page: ScannedJobs = await this.#parts.store.inspect.page(scan, PAGE);
+        if (page.jobs.length > 0) {
+          removed += await this.#remove(page.jobs, by);
+          options.onProgress?.(removed);
+        }
+        after = page.cursor;
+        if (after === null) break;
       }
     }
     return removed;
@@ -210,16 +232,6 @@ export class Queues {
     ];
     await commitUnits(this.#parts, [{ effects: all }]);
   }
-}
-
-/** Counts jobs by state, without the bookkeeping jobs of workflows. */
-export async function depthOfAll({ inspect }: Pick<Store, "inspect">): Promise<Record<JobState, number>> {
-  const total = noJobs();
-  for (const [queue, depth] of await inspect.depths()) {
-    if (queue === BOOKKEEPING_QUEUE) continue;
-    for (const state of Object.keys(total) as JobState[]) total[state] += depth[state];
-  }
-  return total;
 }
 
 /** A step stays, cancelled: its workflow looks at how it ended. */

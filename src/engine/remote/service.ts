@@ -24,6 +24,7 @@ import type { Decided } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Crons } from "../crons/crons.ts";
 import { tracedEach } from "../enqueue/trace-enqueue.ts";
+import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
 import { Claims } from "./remote-claims.ts";
@@ -93,6 +94,8 @@ const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 export class Service {
   readonly id: string;
   readonly workers: RemoteWorkers;
+  /** Jobs as they are stored: what is written to the wire. */
+  readonly rows: JobRows;
   readonly notes: RemoteNotes;
   readonly #parts: EngineContext;
   readonly #host: ServiceHost;
@@ -123,6 +126,7 @@ export class Service {
     this.#ready = new ReadyWaits(parts);
     this.#repeats = new Repeats(parts.system);
     this.workers = new RemoteWorkers(parts);
+    this.rows = new JobRows(parts);
     this.#beats = new RemoteBeats(parts, this.#held, this.workers);
     this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
   }

@@ -13,6 +13,7 @@ import type { Revoked } from "../../ports/timeouts.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease } from "../dispatch/destination.ts";
+import { sha256 } from "../runtime/sha256.ts";
 import { announceStep, stepEvents } from "./announce-saga.ts";
 import {
   mailKeyOf,
@@ -126,6 +127,7 @@ async function stepWithin(
   const overdue = () => new TimeoutError("execution", limit, system.monotonic() - startedAt, clock.now());
   const enqueue = {
     queueSettings: (queue: string) => queues.policyOf(queue),
+    hash: sha256,
     engineSettings: settings,
     documentLimit,
     sharedFieldsOf: recorder.sharedFieldsOf,

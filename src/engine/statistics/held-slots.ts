@@ -28,7 +28,7 @@ export async function heldSlots(
 }
 
 async function endlessAt({ inspect }: Pick<Store, "inspect">, limitKey: string): Promise<JobRow[]> {
-  return (await inspect.jobs({ limitKey, state: "active" }, null, PAGE)).filter(runsEndlessly);
+  return (await inspect.limitJobs(limitKey, "active", PAGE)).filter(runsEndlessly);
 }
 
 async function heldBy({ records }: Pick<Store, "records">, row: JobRow) {

@@ -6,7 +6,10 @@ export interface HistogramSnapshot {
   readonly total: number;
 }
 
-/** Counts of durations by upper bounds in milliseconds. */
+/**
+ * Counts of durations by upper bounds in milliseconds. `LogHistogram` of core cannot do this: Prometheus publishes round
+ * bounds (50, 100, 200, 500, 1,000 ms), and its buckets end at 51, 103, 207, 511 and 1,023 ms.
+ */
 export class Histogram {
   readonly #bounds: readonly number[];
   readonly #counts: number[];

@@ -1,13 +1,15 @@
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { checkQueue } from "../../core/job/job-definition.ts";
+import { keysOf } from "../../core/option-keys.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 
 export interface WorkOptions {
+  /** What runs the jobs: at least one `processor()` or `sandboxed()`, and one per type. */
   readonly processors: readonly Processor[];
   /** Which queues, and how many attempts of each run at once. Left out: the queues of the processors' definitions, 10 each. */
   readonly queues?: { readonly [queue: string]: { readonly concurrency: number } };
-  /** Wraps every attempt, outer to inner. */
+  /** Wraps every attempt, outer to inner. Default: none. */
   readonly middleware?: readonly Middleware[];
   /** With this many handlers running past their verdict, the worker stops claiming. Default: its concurrency. */
   readonly maxStuck?: number;
@@ -15,7 +17,13 @@ export interface WorkOptions {
   readonly drain?: Duration;
 }
 
-export const WORK_KEYS = ["processors", "queues", "middleware", "maxStuck", "drain"] as const;
+export const WORK_KEYS = keysOf<WorkOptions>({
+  processors: true,
+  queues: true,
+  middleware: true,
+  maxStuck: true,
+  drain: true,
+});
 const MOST_CONCURRENCY = 10_000;
 
 export function checkProcessors(processors: readonly Processor[]): readonly Processor[] {

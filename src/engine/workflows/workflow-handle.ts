@@ -1,10 +1,11 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { type Job, jobView } from "../../core/job/job-view.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
 import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/workflow-record.ts";
-import { BATCH_LIMIT } from "../../ports/store.ts";
+import { BATCH_LIMIT, type Store } from "../../ports/store.ts";
 import { changeRecord, type RecordChange } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
@@ -66,16 +67,8 @@ export class WorkflowHandle<Result = unknown> {
   }
 
   /** The jobs of its steps in the order in which they were written; null for one that was not kept. */
-  async steps(page: { readonly from?: number; readonly limit?: number } = {}): Promise<(JobRow | null)[]> {
-    refuseUnknownKeys(page, "page", ["from", "limit"]);
-    const { from = 0, limit = 100 } = page;
-    if (!Number.isInteger(from) || from < 0)
-      throw refuse("invalid_limit", "page.from", from, "use a whole number from 0 on");
-    if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
-      throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
-    const plan = await loadPlan(this.#parts.store, this.id);
-    const ids = plan ? stepsOf(plan.root).slice(from, from + limit) : [];
-    return ids.length === 0 ? [] : this.#parts.store.jobs.load(ids);
+  async steps(page: StepsPage = {}): Promise<(Job | null)[]> {
+    return (await stepRows(this.#parts.store, this.id, page)).map((row) => row && jobView(row));
   }
 
   /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
@@ -172,4 +165,23 @@ export class WorkflowHandle<Result = unknown> {
       `workflow ${this.id} is completed, and its result was too large to be kept: look at its steps()`,
     );
   }
+}
+
+/** Which steps of a workflow are meant: `limit` of them, 100 by default, from number `from` on. */
+interface StepsPage {
+  readonly from?: number;
+  readonly limit?: number;
+}
+
+/** The steps of a workflow as they are stored, in the order in which they were written. */
+export async function stepRows(store: Store, id: string, page: StepsPage): Promise<(JobRow | null)[]> {
+  refuseUnknownKeys(page, "page", ["from", "limit"]);
+  const { from = 0, limit = 100 } = page;
+  if (!Number.isInteger(from) || from < 0)
+    throw refuse("invalid_limit", "page.from", from, "use a whole number from 0 on");
+  if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
+    throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
+  const plan = await loadPlan(store, id);
+  const ids = plan ? stepsOf(plan.root).slice(from, from + limit) : [];
+  return ids.length === 0 ? [] : store.jobs.load(ids);
 }

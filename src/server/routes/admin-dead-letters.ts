@@ -22,12 +22,12 @@ const list = route({
   reply: adminJobsReply,
   query: deadLettersQuery,
   replies: { 200: "A page of jobs; it may be short and still not be the last" },
-  run({ query }, { engine }) {
-    const filter = readFilter(query, engine.now());
+  run({ query }, { engine, service }) {
+    const filter = { ...readFilter(query, engine.now()), deadLetter: true };
     return jobsPage(
       query,
-      (page) => engine.deadLetters.list(filter, { ...page, newestFirst: true }),
-      () => engine.bulk.countSome({ ...filter, deadLetter: true }),
+      (page) => service.rows.find(filter, { ...page, newestFirst: true }),
+      () => engine.bulk.countSome(filter),
     );
   },
 });
@@ -49,11 +49,11 @@ const stats = route({
   summary: "How many dead letters there are, and of what kinds",
   reply: deadLetterStatsReply,
   replies: { 200: "The figures" },
-  async run(_call, { engine }) {
+  async run(_call, { engine, service }) {
     const [counted, newest, oldest] = await Promise.all([
       engine.bulk.countSome({ deadLetter: true }),
-      engine.deadLetters.list({}, { limit: SAMPLED, newestFirst: true }),
-      engine.deadLetters.list({}, { limit: 1 }),
+      service.rows.find({ deadLetter: true }, { limit: SAMPLED, newestFirst: true }),
+      service.rows.find({ deadLetter: true }, { limit: 1 }),
     ]);
     const { jobs } = newest;
     return json(200, {

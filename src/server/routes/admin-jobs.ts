@@ -21,12 +21,12 @@ const list = route({
   reply: adminJobsReply,
   query: adminJobsQuery,
   replies: { 200: "A page of jobs; it may be short and still not be the last" },
-  run({ query }, { engine }) {
+  run({ query }, { engine, service }) {
     const filter = readFilter(query, engine.now());
     const isUpward = query.order === "asc" || (query.sort === "created_at" && query.order === undefined);
     return jobsPage(
       query,
-      (page) => engine.find(filter, { ...page, newestFirst: !isUpward }),
+      (page) => service.rows.find(filter, { ...page, newestFirst: !isUpward }),
       () => engine.bulk.countSome(filter),
     );
   },
@@ -52,8 +52,8 @@ const prioritise = route({
   reply: adminJobReply,
   body: prioritySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job does not wait" },
-  run: async ({ params, body, identity }, { engine }) =>
-    ADMIN.show(await engine.job(jobId(params)).prioritise(body.priority, byKey(identity))),
+  run: async ({ params, body, identity }, { service }) =>
+    ADMIN.show(await service.rows.prioritise(jobId(params), body.priority, byKey(identity))),
 });
 
 const BULK: Readonly<

@@ -152,7 +152,7 @@ const trigger = route({
   async run({ params, identity }, context) {
     const { name } = await load(params.name, context);
     const { id } = await context.engine.crons.as(byKey(identity)).trigger(name);
-    const row = await context.engine.load(id);
+    const row = await context.service.rows.load(id);
     if (!row) throw notFound("job", id);
     return reply(201, `{"job_id":"${id}","job":${jobText(row)}}`);
   },

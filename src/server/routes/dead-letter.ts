@@ -16,11 +16,12 @@ const list = route({
   reply: jobsReplySchema,
   query: pageQuery,
   replies: { 200: "A page of jobs" },
-  async run({ query }, { engine }) {
+  async run({ query }, { engine, service }) {
     const { cursor, limit = 100 } = query;
-    const page = await engine.deadLetters.list({}, { after: cursor ?? null, limit });
+    const page = await service.rows.find({ deadLetter: true }, { after: cursor ?? null, limit });
     // The last page may end with a cursor after which there is nothing: who reads on must not be told to for that.
-    const next = page.cursor && (await engine.deadLetters.list({}, { after: page.cursor, limit: 1 }));
+    const next =
+      page.cursor && (await service.rows.find({ deadLetter: true }, { after: page.cursor, limit: 1 }));
     const hasMore = next ? next.jobs.length > 0 || next.cursor !== null : false;
     const { count, isComplete } = await engine.bulk.countSome({ deadLetter: true });
     const total = { total: count, total_is_exact: isComplete };

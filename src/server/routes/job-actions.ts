@@ -17,8 +17,8 @@ export interface RouteSet {
 }
 
 /** A job by an id out of a path; what is no id at all is not found either. */
-export async function loadJob(id: string, { engine }: RouteContext): Promise<JobRow> {
-  const row = UUID.test(id) ? await engine.load(id) : null;
+export async function loadJob(id: string, { service }: RouteContext): Promise<JobRow> {
+  const row = UUID.test(id) ? await service.rows.load(id) : null;
   if (!row) throw notFound("job", id);
   return row;
 }
@@ -57,8 +57,8 @@ export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, 
     reply: face.reply,
     ...(method === "POST" && { body: emptySchema }),
     replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
-    run: async ({ params, identity }, { engine }) =>
-      face.show(await engine.cancel(jobId(params), byKey(identity))),
+    run: async ({ params, identity }, { service }) =>
+      face.show(await service.rows.cancel(jobId(params), byKey(identity))),
   });
 
 export const retryBy = (path: string, face: RouteSet): Route =>
@@ -71,15 +71,15 @@ export const retryBy = (path: string, face: RouteSet): Route =>
     reply: face.reply,
     body: retryJobSchema,
     replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
-    async run({ params, body, identity }, { engine }) {
+    async run({ params, body, identity }, { service }) {
       const options = body?.keep_deadline ? { keepDeadline: true } : {};
-      return face.show(await engine.retry(jobId(params), options, byKey(identity)));
+      return face.show(await service.rows.retry(jobId(params), options, byKey(identity)));
     },
   });
 
 /** A dead letter by its id; a job that is none is treated as if it were not there. */
-async function loadLetter(id: string | undefined, { engine }: RouteContext): Promise<JobRow> {
-  const row = id !== undefined && UUID.test(id) ? await engine.load(id) : null;
+async function loadLetter(id: string | undefined, { service }: RouteContext): Promise<JobRow> {
+  const row = id !== undefined && UUID.test(id) ? await service.rows.load(id) : null;
   if (!row?.deadLetter) throw notFound("dead letter", id ?? "");
   return row;
 }
@@ -116,7 +116,7 @@ export const letterRoutesBy = (path: string, face: RouteSet, removal: Removal): 
     replies: { 200: "The job is available", ...MISSING },
     async run({ params, identity }, context) {
       const { id } = await loadLetter(params.id, context);
-      return face.show(await context.engine.retry(id, {}, byKey(identity)));
+      return face.show(await context.service.rows.retry(id, {}, byKey(identity)));
     },
   }),
   route({

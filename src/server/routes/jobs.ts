@@ -4,6 +4,7 @@ import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
+import { firstJobs } from "../../engine/operations/find-jobs.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
@@ -169,8 +170,11 @@ const list = route({
       ...(type && { type }),
       ...(state && { state: state as JobState }),
     };
-    const page = { ...(cursor && { after: checkCursor(cursor) }), limit: limit + 1 };
-    const [rows, total] = await Promise.all([engine.jobs(filter, page), totalOf(engine, query)]);
+    const after = cursor ? checkCursor(cursor) : null;
+    const [rows, total] = await Promise.all([
+      firstJobs(engine.store, filter, after, limit + 1),
+      totalOf(engine, query),
+    ]);
     return pageReply(rows, limit, total);
   },
 });
@@ -213,8 +217,8 @@ const activate = route({
   reply: jobReplySchema,
   body: emptySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job is not pending" },
-  run: async ({ params, identity }, { engine }) =>
-    jobReply(200, await engine.activate(jobId(params), byKey(identity))),
+  run: async ({ params, identity }, { service }) =>
+    jobReply(200, await service.rows.activate(jobId(params), byKey(identity))),
 });
 
 const result = route({
@@ -230,11 +234,11 @@ const result = route({
     408: "It has not ended within the time that was waited",
     409: "It has not ended",
   },
-  async run({ params, query }, { service, engine }) {
+  async run({ params, query }, { service }) {
     const id = jobId(params);
     const isWaited = query.wait === "true";
     const wait = (query.timeout ?? LONGEST_WAIT) * 1_000;
-    const row = isWaited ? await service.whenEnded(id, wait) : await engine.load(id);
+    const row = isWaited ? await service.whenEnded(id, wait) : await service.rows.load(id);
     if (!row) throw notFound("job", id);
     if (isTerminal(row.state)) return reply(200, endText(row));
     if (!isWaited) throw conflict(row, "result");
@@ -302,7 +306,7 @@ const extend = route({
   reply: jobReplySchema,
   body: extendSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "Its time is already up" },
-  async run({ params, body, identity }, { engine }) {
+  async run({ params, body, identity }, { service }) {
     const { timeout_ms, total_timeout_ms, heartbeat_timeout_ms, priority } = body;
     const limits = {
       ...(timeout_ms != null && { attempt: limit(timeout_ms) }),
@@ -311,9 +315,9 @@ const extend = route({
     };
     const id = jobId(params);
     const by = byKey(identity);
-    if (priority == null) return jobReply(200, await engine.extend(id, limits, by));
-    const row = await engine.job(id).prioritise(priority, by);
-    return jobReply(200, Object.keys(limits).length === 0 ? row : await engine.extend(id, limits, by));
+    if (priority == null) return jobReply(200, await service.rows.extend(id, limits, by));
+    const row = await service.rows.prioritise(id, priority, by);
+    return jobReply(200, Object.keys(limits).length === 0 ? row : await service.rows.extend(id, limits, by));
   },
 });
 

@@ -5,6 +5,7 @@ import type { Json } from "../../core/schema.ts";
 import { checkpointFields } from "../../ojs/checkpoint-fields.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { instantText, noteFields } from "../../ojs/wire-fields.ts";
+import { LOG_LIMIT } from "../../ports/store.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
@@ -198,7 +199,7 @@ const getLogs = route({
   replies: { 200: "Its lines", 404: "There is no such job" },
   async run({ params }, context) {
     const { id } = await loadJob(params.id ?? "", context);
-    const lines = await context.engine.logs(id);
+    const lines = (await context.engine.job(id).logs({ limit: LOG_LIMIT })).lines;
     return json(200, {
       job_id: id,
       lines: lines.map(({ at, ...line }) => ({ ...line, at: instantText(at) })),

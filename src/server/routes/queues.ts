@@ -1,4 +1,4 @@
-import type { JobPage } from "../../engine/operations/find-jobs.ts";
+import type { RowPage } from "../../engine/operations/find-jobs.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Route, route } from "../route.ts";
@@ -77,13 +77,16 @@ const priorities = route({
   summary: "How many available jobs of a queue have which priority",
   reply: priorityStatsReply,
   replies: { 200: "Counts by priority, the highest first" },
-  async run({ params }, { engine }) {
+  async run({ params }, { service }) {
     const queue = queueOf(params);
     const counts = new Map<number, number>();
     let counted = 0;
     let after: string | null = null;
     for (let steps = 0; steps < MOST_COUNTED / AT_ONCE && counted < MOST_COUNTED; steps++) {
-      const found: JobPage = await engine.find({ queue, state: "available" }, { after, limit: AT_ONCE });
+      const found: RowPage = await service.rows.find(
+        { queue, state: "available" },
+        { after, limit: AT_ONCE },
+      );
       for (const { priority } of found.jobs) counts.set(priority, (counts.get(priority) ?? 0) + 1);
       counted += found.jobs.length;
       after = found.cursor;
@@ -157,7 +160,7 @@ const pauseBy = (path: string, action: "pause" | "resume") =>
     ...PAUSES[action],
     async run({ params, identity }, { engine }) {
       const name = queueOf(params);
-      await engine[action](name, byKey(identity));
+      await engine.queues[action](name, byKey(identity));
       const isPaused = action === "pause";
       const status = isPaused ? "paused" : "active";
       const at = isPaused ? { paused_at: instantText(engine.now()) } : {};

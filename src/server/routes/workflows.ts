@@ -1,6 +1,7 @@
 import { UUID } from "../../core/ids.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
+import { stepRows } from "../../engine/workflows/workflow-handle.ts";
 import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
@@ -41,7 +42,7 @@ async function load(id: string | undefined, { engine }: RouteContext): Promise<W
 const MOST_STEPS = 200;
 
 async function firstSteps(id: string, { engine }: RouteContext) {
-  const rows = await engine.workflows.get(id).steps({ limit: MOST_STEPS });
+  const rows = await stepRows(engine.store, id, { limit: MOST_STEPS });
   return rows.flatMap((row) => (row ? [stepFields(row)] : []));
 }
 
@@ -138,7 +139,7 @@ const jobs = route({
     const from = Number(cursor ?? 0);
     if (!Number.isSafeInteger(from) || from < 0)
       throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
-    const rows = await context.engine.workflows.get(id).steps({ from, limit });
+    const rows = await stepRows(context.engine.store, id, { from, limit });
     const texts = rows.flatMap((row) => (row ? [jobText(row)] : []));
     const isMore = from + limit < total;
     const pagination = { total, has_more: isMore, next_cursor: isMore ? String(from + limit) : null };

@@ -1,4 +1,4 @@
-import type { JobCount, JobPage, PageOptions } from "../../engine/operations/find-jobs.ts";
+import type { JobCount, PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
 import { type Reply, reply } from "../route.ts";
@@ -79,7 +79,7 @@ export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWan
 /** A page of jobs, by number or by cursor, and how many there are as far as that was counted. */
 export async function jobsPage(
   query: PageQuery,
-  find: (page: PageOptions) => Promise<JobPage>,
+  find: (page: PageOptions) => Promise<RowPage>,
   count: () => Promise<JobCount>,
 ): Promise<Reply> {
   const { page, perPage, cursor } = placeOf(query);
@@ -100,16 +100,16 @@ export async function jobsPage(
   return reply(200, `{"items":[${items}],"pagination":${JSON.stringify(pagination)}}`);
 }
 
-const END: JobPage = { jobs: [], cursor: null };
+const END: RowPage = { jobs: [], cursor: null };
 
 /** The cursor behind so many jobs. A step may find less than it was asked for, so it is steps that are counted, too. */
-async function skipped(count: number, find: (page: PageOptions) => Promise<JobPage>): Promise<string> {
+async function skipped(count: number, find: (page: PageOptions) => Promise<RowPage>): Promise<string> {
   if (count > MOST_SKIPPED) throw tooFar();
   let cursor: string | null = null;
   let left = count;
   for (let steps = 0; left > 0; steps++) {
     if (steps > MOST_SKIPPED / STEP) throw tooFar();
-    const found: JobPage = await find({ after: cursor, limit: Math.min(left, STEP) });
+    const found: RowPage = await find({ after: cursor, limit: Math.min(left, STEP) });
     left -= found.jobs.length;
     if (found.cursor === null) return "end";
     cursor = found.cursor;

@@ -115,7 +115,6 @@ function applyEffect(
   const { jobs, records, timeouts, events } = tables;
   if ("enqueue" in effect) enqueueJob(tables, effect.enqueue, now, hints);
   else if ("countdown" in effect) countDown(jobs, effect.countdown, now);
-  else if ("stop" in effect) stop(jobs, effect, hints);
   else if ("put" in effect) records.put(effect.put, effect.body, effect.wakeAt);
   else if ("delete" in effect) records.delete(effect.delete);
   else if ("remove" in effect) timeouts.remove({ id: effect.remove }, now);
@@ -167,11 +166,4 @@ function countDown(jobs: JobTable, id: string, now: Instant): void {
   const { state, needs } = entry?.row ?? {};
   if (!entry || (state !== "pending" && state !== "scheduled") || needs === 0) return;
   jobs.write(entry, countedDownRow(entry.row, now));
-}
-
-function stop(jobs: JobTable, effect: Extract<Effect, { stop: string }>, hints: HintBatch): void {
-  const entry = jobs.get(effect.stop);
-  if (!entry || isTerminal(entry.row.state)) return;
-  const { image, nextFence } = effect;
-  writeJob(jobs, entry, { id: effect.stop, fence: entry.row.fence, image, nextFence }, hints);
 }

@@ -1,5 +1,5 @@
 import type { NewJob } from "../../core/job/envelope.ts";
-import { JOB_STATES, type JobId, type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
+import { JOB_STATES, type JobId, type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { isWanted } from "../../core/job/job-filter.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { newRow } from "../../core/job/new-row.ts";
@@ -9,7 +9,6 @@ import { earlier, type Instant } from "../../core/time.ts";
 import {
   type ClaimRequest,
   type Enqueued,
-  type JobFilter,
   type KeyHolder,
   type Line,
   type LiveCount,
@@ -192,12 +191,13 @@ export class JobTable {
     return lines.slice(from, from + limit).map((line, index) => ({ seq: before + from + index + 1, line }));
   }
 
-  /** Lists jobs in the order of ids. It reads every row that does not match: inspection is not a hot path. */
-  list(filter: JobFilter, after: JobId | null, limit: number): JobRow[] {
+  /** Live jobs of a limit in the order of their ids. It reads all jobs: inspection is not a hot path. */
+  ofLimit(limitKey: string, state: JobState | null, limit: number): JobRow[] {
     const found: JobRow[] = [];
-    for (const { row } of this.#byId.from((entry) => after !== null && entry.row.id <= after)) {
+    for (const { row } of this.#byId.from(() => false)) {
       if (found.length === limit) break;
-      if (isWanted(row, filter)) found.push(row);
+      if (row.limitKey !== limitKey || isTerminal(row.state)) continue;
+      if (state === null || row.state === state) found.push(row);
     }
     return found;
   }
@@ -220,20 +220,17 @@ export class JobTable {
     return null;
   }
 
-  depth(queue: string | undefined): Record<JobState, number> {
-    const total = noJobs();
-    const counted = queue === undefined ? this.#queues.values() : [this.#queues.get(queue)];
-    for (const index of counted) {
-      for (const { states } of index?.types.values() ?? [])
-        for (const state of JOB_STATES) total[state] += states[state];
-    }
-    return total;
-  }
-
-  /** The depth of every queue, sorted by name. */
-  depths(): ReadonlyMap<string, Readonly<Record<JobState, number>>> {
-    const names = [...this.#queues.keys()].sort(compareText);
-    return new Map(names.map((name) => [name, this.depth(name)]));
+  /** The depth of every queue, or of one, sorted by name. */
+  depths(queue: string | undefined): ReadonlyMap<string, Readonly<Record<JobState, number>>> {
+    const names = queue === undefined ? [...this.#queues.keys()].sort(compareText) : [queue];
+    return new Map(
+      names.flatMap((name) => {
+        const index = this.#queues.get(name);
+        return index
+          ? [[name, sumDepths([...index.types.values()].map(({ states }) => states))] as const]
+          : [];
+      }),
+    );
   }
 
   /** The number of waiting jobs of a queue, in all waiting states. */
@@ -274,7 +271,7 @@ export class JobTable {
 
   /** Active jobs that hold a slot of a limit, or of their queue. */
   holding(line: Line, limit: number): JobRow[] {
-    if ("limitKey" in line) return this.list({ limitKey: line.limitKey, state: "active" }, null, limit);
+    if ("limitKey" in line) return this.ofLimit(line.limitKey, "active", limit);
     const found: JobRow[] = [];
     for (const { row } of this.#jobs.values()) {
       if (found.length === limit) break;

@@ -47,7 +47,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
     if (isClosed) throw new CurfewError("closed", "The memory store is closed");
   };
   return {
-    capabilities: { name: "memory", atomic: "store", durable: "none", tx: false, hints: "push" },
+    capabilities: { name: "memory", durable: "none", tx: false, hints: "push" },
     jobs: createJobStore(tables, listeners, assertOpen),
     records: createRecordStore(tables.records, assertOpen),
     timeouts: createTimeoutStore(tables.timeouts, listeners, assertOpen),
@@ -140,18 +140,9 @@ function createRecordStore(records: RecordTable, assertOpen: () => void): Record
 
 function createInspector({ jobs, records, events }: Tables, assertOpen: () => void): Inspector {
   return {
-    async jobs(filter, after, limit) {
+    async depths(queue) {
       assertOpen();
-      checkLimit(limit);
-      return jobs.list(filter, after, limit);
-    },
-    async depth(queue) {
-      assertOpen();
-      return jobs.depth(queue);
-    },
-    async depths() {
-      assertOpen();
-      return jobs.depths();
+      return jobs.depths(queue);
     },
     async holders(after, limit) {
       assertOpen();
@@ -166,6 +157,11 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
     async limitKey(limitKey) {
       assertOpen();
       return limitRow(jobs, records, limitKey);
+    },
+    async limitJobs(limitKey, state, limit) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.ofLimit(limitKey, state, limit);
     },
     async page(scan, limit) {
       assertOpen();
@@ -194,10 +190,6 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       assertOpen();
       checkLimit(limit);
       return events.read(after, limit);
-    },
-    async logs(id) {
-      assertOpen();
-      return jobs.lines(id, 0, LOG_LIMIT).map(({ line }) => line);
     },
     async logLines(id, after, limit) {
       assertOpen();

@@ -68,7 +68,7 @@ export class TimeoutTable {
 
   insert(timeout: NewTimeout): "created" | "exists" {
     if (this.#entries.has(timeout.id)) return "exists";
-    const { id, destination, dueAt, payload, headers, key, saga, generation, wallClock } = timeout;
+    const { id, destination, dueAt, payload, headers, key, saga, wallClock } = timeout;
     const replaced = key === undefined ? undefined : this.#byKey.get(keyText(scopeOf(timeout), key));
     if (replaced) this.#delete(replaced);
     const entry: TimeoutEntry = {
@@ -79,7 +79,6 @@ export class TimeoutTable {
         payload: payload ?? null,
         key: key ?? null,
         saga: saga ? [saga[0], saga[1]] : null,
-        generation: generation ?? null,
         owner: null,
         leaseUntil: null,
         tries: 0,

@@ -10,7 +10,7 @@ import { commitSteps, leadingSteps } from "./commit-steps.ts";
 import { type ConnectionGroup, type Runner, type Session, STATEMENT, withRepeats } from "./connection.ts";
 import { addEvents, type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
-import { CREATE_RECORD, DELETE_RECORD, HOLD_JOB, HOLD_RECORD, LOCATE, PUT_RECORD } from "./statements.ts";
+import { CREATE_RECORD, DELETE_RECORD, HOLD_RECORD, LOCATE, PUT_RECORD } from "./statements.ts";
 import { areOneShape, locatedJob, OK, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
@@ -238,8 +238,7 @@ async function apply(
   hints: HintBatch,
   mustNotExist: ReadonlySet<string>,
 ): Promise<void> {
-  if ("stop" in effect) await stop(session, effect, hints);
-  else if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
+  if ("delete" in effect) await session.run(DELETE_RECORD, [...effect.delete]);
   else if ("request" in effect) await insertTimeouts(session, [effect.request], now, hints);
   else if ("remove" in effect) await removeTimeouts(session, [{ id: effect.remove }], now);
   else {
@@ -248,16 +247,4 @@ async function apply(
     const rows = await session.run(isNew ? CREATE_RECORD : PUT_RECORD, values);
     if (isNew && rows.length === 0) throw new Refused(CONFLICT);
   }
-}
-
-/** Writes another job under any fence. Reads and locks its current fence first. */
-async function stop(
-  session: Runner,
-  effect: Extract<Effect, { stop: string }>,
-  hints: HintBatch,
-): Promise<void> {
-  const [row] = UUID.test(effect.stop) ? await session.run(HOLD_JOB, [effect.stop]) : [];
-  if (!row) return;
-  const { image, nextFence } = effect;
-  await writeJobs(session, [{ id: effect.stop, fence: row[0] as number, image, nextFence }], hints);
 }

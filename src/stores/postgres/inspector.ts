@@ -10,36 +10,20 @@ import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.t
 import type { Runner } from "./connection.ts";
 import {
   COUNT_LIVE,
-  DEPTH,
   EVENT_HORIZON,
   HOLDERS,
   LATEST_EVENTS,
-  LIST_JOBS,
   READ_EVENTS,
   READ_LINES,
-  READ_LOGS,
 } from "./inspect-statements.ts";
 import { limitRow } from "./key-limits.ts";
-import { DEPTHS, LIMIT_KEYS } from "./limit-statements.ts";
+import { DEPTHS, LIMIT_JOBS, LIMIT_KEYS } from "./limit-statements.ts";
 import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {
-    async jobs({ queue, type, state, deadLetter, limitKey }, after, limit) {
-      checkLimit(limit);
-      const rows = await runner.run(LIST_JOBS, [
-        queue ?? null,
-        type ?? null,
-        state === undefined ? null : STATE_CODES[state],
-        deadLetter === undefined ? null : Number(deadLetter),
-        after,
-        limit,
-        limitKey ?? null,
-      ]);
-      return rows.map(decodeJob);
-    },
-    depths: () => depthsOf(runner),
+    depths: (queue) => depthsOf(runner, queue),
     async holders(after, limit) {
       checkLimit(limit);
       const rows = await runner.run(HOLDERS, [after, limit]);
@@ -51,6 +35,11 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       return Promise.all(limits.map(([limitKey]) => limitRow(runner, limitKey as string)));
     },
     limitKey: (limitKey) => limitRow(runner, limitKey),
+    async limitJobs(limitKey, state, limit) {
+      checkLimit(limit);
+      const rows = await runner.run(LIMIT_JOBS, [limitKey, state && STATE_CODES[state], limit]);
+      return rows.map(decodeJob);
+    },
     async page(scan, limit) {
       checkLimit(limit, BATCH_LIMIT);
       return scanJobs(runner, pathOf(scan), limit);
@@ -66,12 +55,6 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       }));
     },
     ...createLines(runner),
-    async depth(queue) {
-      const depth = noJobs();
-      for (const [code, count] of await runner.run(DEPTH, [queue ?? null]))
-        depth[stateOf(code)] += count as number;
-      return depth;
-    },
     async events(after, limit) {
       checkLimit(limit);
       return readEvents(runner, system, after, limit);
@@ -79,11 +62,6 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
     async latestEvents(limit) {
       checkLimit(limit);
       return readLatest(runner, limit);
-    },
-    async logs(id) {
-      if (!UUID.test(id)) return [];
-      const rows = await runner.run(READ_LOGS, [id, LOG_LIMIT]);
-      return rows.map(([body]) => JSON.parse(body as string) as Json);
     },
     async logLines(id, after, limit) {
       checkLimit(limit, LOG_LIMIT);
@@ -94,9 +72,9 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
   };
 }
 
-async function depthsOf(runner: Runner): Promise<Map<string, Record<JobState, number>>> {
+async function depthsOf(runner: Runner, only?: string): Promise<Map<string, Record<JobState, number>>> {
   const depths = new Map<string, Record<JobState, number>>();
-  for (const [queue, code, count] of await runner.run(DEPTHS)) {
+  for (const [queue, code, count] of await runner.run(DEPTHS, [only ?? null])) {
     const depth = depths.get(queue as string) ?? noJobs();
     depth[stateOf(code)] += count as number;
     depths.set(queue as string, depth);

@@ -1,6 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED, SET_CLAIMED, type Statement, texts } from "./statements.ts";
+import { CLAIMED, LIVE, SET_CLAIMED, type Statement, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -103,10 +103,17 @@ select (select count(*) from (select 1 from curfew.jobs where queue = $1::text a
      + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state >= ${LATER} limit $2::int) l)::int`,
 };
 
-/** Counts jobs by queue and state. Returns queue, state and count. */
+/** Counts jobs by queue and state. $1 a queue, or null for all. Returns queue, state and count. */
 export const DEPTHS: Statement = {
   text: `
-select queue, state, count(*) from curfew.jobs group by queue, state
+select queue, state, count(*) from curfew.jobs where $1::text is null or queue = $1::text group by queue, state
 union all
-select queue, state, count(*) from curfew.done group by queue, state`,
+select queue, state, count(*) from curfew.done where $1::text is null or queue = $1::text group by queue, state`,
+};
+
+/** Live jobs of a limit by id. $1 the limit, $2 state or null, $3 how many. */
+export const LIMIT_JOBS: Statement = {
+  text: `
+select ${LIVE} from curfew.jobs
+ where limit_key = $1::text and ($2::smallint is null or state = $2::smallint) order by id limit $3::bigint`,
 };

@@ -235,6 +235,8 @@ update curfew.records set kind = 'maintenance' where kind = 'recess';
 update curfew.jobs set options = replace(options, '"role":"turnstile"', '"role":"barrier"')
  where queue = 'curfew.workflows' and options like '%turnstile%';
 update curfew.records set body = replace(body, '"keepers":', '"holders":') where kind = 'unique';
+-- Nothing reads it: a completed saga takes its timeouts with it.
+alter table curfew.timeouts drop column generation;
 `,
   },
 ];

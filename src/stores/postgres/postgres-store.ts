@@ -52,7 +52,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   // The connections of claims do not wait for the disk. A crash may undo a relaxed write together with its claim.
   const relaxedScope = groupScope(connections.relaxed);
   return {
-    capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
+    capabilities: { name: "postgres", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(connections, channel, transactions),
     records: createRecordStore(connections.write, () => channel.assertOpen()),
     timeouts: createTimeoutStore(connections, channel, transactions),

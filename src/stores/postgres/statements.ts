@@ -98,12 +98,6 @@ union all
 select ${DONE} from curfew.done where id = any($1::uuid[])`,
 };
 
-/** The fence of a live job, which is locked until the transaction ends. $1 id. */
-export const HOLD_JOB: Statement = {
-  name: "hold_job",
-  text: "select fence from curfew.jobs where id = $1::uuid for update",
-};
-
 /** How often a countdown wakes a job: at zero, and at one if it has a limit key. */
 const WAKES =
   "((j.needs <= s.by)::int + (j.limit_key is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";

@@ -8,7 +8,7 @@ const NEW = NEW_TIMEOUT_COLUMNS.join(", ");
 
 /** The values of a set of inserts, one array for each of NEW_TIMEOUT_COLUMNS. */
 const NEW_ROWS = `unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
-  $8::bigint[], $9::text[], $10::text[]) as s(${NEW})`;
+  $8::text[], $9::text[]) as s(${NEW})`;
 
 /** Adds timeouts without keys. Takes NEW_ROWS. Returns the ids that are new. */
 export const INSERT_TIMEOUTS: Statement = {

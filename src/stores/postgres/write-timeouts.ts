@@ -47,7 +47,7 @@ export function insertTimeouts(
 }
 
 function keyName(timeout: NewTimeout): string | undefined {
-  return timeout.key === undefined ? undefined : JSON.stringify([timeoutValues(timeout)[9], timeout.key]);
+  return timeout.key === undefined ? undefined : JSON.stringify([timeoutValues(timeout)[8], timeout.key]);
 }
 
 async function insertWave(
@@ -75,9 +75,9 @@ async function insertWave(
 
 function newValues(timeouts: readonly NewTimeout[]): unknown[] {
   const rows = timeouts.map(timeoutValues);
-  const text = (index: 0 | 1 | 3 | 4 | 5 | 6 | 8 | 9) => textArray(rows, (row) => row[index]);
-  const number = (index: 2 | 7) => numberArray(rows, (row) => row[index]);
-  return [text(0), text(1), number(2), text(3), text(4), text(5), text(6), number(7), text(8), text(9)];
+  const text = (index: 0 | 1 | 3 | 4 | 5 | 6 | 7 | 8) => textArray(rows, (row) => row[index]);
+  const dueAt = numberArray(rows, (row) => row[2]);
+  return [text(0), text(1), dueAt, text(3), text(4), text(5), text(6), text(7), text(8)];
 }
 
 /** Runs a write by owners in waves, so that no wave names a timeout twice. Answers for each item. */

@@ -21,7 +21,6 @@ const WANTED_COLUMNS = [
   "headers",
   "key",
   "saga",
-  "generation",
   "wall_clock",
 ] as const;
 
@@ -41,7 +40,7 @@ export const NEW_TIMEOUT_COLUMNS = [...WANTED_COLUMNS, "scope"] as const;
 type Maybe<Value> = Value | null;
 
 export function decodeTimeout(row: SqlRow): TimeoutRow {
-  const [headers, saga, wallClock] = [row[4], row[6], row[8]] as Maybe<string>[];
+  const [headers, saga, wallClock] = [row[4], row[6], row[7]] as Maybe<string>[];
   return {
     id: row[0] as string,
     destination: row[1] as string,
@@ -50,13 +49,12 @@ export function decodeTimeout(row: SqlRow): TimeoutRow {
     headers: headers ? decodeHeaders(headers) : null,
     key: row[5] as Maybe<string>,
     saga: saga ? (JSON.parse(saga) as [string, string]) : null,
-    generation: row[7] as Maybe<number>,
     wallClock: wallClock ? (JSON.parse(wallClock) as Json) : null,
-    owner: row[9] as Maybe<string>,
-    leaseUntil: row[10] as Maybe<number>,
-    tries: row[11] as number,
-    deadAt: row[12] as Maybe<number>,
-    error: row[13] as Maybe<string>,
+    owner: row[8] as Maybe<string>,
+    leaseUntil: row[9] as Maybe<number>,
+    tries: row[10] as number,
+    deadAt: row[11] as Maybe<number>,
+    error: row[12] as Maybe<string>,
   };
 }
 
@@ -68,14 +66,13 @@ type TimeoutValues = [
   headers: Maybe<string>,
   key: Maybe<string>,
   saga: Maybe<string>,
-  generation: Maybe<number>,
   wallClock: Maybe<string>,
   scope: Maybe<string>,
 ];
 
 /** The scope is set only if there is a key. */
 export function timeoutValues(timeout: NewTimeout): TimeoutValues {
-  const { id, destination, dueAt, payload, headers, key, saga, generation, wallClock } = timeout;
+  const { id, destination, dueAt, payload, headers, key, saga, wallClock } = timeout;
   return [
     id,
     destination,
@@ -84,7 +81,6 @@ export function timeoutValues(timeout: NewTimeout): TimeoutValues {
     headers ? encodeHeaders(headers) : null,
     key ?? null,
     saga ? sagaText(saga) : null,
-    generation ?? null,
     wallClock === undefined ? null : JSON.stringify(wallClock),
     key === undefined ? null : scopeOf(timeout),
   ];

@@ -157,7 +157,6 @@ function applyEffect(
 ): void {
   if ("enqueue" in effect) enqueueJob(session, effect.enqueue, hints);
   else if ("countdown" in effect) session.run(COUNT_DOWN, [now, effect.countdown]);
-  else if ("stop" in effect) stop(session, effect, hints);
   else if ("put" in effect) putRecord(session, effect.put, effect.body, effect.wakeAt);
   else if ("delete" in effect) deleteRecord(session, effect.delete);
   else if ("request" in effect) insertTimeout(session, effect.request, now, hints);
@@ -181,14 +180,6 @@ export function putRecord(
 function deleteRecord(session: Session, key: RecordKey): void {
   session.run(RAISE_FLOOR, key);
   session.run(DELETE_RECORD, key);
-}
-
-/** Writes another job under any fence, unless it has ended. */
-function stop(session: Session, effect: Extract<Effect, { stop: string }>, hints: HintBatch): void {
-  const { stop: id, image, nextFence } = effect;
-  const located = locate(session, [id]).get(id);
-  if (!located || isTerminal(located.state)) return;
-  writeJobs(session, [{ located, write: { id, fence: located.fence, image, nextFence } }], hints);
 }
 
 /** A line of an unknown job is dropped. */

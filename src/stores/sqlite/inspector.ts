@@ -1,9 +1,8 @@
-import { type JobId, type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
+import { type JobId, type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import {
   BATCH_LIMIT,
   type Inspector,
-  type JobFilter,
   LIVE_LIMIT,
   type LimitRow,
   type LiveCount,
@@ -15,24 +14,18 @@ import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from ".
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
 import { limitRow } from "./key-limits.ts";
-import { COUNT_QUEUES, COUNT_QUEUES_DONE, NEXT_LIMIT_KEY } from "./limit-statements.ts";
+import { COUNT_QUEUES, COUNT_QUEUES_DONE, LIMIT_JOBS, NEXT_LIMIT_KEY } from "./limit-statements.ts";
 import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 import type { Session } from "./session.ts";
 import {
-  COUNT_DONE,
-  COUNT_JOBS,
   COUNT_LIVE,
   HOLDERS,
   LATEST_EVENTS,
-  LIST_DONE,
-  LIST_JOBS,
-  LIST_LIMITED,
   RANGE_END,
   RANGE_END_DONE,
   READ_EVENTS,
   READ_LINES,
-  READ_LOG,
 } from "./statements.ts";
 
 /** The most rows that are read at once: reading a large table must not stop the engine, which shares the thread. */
@@ -42,10 +35,6 @@ const LAST_ID = "\uffff";
 
 export function createInspector(connection: Connection): Inspector {
   return {
-    async jobs(filter, after, limit) {
-      checkLimit(limit);
-      return listJobs(connection, filter, after ?? "", limit);
-    },
     async page(scan, limit) {
       checkLimit(limit, BATCH_LIMIT);
       const path = pathOf(scan);
@@ -64,8 +53,7 @@ export function createInspector(connection: Connection): Inspector {
       return [...counts.values()];
     },
     ...createLines(connection),
-    depth: (queue) => depth(connection, queue),
-    depths: () => depthsOf(connection),
+    depths: (queue) => depthsOf(connection, queue),
     async holders(after, limit) {
       checkLimit(limit);
       const rows = await connection.read((session) => session.all(HOLDERS, [after ?? "", limit]));
@@ -76,6 +64,11 @@ export function createInspector(connection: Connection): Inspector {
       return connection.read((session) => limitsAfter(session, after ?? "", limit));
     },
     limitKey: (limitKey) => connection.read((session) => limitRow(session, limitKey)),
+    async limitJobs(limitKey, state, limit) {
+      checkLimit(limit);
+      const values = [limitKey, state && STATE_CODES[state], limit];
+      return (await connection.read((session) => session.all(LIMIT_JOBS, values))).map(decodeJob);
+    },
     async events(after, limit) {
       checkLimit(limit);
       const builder = new PageBuilder(after, limit);
@@ -99,34 +92,12 @@ export function createInspector(connection: Connection): Inspector {
         before = rows.at(-1)?.[0] as number;
       }
     },
-    async logs(id) {
-      const rows = await connection.read((session) => session.all(READ_LOG, [id]));
-      return rows.map(([body]) => JSON.parse(body as string) as Json);
-    },
     async logLines(id, after, limit) {
       checkLimit(limit, LOG_LIMIT);
       const rows = await connection.read((session) => session.all(READ_LINES, [id, after, limit]));
       return rows.map(([seq, body]) => ({ seq: seq as number, line: JSON.parse(body as string) as Json }));
     },
   };
-}
-
-/** The tables are read one after the other. A job that ends in between may be counted in both. */
-async function depth(connection: Connection, queue?: string): Promise<Record<JobState, number>> {
-  const counts = noJobs();
-  const tables = [
-    [RANGE_END, COUNT_JOBS],
-    [RANGE_END_DONE, COUNT_DONE],
-  ] as const;
-  for (const [rangeEnd, count] of tables) {
-    await scanTable(connection, rangeEnd, "", (session, from, to) => {
-      for (const [code, jobs] of session.all(count, [from, to, queue ?? null])) {
-        counts[stateOf(code)] += jobs as number;
-      }
-      return true;
-    });
-  }
-  return counts;
 }
 
 function limitsAfter(session: Session, after: string, limit: number): LimitRow[] {
@@ -157,8 +128,11 @@ function addCount(counts: Map<string, LiveCount>, [queue, type, code, count]: Sq
   });
 }
 
-/** The depths of all queues. A job that ends in between may be counted twice. */
-async function depthsOf(connection: Connection): Promise<Map<string, Record<JobState, number>>> {
+/** The depths of all queues, or of one. A job that ends in between may be counted twice. */
+async function depthsOf(
+  connection: Connection,
+  only?: string,
+): Promise<Map<string, Record<JobState, number>>> {
   const depths = new Map<string, Record<JobState, number>>();
   const tables = [
     [RANGE_END, COUNT_QUEUES],
@@ -166,7 +140,7 @@ async function depthsOf(connection: Connection): Promise<Map<string, Record<JobS
   ] as const;
   for (const [rangeEnd, count] of tables) {
     await scanTable(connection, rangeEnd, "", (session, from, to) => {
-      for (const [queue, code, jobs] of session.all(count, [from, to])) {
+      for (const [queue, code, jobs] of session.all(count, [from, to, only ?? null])) {
         const depth = depths.get(queue as string) ?? noJobs();
         depth[stateOf(code)] += jobs as number;
         depths.set(queue as string, depth);
@@ -193,34 +167,4 @@ async function scanTable(
     if (!goesOn || to === undefined) return;
     from = to;
   }
-}
-
-async function listJobs(
-  connection: Connection,
-  { queue, type, state, deadLetter, limitKey }: JobFilter,
-  after: JobId,
-  limit: number,
-): Promise<JobRow[]> {
-  const filter = [queue ?? null, type ?? null, state === undefined ? null : STATE_CODES[state]];
-  if (limitKey !== undefined) {
-    if (deadLetter) return [];
-    const rows = await connection.read((session) =>
-      session.all(LIST_LIMITED, [limitKey, after, ...filter, limit]),
-    );
-    return rows.map(decodeJob);
-  }
-  const found = new Map<JobId, JobRow>();
-  const collect = (rangeEnd: string, list: string, more: readonly unknown[]) => {
-    let left = limit;
-    return scanTable(connection, rangeEnd, after, (session, from, to) => {
-      const rows = session.all(list, [from, to, ...filter, ...more, left]);
-      for (const row of rows) found.set(row[0] as JobId, decodeJob(row));
-      left -= rows.length;
-      return left > 0;
-    });
-  };
-  // Finished jobs are read second. A job that ends in between is found twice, and the later row is returned.
-  if (!deadLetter) await collect(RANGE_END, LIST_JOBS, []);
-  await collect(RANGE_END_DONE, LIST_DONE, [deadLetter === undefined ? null : Number(deadLetter)]);
-  return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
 }

@@ -48,12 +48,21 @@ select (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_r
      + (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_later
                                where queue = ? and state >= ${LATER} limit ?))`;
 
-/** Counts live jobs of a range by queue and state. Takes the id after which the range starts, and its last id. */
+/**
+ * Counts live jobs of a range by queue and state. Takes the id after which the range starts, its last id, and a queue or
+ * null for all.
+ */
 export const COUNT_QUEUES = `
-select queue, state, count(*) from curfew_jobs where id > ? and id <= ? group by queue, state`;
+select queue, state, count(*) from curfew_jobs
+ where id > ? and id <= ? and queue = coalesce(?, queue) group by queue, state`;
 /** COUNT_QUEUES for finished jobs. */
 export const COUNT_QUEUES_DONE = `
-select queue, state, count(*) from curfew_done where id > ? and id <= ? group by queue, state`;
+select queue, state, count(*) from curfew_done
+ where id > ? and id <= ? and queue = coalesce(?, queue) group by queue, state`;
+
+/** Live jobs of a limit by id. Takes the limit, a state or null for any, and how many. */
+export const LIMIT_JOBS = `
+select ${LIVE} from curfew_jobs where limit_key = ? and state = coalesce(?, state) order by id limit ?`;
 
 /** Counts available jobs of a queue before a position. Takes queue, rank, id and the most to count. */
 export const AHEAD_IN_QUEUE = `

@@ -243,6 +243,8 @@ update curfew_records set kind = 'maintenance' where kind = 'recess';
 update curfew_jobs set options = replace(options, '"role":"turnstile"', '"role":"barrier"')
  where queue = 'curfew.workflows' and options like '%turnstile%';
 update curfew_records set body = replace(body, '"keepers":', '"holders":') where kind = 'unique';
+-- Nothing reads it: a completed saga takes its timeouts with it.
+alter table curfew_timeouts drop column generation;
 `,
   },
 ];

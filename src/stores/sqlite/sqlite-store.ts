@@ -29,7 +29,7 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
   const channel = new HintChannel(connection, system);
   const transactions = new Transactions(connection, channel);
   return {
-    capabilities: { name: "sqlite", atomic: "store", durable: "ack", tx: true, hints: "push" },
+    capabilities: { name: "sqlite", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(connection, transactions),
     records: createRecordStore(connection),
     timeouts: createTimeoutStore(connection, transactions),

@@ -340,9 +340,6 @@ export const LATEST_EVENTS = "select seq, body from curfew_events where seq < ? 
 /** Events in the order of their commits. Takes the number they come after, and limit. Returns seq and body. */
 export const READ_EVENTS = "select seq, body from curfew_events where seq > ? order by seq limit ?";
 
-/** The lines of a job's log, oldest first. Takes the job. */
-export const READ_LOG = "select body from curfew_logs where job = ? order by seq";
-
 /** A page of lines of a job's log. Takes the job, the number they come after, and limit. Returns seq and body. */
 export const READ_LINES = "select seq, body from curfew_logs where job = ? and seq > ? order by seq limit ?";
 
@@ -371,32 +368,6 @@ export const RANGE_END = "select id from curfew_jobs where id > ? order by id li
 /** RANGE_END for finished jobs. */
 export const RANGE_END_DONE = "select id from curfew_done where id > ? order by id limit 1 offset ?";
 
-/** A range of ids, and filters that are null if left out. */
-const MATCHING = `
- where id > ? and id <= ? and queue = coalesce(?, queue) and type = coalesce(?, type) and state = coalesce(?, state)`;
-
-/**
- * The live jobs of a range that match. Takes the id after which the range starts, its last id, queue, type, state
- * (null for any), limit.
- */
-export const LIST_JOBS = `select ${LIVE} from curfew_jobs ${MATCHING} order by id limit ?`;
-
-/** Live jobs of a limit. Takes the limit key, the id they come after, queue, type, state (null for any), limit. */
-export const LIST_LIMITED = `
-select ${LIVE} from curfew_jobs
- where limit_key = ? and id > ? and queue = coalesce(?, queue) and type = coalesce(?, type) and state = coalesce(?, state)
- order by id limit ?`;
-
-/** LIST_JOBS for finished jobs. Takes dead_letter (null for any) before the limit. */
-export const LIST_DONE = `
-select ${DONE} from curfew_done ${MATCHING} and dead_letter = coalesce(?, dead_letter) order by id limit ?`;
-
-/** Counts live jobs of a range by state. Takes the id after which the range starts, its last id, queue or null. */
-export const COUNT_JOBS = `
-select state, count(*) from curfew_jobs where id > ? and id <= ? and queue = coalesce(?, queue) group by state`;
 /** Counts live jobs of a range by queue, type and state. Takes the id after which the range starts, and its last id. */
 export const COUNT_LIVE = `
 select queue, type, state, count(*) from curfew_jobs where id > ? and id <= ? group by queue, type, state`;
-/** COUNT_JOBS for finished jobs. */
-export const COUNT_DONE = `
-select state, count(*) from curfew_done where id > ? and id <= ? and queue = coalesce(?, queue) group by state`;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Outcome, Store } from "../../ports/store.ts";
+import { depthOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, claimRequest, found, idsOf, POLICY, type TestBed, times } from "./test-bed.ts";
 
@@ -17,7 +18,7 @@ const claims: ConformanceCase[] = [
       const handles = await bed.handles(HANDLES);
       const claimed = (await Promise.all(handles.map((store) => claimAll(bed, store)))).flat();
       assert.deepEqual(idsOf(claimed).sort(), idsOf(jobs).sort());
-      assert.equal((await bed.store.inspect.depth()).active, jobs.length);
+      assert.equal((await depthOf(bed.store)).active, jobs.length);
     },
   },
   {
@@ -29,7 +30,7 @@ const claims: ConformanceCase[] = [
       const claimed: JobId[] = [];
       let isDone = false;
       const claimer = async (store: Store) => {
-        while (!isDone || (await store.inspect.depth()).available > 0) {
+        while (!isDone || (await depthOf(store)).available > 0) {
           claimed.push(...idsOf(await store.jobs.claim(claimRequest(bed, { limit: 50 }))));
         }
       };
@@ -47,7 +48,7 @@ const claims: ConformanceCase[] = [
 async function claimAll(bed: TestBed, store: Store): Promise<JobRow[]> {
   const claimed: JobRow[] = [];
   do claimed.push(...(await store.jobs.claim(claimRequest(bed, { limit: 17 }))));
-  while ((await store.inspect.depth()).available > 0);
+  while ((await depthOf(store)).available > 0);
   return claimed;
 }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type JobRow, rankOf } from "../../core/job/job.ts";
 import { claimedRow } from "../../core/job/store-formulas.ts";
 import { BATCH_LIMIT, pauseKey } from "../../ports/store.ts";
+import { depthOf, jobsOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { claimRequest, found, idsOf, type TestBed, times } from "./test-bed.ts";
 
@@ -113,7 +114,7 @@ const claiming: ConformanceCase[] = [
       const [first, second] = [await bed.add(), await bed.add({ priority: 5 })];
       const raised = await bed.write(first, { type: "prioritise", priority: 50 }, { outsider: true });
       assert.equal(raised.priority, 50);
-      const [listed] = await bed.store.inspect.jobs({}, null, 1);
+      const [listed] = await jobsOf(bed.store);
       assert.equal(listed?.priority, 50);
       const claimed = await bed.claim({ limit: 2 });
       assert.deepEqual(
@@ -196,7 +197,7 @@ async function claimsAsDecided(bed: TestBed): Promise<void> {
     bed.job({ totalAt: now + 2_000, waitAt: now + 9_000, priority: -5 }),
   ]);
   const request = claimRequest(bed, { now: now + 17, salt: 123_456, worker: "someone" });
-  const before = await bed.store.inspect.jobs({}, null, 10);
+  const before = await jobsOf(bed.store);
   const claimed = await bed.store.jobs.claim(request);
   assert.equal(claimed.length, before.length);
   for (const row of claimed) {
@@ -223,7 +224,7 @@ const limits: ConformanceCase[] = [
       const { store, now } = bed;
       const jobs = times(BATCH_LIMIT + 1, () => bed.job());
       await assert.rejects(store.jobs.enqueue(jobs, { now }), { code: "invalid_limit" });
-      assert.equal((await store.inspect.depth()).available, 0);
+      assert.equal((await depthOf(store)).available, 0);
       const units = jobs.map(() => ({ effects: [{ event: 1 }] }));
       await assert.rejects(store.commit(units, { now }), { code: "invalid_limit" });
       assert.deepEqual((await store.inspect.events(null, 10)).events, []);
@@ -241,7 +242,7 @@ const limits: ConformanceCase[] = [
       await assert.rejects(store.jobs.load([]), closed);
       await assert.rejects(store.jobs.sweep({ now, limit: 1, holdUntil: now }), closed);
       await assert.rejects(store.records.load([]), closed);
-      await assert.rejects(store.inspect.depth(), closed);
+      await assert.rejects(depthOf(store), closed);
       await assert.rejects(
         store.listen(() => {}),
         closed,

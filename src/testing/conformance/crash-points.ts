@@ -3,6 +3,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Store } from "../../ports/store.ts";
 import { failFirst, failRandomly, faultyStore } from "../faulty-store.ts";
+import { depthOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { claimRequest, found, idsOf, LEASE, POLICY, refused, type TestBed, times } from "./test-bed.ts";
 
@@ -79,7 +80,7 @@ const commits: ConformanceCase[] = [
       const { because, at } = refused((await store.commit([unit], { now: bed.now }))[0]);
       assert.equal(because, "lost");
       assert(at && at.fence === running.fence && isTerminal(at.state));
-      assert.equal((await bed.store.inspect.depth("next")).available, 1);
+      assert.equal((await depthOf(bed.store, "next")).available, 1);
       assert.deepEqual((await bed.store.inspect.events(null, 10)).events, ["ended"]);
     },
   },
@@ -111,7 +112,7 @@ const whole: ConformanceCase[] = [
       const jobs = times(200, () => ({ ...bed.job(), hasNewId: false }));
       await untilDone(() => store.jobs.enqueue(jobs, { now: bed.now }));
       let { now } = bed;
-      while ((await bed.store.inspect.depth()).completed < jobs.length) {
+      while ((await depthOf(bed.store)).completed < jobs.length) {
         await drainOnce(bed, store, now);
         now += LEASE;
         await decideDue(bed, store, now);

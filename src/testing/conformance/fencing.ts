@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { JobRow } from "../../core/job/job.ts";
 import { nextFence } from "../../core/job/job.ts";
 import type { Unit } from "../../ports/store.ts";
+import { depthOf, logOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, LEASE, POLICY, refused, type TestBed } from "./test-bed.ts";
 
@@ -51,9 +52,9 @@ const zombies = ZOMBIE_WRITES.map(
         at: { state: "active", fence: holder.fence, rev: holder.rev },
       });
       assert.deepEqual(await bed.load(holder.id), holder);
-      assert.deepEqual(await bed.store.inspect.logs(holder.id), []);
+      assert.deepEqual(await logOf(bed.store, holder.id), []);
       assert.deepEqual(await bed.store.records.load([["kit", "late"]]), [null]);
-      assert.equal((await bed.store.inspect.depth("late")).available, 0);
+      assert.equal((await depthOf(bed.store, "late")).available, 0);
       assert.deepEqual((await bed.store.inspect.events(null, 10)).events, []);
     },
   }),

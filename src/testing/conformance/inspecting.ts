@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { JobId } from "../../core/job/job.ts";
-import type { JobFilter } from "../../ports/store.ts";
+import type { ScanFilter } from "../../ports/store.ts";
+import { depthOf, jobsOf, logOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, idsOf, type TestBed, times } from "./test-bed.ts";
 
@@ -30,7 +31,7 @@ const listing: ConformanceCase[] = [
     name: "jobs are filtered by queue, type, state and dead letter, live and finished alike",
     async run(bed) {
       const ids = await population(bed);
-      const list = async (filter: JobFilter) => idsOf(await bed.store.inspect.jobs(filter, null, 100));
+      const list = async (filter: ScanFilter) => idsOf(await jobsOf(bed.store, filter));
       const of = (...names: string[]) => names.map((name) => ids[name]).sort();
       assert.deepEqual(await list({}), Object.values(ids).sort());
       assert.deepEqual(await list({ queue: "other" }), of("scheduled", "cancelled"));
@@ -44,35 +45,19 @@ const listing: ConformanceCase[] = [
     },
   },
   {
-    name: "pages follow each other by id, without gap or overlap, and show the whole row",
-    async run(bed) {
-      await bed.addMany(times(25, () => bed.job()));
-      const ended = await bed.claim({ limit: 10 });
-      for (const row of ended) await bed.write(row, { type: "cancel" }, { outsider: true });
-      const all = await bed.store.inspect.jobs({}, null, 100);
-      assert.equal(all.length, 25);
-      const paged = [];
-      for (let after: JobId | null = null; ; after = paged.at(-1)?.id ?? null) {
-        const page = await bed.store.inspect.jobs({}, after, 7);
-        if (page.length === 0) break;
-        paged.push(...page);
-      }
-      assert.deepEqual(paged, all);
-      assert.deepEqual(idsOf(all), idsOf(all).toSorted());
-      assert.deepEqual(await bed.load(all[3]?.id as JobId), all[3]);
-    },
-  },
-  {
-    name: "depth counts every state, of one queue or of all",
+    name: "depths count every state, of each queue or of one",
     async run(bed) {
       await population(bed);
       const none = { scheduled: 0, available: 0, pending: 0, active: 0 };
       const ended = { retryable: 0, completed: 0, cancelled: 0, discarded: 0 };
       const all = { scheduled: 1, available: 1, pending: 1, active: 1, cancelled: 1, discarded: 1 };
-      assert.deepEqual(await bed.store.inspect.depth(), { ...none, ...ended, ...all });
       const other = { ...none, ...ended, scheduled: 1, cancelled: 1 };
-      assert.deepEqual(await bed.store.inspect.depth("other"), other);
-      assert.deepEqual(await bed.store.inspect.depth("unknown"), { ...none, ...ended });
+      const { depths } = bed.store.inspect;
+      assert.deepEqual(await depthOf(bed.store), { ...none, ...ended, ...all });
+      assert.deepEqual([...(await depths()).keys()], ["busy", "default", "other"]);
+      assert.deepEqual((await depths()).get("other"), other);
+      assert.deepEqual([...(await depths("other"))], [["other", other]]);
+      assert.deepEqual([...(await depths("unknown"))], []);
     },
   },
 ];
@@ -110,13 +95,13 @@ const history: ConformanceCase[] = [
       for (const log of lines) {
         await bed.effect({ log, job: row.id }, { log: "other", job: other.id });
       }
-      assert.deepEqual(await bed.store.inspect.logs(row.id), lines);
-      assert.equal((await bed.store.inspect.logs(other.id)).length, 20);
-      assert.deepEqual(await bed.store.inspect.logs(bed.nextId()), []);
+      assert.deepEqual(await logOf(bed.store, row.id), lines);
+      assert.equal((await logOf(bed.store, other.id)).length, 20);
+      assert.deepEqual(await logOf(bed.store, bed.nextId()), []);
       const { pruneAt } = await bed.write(row, { type: "cancel" }, { outsider: true });
-      assert.deepEqual(await bed.store.inspect.logs(row.id), lines);
+      assert.deepEqual(await logOf(bed.store, row.id), lines);
       await bed.store.jobs.prune({ now: pruneAt ?? 0, eventsBefore: 0, limit: 10 });
-      assert.deepEqual(await bed.store.inspect.logs(row.id), []);
+      assert.deepEqual(await logOf(bed.store, row.id), []);
     },
   },
 ];
@@ -135,7 +120,7 @@ const pruning: ConformanceCase[] = [
       assert.equal(await prune(pruneAt, 4), 4);
       assert.equal(await prune(pruneAt, 100), 7);
       assert.equal(await prune(pruneAt * 2, 100), 0);
-      const left = idsOf(await bed.store.inspect.jobs({}, null, 100));
+      const left = idsOf(await jobsOf(bed.store));
       assert.deepEqual(
         left,
         Object.values(ids)

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { Outcome, RecordKey, Store, Unit } from "../../ports/store.ts";
+import { depthOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, type TestBed, times } from "./test-bed.ts";
 
@@ -38,7 +39,7 @@ const cases: ConformanceCase[] = [
         const winners = jobs.filter((_, index) => outcomes[index]?.ok);
         assert.equal(winners.length, 1, "one of them wins");
         for (const outcome of outcomes) assert(outcome.ok || outcome.because === "conflict");
-        assert.equal((await bed.store.inspect.depth()).available, round, "what was refused added nothing");
+        assert.equal((await depthOf(bed.store)).available, round, "what was refused added nothing");
         const [record] = await bed.store.records.load([KEY]);
         assert.deepEqual(record?.body, { last: winners[0]?.id }, "the record is that of the winner");
       }
@@ -90,7 +91,7 @@ const cases: ConformanceCase[] = [
           }),
         );
         assert.equal(outcomes.filter(Boolean).length, 1, "one job replaced the old one");
-        const { available } = await bed.store.inspect.depth();
+        const { available } = await depthOf(bed.store);
         assert.equal(available, round + 1, "one job lives under each key");
       }
     },

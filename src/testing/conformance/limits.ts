@@ -10,6 +10,7 @@ import {
   startKey,
   type Unit,
 } from "../../ports/store.ts";
+import { depthOf, jobsOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, claimRequest, found, idsOf, POLICY, type TestBed, times } from "./test-bed.ts";
 
@@ -27,7 +28,7 @@ async function waiting(bed: TestBed, count: number, limit: KeyLimit = {}): Promi
 }
 
 async function available(bed: TestBed): Promise<string[]> {
-  return idsOf(await bed.store.inspect.jobs({ state: "available" }, null, 1_000));
+  return idsOf(await jobsOf(bed.store, { state: "available" }));
 }
 
 const start = (bed: TestBed) => ({ type: "start", policy: POLICY, upper: bed.now }) as const;
@@ -194,7 +195,7 @@ const races: ConformanceCase[] = [
         }
       };
       await Promise.all(handles.map(work));
-      assert.equal((await bed.store.inspect.depth()).completed, 600);
+      assert.equal((await depthOf(bed.store)).completed, 600);
     },
   },
   {
@@ -252,7 +253,7 @@ const queues: ConformanceCase[] = [
         listed.map(({ key, active }) => ({ key, active })),
         [{ key: mark, active: 1 }],
       );
-      const jobs = await bed.store.inspect.jobs({ limitKey: mark, state: "active" }, null, 10);
+      const jobs = await bed.store.inspect.limitJobs(mark, "active", 10);
       assert.deepEqual(jobs, [claimed]);
       assert.deepEqual(await bed.claim({ most: 1 }), []);
       await bed.write(found(claimed), { type: "cancel" }, { outsider: true });
@@ -270,7 +271,7 @@ const queues: ConformanceCase[] = [
       const work = async (store: Store) => {
         while (left > 0) {
           const rows = await store.jobs.claim(claimRequest(bed, { limit: 3, most: 5 }));
-          const { active } = await store.inspect.depth();
+          const { active } = await depthOf(store);
           assert(active <= 5, `${active} are active`);
           const units = rows.map((row) => completed(bed, row, []));
           if (units.length > 0) await store.commit(units, { now: bed.now });
@@ -278,7 +279,7 @@ const queues: ConformanceCase[] = [
         }
       };
       await Promise.all(handles.map(work));
-      assert.equal((await bed.store.inspect.depth()).completed, 200);
+      assert.equal((await depthOf(bed.store)).completed, 200);
     },
   },
   {
@@ -370,7 +371,7 @@ const queues: ConformanceCase[] = [
         }),
       );
       assert.equal(answers.flat().filter((answer) => answer === "created").length, 100);
-      assert.equal((await bed.store.inspect.depth()).available, 100);
+      assert.equal((await depthOf(bed.store)).available, 100);
     },
   },
 ];
@@ -398,11 +399,11 @@ const looks: ConformanceCase[] = [
       assert.deepEqual(await bed.store.inspect.limitKeys(null, 10), all);
       assert.deepEqual(await bed.store.inspect.limitKeys("another", 10), all.slice(1));
       assert.deepEqual(await bed.store.inspect.limitKeys(null, 1), all.slice(0, 1));
-      const listed = await bed.store.inspect.jobs({ limitKey: LIMIT_KEY, state: "pending" }, null, 1);
+      const listed = await bed.store.inspect.limitJobs(LIMIT_KEY, "pending", 1);
       assert.deepEqual(idsOf(listed), [ids[2]]);
       const depths = await bed.store.inspect.depths();
       assert.deepEqual([...depths.keys()], ["b", "default"]);
-      assert.deepEqual(depths.get("default"), await bed.store.inspect.depth("default"));
+      assert.deepEqual(depths.get("default"), await depthOf(bed.store, "default"));
     },
   },
 ];

@@ -9,6 +9,7 @@ import {
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { type Random, randomInt } from "../../core/random.ts";
 import type { Json } from "../../core/schema.ts";
+import { logOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, idsOf, POLICY, type TestBed, times } from "./test-bed.ts";
 
@@ -85,7 +86,7 @@ async function roundTrip(bed: TestBed, value: Json): Promise<void> {
   const [record] = await bed.store.records.load([["kit", "odd"]]);
   assertSame(record?.body, value);
   assertSame((await bed.store.inspect.events(null, 1)).events[0], value);
-  assertSame((await bed.store.inspect.logs(id))[0], value);
+  assertSame((await logOf(bed.store, id))[0], value);
   await bed.write(found(await bed.load(id)), { type: "cancel" }, { outsider: true });
   await check();
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Effect, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
+import { depthOf, logOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { refused, type TestBed, times } from "./test-bed.ts";
 
@@ -163,11 +164,11 @@ const guards: ConformanceCase[] = [
       );
       assert.equal(refused((await bed.commit(unit))[0]).because, "conflict");
       assert.deepEqual(await bed.store.jobs.load([row.id, waiting.id]), [row, waiting]);
-      assert.equal((await bed.store.inspect.depth("next")).available, 0);
+      assert.equal((await depthOf(bed.store, "next")).available, 0);
       assert.equal((await read(bed))?.version, version);
       assert.equal(await read(bed, ["kit", "new"]), null);
       assert.deepEqual((await bed.store.inspect.events(null, 10)).events, []);
-      assert.deepEqual(await bed.store.inspect.logs(row.id), []);
+      assert.deepEqual(await logOf(bed.store, row.id), []);
     },
   },
   {
@@ -215,7 +216,7 @@ async function refusedAmongOthers(bed: TestBed): Promise<void> {
     else if (index === 71) assert.equal(refused(outcome).because, "conflict");
     else assert.deepEqual(outcome, { ok: true });
   }
-  const { scheduled, active } = await bed.store.inspect.depth();
+  const { scheduled, active } = await depthOf(bed.store);
   assert.deepEqual([scheduled, active], [98, 2]);
   const { events } = await bed.store.inspect.events(null, 1_000);
   assert.deepEqual(

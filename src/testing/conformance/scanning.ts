@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { SCAN_STEP, type Scan, type ScanFilter } from "../../ports/store.ts";
+import { logOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { idsOf, type TestBed, times } from "./test-bed.ts";
 
@@ -48,10 +49,11 @@ const scans: ConformanceCase[] = [
   {
     name: "a scan finds each job once, in both directions, live and finished in one order of ids",
     async run(bed) {
-      await bed.addMany(times(30, () => bed.job()));
+      const added = times(30, () => bed.job());
+      await bed.addMany(added);
       for (const row of await bed.claim({ limit: 12 }))
         await bed.write(row, { type: "cancel" }, { outsider: true });
-      const all = await bed.store.inspect.jobs({}, null, 100);
+      const all = await bed.store.jobs.load(idsOf(added).sort());
       for (const limit of [1, 7, 30, 100]) {
         assert.deepEqual((await scanAll(bed, { filter: {} }, limit)).jobs, all);
         assert.deepEqual(
@@ -241,7 +243,7 @@ const logs: ConformanceCase[] = [
         read,
         times(1_000, (line) => line + 100),
       );
-      assert.deepEqual(await bed.store.inspect.logs(row.id), read);
+      assert.deepEqual(await logOf(bed.store, row.id), read);
       assert.deepEqual(await bed.store.inspect.logLines(bed.nextId(), 0, 10), []);
       await assert.rejects(bed.store.inspect.logLines(row.id, 0, 1_001), { code: "invalid_limit" });
     },

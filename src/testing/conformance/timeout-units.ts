@@ -3,6 +3,7 @@ import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Effect, Outcome, RecordKey, Store, Unit } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import { failFirst, faultyStore } from "../faulty-store.ts";
+import { depthOf } from "../read-store.ts";
 import { heard, skipWithoutHints } from "./hinting.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { idsOf, refused, type TestBed, times } from "./test-bed.ts";
@@ -230,7 +231,7 @@ async function manySteps(bed: TestBed): Promise<void> {
     records.map(({ key }) => key[1]),
     done,
   );
-  assert.equal((await bed.store.inspect.depth("steps")).available, done.length);
+  assert.equal((await depthOf(bed.store, "steps")).available, done.length);
   assert.deepEqual((await bed.store.inspect.events(null, 100)).events, done);
 }
 

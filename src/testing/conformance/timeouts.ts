@@ -53,14 +53,13 @@ export const inserting: TimeoutCase[] = [
         headers: { trace: "1", list: [1, { z: 1, a: 2 }], raw: new Uint8Array([0, 1, 255]), none: null },
         key: 'k"e\\y',
         saga: ["saga.order", 'id "1"'],
-        generation: 281_474_976_710_655,
         wallClock: { at: "17:00", zone: "Europe/Berlin" },
       };
       const row = await bed.add(full);
       const fresh = { owner: null, leaseUntil: null, tries: 0, deadAt: null, error: null };
       assert.deepEqual(row, { ...full, ...fresh });
       const bare = await bed.add();
-      const none = { payload: null, headers: null, key: null, saga: null, generation: null, wallClock: null };
+      const none = { payload: null, headers: null, key: null, saga: null, wallClock: null };
       assert.deepEqual(bare, { id: bare.id, destination: "kit", dueAt: bed.now, ...none, ...fresh });
     },
   },

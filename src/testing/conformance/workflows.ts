@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { NewJob } from "../../core/job/envelope.ts";
-import { type JobRow, nextFence } from "../../core/job/job.ts";
+import type { JobRow } from "../../core/job/job.ts";
 import { availableRow, countedDownRow } from "../../core/job/store-formulas.ts";
 import type { Unit } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
@@ -160,38 +160,6 @@ async function settles(bed: TestBed): Promise<void> {
   assert.equal(found(await bed.load(next.id)).needs, 1);
 }
 
-const stops: ConformanceCase[] = [
-  {
-    name: "a stop ends a live job under any fence, and voids its attempt",
-    async run(bed) {
-      const waiting = await bed.add({ needs: 1, queue: "other" });
-      await bed.add();
-      const running = await bed.start(await bed.claimOne());
-      for (const row of [waiting, running]) {
-        const image = bed.unit(row, { type: "cancel" }).job?.image;
-        assert(image);
-        const fence = nextFence(row.fence, 99);
-        assert.deepEqual(await bed.effect({ stop: row.id, image, nextFence: fence }), { ok: true });
-        const stopped = { ...row, ...image, fence, rev: row.rev + 1 };
-        assert.deepEqual(await bed.load(row.id), stopped);
-        // A second stop finds a finished job and leaves it unchanged.
-        await bed.effect({ stop: row.id, image, nextFence: nextFence(fence, 1) });
-        assert.deepEqual(await bed.load(row.id), stopped);
-      }
-      const late = bed.unit(running, { type: "succeed", signalled: false });
-      assert.equal(refused((await bed.commit(late))[0]).because, "lost");
-      assert.deepEqual((await bed.sweep(bed.now + 3_600_000)).jobs, []);
-    },
-  },
-  {
-    name: "a stop of an unknown job does nothing",
-    async run(bed) {
-      const { image } = bed.job();
-      assert.deepEqual(await bed.effect({ stop: bed.nextId(), image, nextFence: 1 }), { ok: true });
-    },
-  },
-];
-
 const limits: ConformanceCase[] = [
   {
     name: "a step with a limit is woken at its last need but one, and its limit does not admit it before the last",
@@ -260,6 +228,6 @@ async function admitsAsPromoted(bed: TestBed): Promise<void> {
 }
 
 export const workflows: ConformanceSection = {
-  name: "countdowns, stops and limits",
-  cases: [...countdowns, ...units, ...stops, ...limits],
+  name: "countdowns and limits",
+  cases: [...countdowns, ...units, ...limits],
 };

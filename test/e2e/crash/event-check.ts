@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { LIFECYCLE_EVENTS } from "../../../src/core/job/decision.ts";
-import type { Engine, JobRow, JournalEvent } from "../../../src/index.ts";
+import type { JobRow } from "../../../src/core/job/job.ts";
+import type { Engine, JournalEvent } from "../../../src/index.ts";
 
 /** Follows the stream of events while processes and the store are hurt, and holds it against the rows afterwards. */
 export class EventCheck {

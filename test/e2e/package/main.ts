@@ -10,12 +10,12 @@ for (const kind of ["process", "thread"] as const) {
   engine.work({ processors: [sandboxed(work, module, { kind, memory: "128mb" })] });
   const done = await engine.enqueue(work, { isStuck: false, at });
   const result = await done.result({ within: "30s" });
-  const lines = (await engine.logs(done.id)).map(({ message }) => message);
+  const lines = (await engine.job(done.id).logs()).lines.map(({ message }) => message);
   const stuck = await engine.enqueue(work, { isStuck: true, at });
   await stuck.result({ within: "30s" }).catch(() => {});
   const row = await engine.load(stuck.id);
   const [error] = row?.errors ?? [];
-  const followers = (await engine.jobs({ type: "package.follow" }, { limit: 10 })).length;
+  const followers = (await engine.find({ type: "package.follow" })).jobs.length;
   console.log(
     JSON.stringify({
       kind,

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AttemptContext, chain, group, openEngine, sandboxed, step } from "../../../src/index.ts";
+import { jobsOf, logOf, rowOf } from "../../../src/testing/read-store.ts";
 import { act } from "./act-job.ts";
 import { follow, greet } from "./jobs.ts";
 import { openStage, reapersOf } from "./stage.ts";
@@ -19,7 +20,7 @@ describe("3.2 cleanup hooks", () => {
         errors: [{ type: "timeout", cause: { type: "TimeoutError" } }],
       });
       expect(row.errors?.[0]).not.toHaveProperty("forced");
-      const lines = await stage.engine.logs(row.id);
+      const lines = await logOf(stage.engine.store, row.id);
       expect(lines).toMatchObject([
         { message: "exported hook of anything", fields: { kind: "execution", attempt: 1 } },
         { message: "registered hook" },
@@ -40,14 +41,14 @@ describe("3.2 cleanup hooks", () => {
     await stage.told("job.cleanup_failed", cancelled);
     await stage.worker.close({ drain: "0s" });
     await stage.told("job.cleanup_failed", given);
-    expect(await stage.engine.load(given as string)).toMatchObject({
+    expect(await rowOf(stage.engine.store, given as string)).toMatchObject({
       state: "available",
       attempt: 0,
       checkpoint: '"cleaned"',
     });
     // What a cancelled job writes is refused: its verdict stands.
     expect(await stage.lines(cancelled as string)).toEqual([]);
-    expect(await stage.engine.logs(given as string)).toMatchObject([
+    expect(await logOf(stage.engine.store, given as string)).toMatchObject([
       { message: "exported hook of shut down", fields: { kind: "shutdown" } },
       { message: "registered hook" },
     ]);
@@ -106,8 +107,8 @@ describe("the context inside", () => {
     const { engine } = await openGreeting(kind);
     const job = await engine.enqueue(greet, { at: "2030-05-06T00:00:00Z" });
     expect(await job.result({ within: "20s" })).toEqual({ year: 2030, times: 2 });
-    const parent = await engine.load(job.id);
-    const lines = await engine.logs(job.id);
+    const parent = await rowOf(engine.store, job.id);
+    const lines = await logOf(engine.store, job.id);
     // The id is that of the parent, so the first is a duplicate of it as well.
     expect(lines[0]).toMatchObject({ fields: { first: { id: job.id, duplicate: true } } });
     expect(lines.slice(1)).toMatchObject([
@@ -116,7 +117,7 @@ describe("the context inside", () => {
       { fields: { name: "CurfewError", code: "invalid_option", field: "options.tx" } },
       { fields: { name: "CurfewError", code: "invalid_definition", field: "definition" } },
     ]);
-    const followers = await engine.jobs({ type: follow.type }, { limit: 1_000 });
+    const followers = await jobsOf(engine.store, { type: follow.type });
     const nths = followers.map(({ payload }) => JSON.parse(payload).nth);
     expect(nths.sort((a, b) => a - b)).toEqual(Array.from({ length: 301 }, (_, index) => index + 1));
     for (const row of followers) {
@@ -162,7 +163,7 @@ describe("8.6 what code prints", () => {
     const first = await stage.play("printAndLeave", "from the first");
     const second = await stage.play("afterPrint");
     expect(second.result).toBe(first.result);
-    expect(await stage.engine.logs(first.id)).toMatchObject([
+    expect(await logOf(stage.engine.store, first.id)).toMatchObject([
       { message: "from the first", fields: { stream: "stdout" } },
       { message: "to stderr", fields: { stream: "stderr" } },
       { message: "from the first, without an end", fields: { stream: "stdout" } },

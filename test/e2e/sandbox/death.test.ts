@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { rowOf } from "../../../src/testing/read-store.ts";
 import { openStage } from "./stage.ts";
 
 describe("8.3 a sandbox that dies in the middle of its attempt", () => {
@@ -89,7 +90,7 @@ describe("8.6 what crosses (8.1)", () => {
     expect(row).toMatchObject({ state: "discarded", attempt: 1, errors: [{ message: "no use" }] });
     const id = await stage.enqueue("snoozed");
     await stage.told("job.snoozed", id);
-    expect(await stage.engine.load(id)).toMatchObject({ state: "scheduled", attempt: 0 });
+    expect(await rowOf(stage.engine.store, id)).toMatchObject({ state: "scheduled", attempt: 0 });
   });
 
   it("the reason of the signal", async () => {

@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, expect, it } from "vitest";
+import { jobsOf, rowOf } from "../../../src/testing/read-store.ts";
 import { openStage, reapersOf, type Stage } from "./stage.ts";
 
 /** More by `CURFEW_SANDBOX_KILLS`, which is how the thousand are run. */
@@ -75,7 +76,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     await Promise.all([next(), next(), next(), next()]);
     lag.disable();
     const [p50, p99] = [quantile(late, 0.5), quantile(late, 0.99)];
-    const stacks = (await stage.engine.jobs({}, { limit: 2_000 })).filter((row) =>
+    const stacks = (await jobsOf(stage.engine.store)).filter((row) =>
       row.errors?.[0]?.stack?.includes("at spin (file:"),
     );
     console.log(
@@ -174,7 +175,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     const { at } = await stage.told("job.killed", id);
     expect(at - (row.finishedAt as number)).toBeGreaterThanOrEqual(300);
     expect(at - (row.finishedAt as number)).toBeLessThan(GONE_WITHIN);
-    expect(await stage.engine.load(id)).toMatchObject({ state: "cancelled", errors: null });
+    expect(await rowOf(stage.engine.store, id)).toMatchObject({ state: "cancelled", errors: null });
   });
 
   it("a close during a loop kills it and gives the job back", async () => {
@@ -185,7 +186,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
     await stage.worker.close({ drain: "0s" });
     expect(performance.now() - from).toBeLessThan(GONE_WITHIN);
     expect(stage.processes()).toEqual([]);
-    expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0 });
+    expect(await rowOf(stage.engine.store, id)).toMatchObject({ state: "available", attempt: 0 });
   });
 
   it("a close in the middle of a kill leaves nothing behind", async () => {

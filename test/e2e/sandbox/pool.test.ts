@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { sandboxed } from "../../../src/index.ts";
+import { rowOf } from "../../../src/testing/read-store.ts";
 import { act } from "./act-job.ts";
 import { ACT, openStage, processesMarked, reapersOf, sleep, until } from "./stage.ts";
 
@@ -118,7 +119,11 @@ describe("8.5 the pool", () => {
     // Less than the module takes to load.
     expect(performance.now() - from).toBeLessThan(15_000);
     for (const id of ids)
-      expect(await stage.engine.load(id)).toMatchObject({ state: "available", attempt: 0, expiredClaims: 0 });
+      expect(await rowOf(stage.engine.store, id)).toMatchObject({
+        state: "available",
+        attempt: 0,
+        expiredClaims: 0,
+      });
     expect(stage.processes()).toEqual([]);
   });
 

@@ -1,12 +1,13 @@
 /** What the tests of sandboxes share: a real engine, real processes, and a look at the process table. */
+
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { onTestFinished } from "vitest";
+import type { JobRow } from "../../../src/core/job/job.ts";
 import {
   type Engine,
   type EngineEvent,
   type EnqueueOptions,
-  type JobRow,
   type Json,
   openEngine,
   type SandboxOptions,
@@ -14,6 +15,7 @@ import {
   type Worker,
 } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
+import { rowOf } from "../../../src/testing/read-store.ts";
 import { act } from "./act-job.ts";
 
 export const ACT = new URL("./act.ts", import.meta.url);
@@ -82,7 +84,7 @@ export async function openStage({
         .job(id)
         .result({ within: "50s" })
         .catch(() => {});
-      return (await engine.load(id)) as JobRow;
+      return (await rowOf(engine.store, id)) as JobRow;
     },
     told: (name, id) =>
       new Promise((resolve) => {
@@ -95,7 +97,7 @@ export async function openStage({
         watchers.add(look);
         look();
       }),
-    lines: async (id) => (await engine.logs(id)).map(({ message }) => message),
+    lines: async (id) => (await engine.job(id).logs({ limit: 1_000 })).lines.map(({ message }) => message),
     processes: () => processesMarked(mark),
   };
   return stage;

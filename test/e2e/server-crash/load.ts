@@ -2,9 +2,10 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import { createIdSource } from "../../../src/core/ids.ts";
+import type { JobRow } from "../../../src/core/job/job.ts";
 import { seededRandom } from "../../../src/core/random.ts";
 import { realSystem } from "../../../src/engine/runtime/real-system.ts";
-import { type JobRow, openEngine, silentLogger } from "../../../src/index.ts";
+import { openEngine, silentLogger } from "../../../src/index.ts";
 import { RunningCommand } from "../../server/command.ts";
 
 export interface LoadOptions {

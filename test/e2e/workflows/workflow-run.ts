@@ -133,7 +133,7 @@ class WorkflowRun {
     const givesUpAt = performance.now() + SETTLE_WITHIN;
     for (;;) {
       const running = await this.#running();
-      const { available, active, retryable, scheduled } = await this.#engine.depth();
+      const { available, active, retryable, scheduled } = await this.#engine.queues.depth();
       // Callbacks of batches go on when their workflow has ended.
       const isOver = running === 0 && available + active + retryable + scheduled === 0;
       if (!isOver && performance.now() > givesUpAt)

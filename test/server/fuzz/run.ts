@@ -6,6 +6,7 @@ import type { Engine } from "../../../src/engine/engine.ts";
 import { openEngine } from "../../../src/open.ts";
 import { createServer } from "../../../src/server/app.ts";
 import { openTestEngine, type TestEngine } from "../../../src/testing/index.ts";
+import { jobsOf } from "../../../src/testing/read-store.ts";
 import { Known, type StrangeRequest, strangeRequest } from "./requests.ts";
 
 /** What is put to the test. */
@@ -93,7 +94,7 @@ export async function fuzzStore(
 /** Ends every job and lets the time of its keeping pass. */
 async function empty({ engine, system }: TestEngine, server: Target, run: Run): Promise<void> {
   for (;;) {
-    const rows = await engine.jobs({}, { limit: 1_000 });
+    const rows = await jobsOf(engine.store);
     if (rows.length === 0) break;
     const live = rows.filter(({ state }) => !["completed", "cancelled", "discarded"].includes(state));
     await Promise.all(live.map(({ id }) => engine.cancel(id).catch(() => {})));

@@ -1,12 +1,7 @@
+import type { CronMissed, CronOverlap } from "../../../src/core/cron/cron.ts";
 import { parseSchedule } from "../../../src/core/cron/expression.ts";
 import { Engine } from "../../../src/engine/engine.ts";
-import {
-  type CronMissed,
-  type CronOverlap,
-  defineJob,
-  processor,
-  type UniqueOptions,
-} from "../../../src/index.ts";
+import { defineJob, processor, type UniqueOptions } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import type { Dice } from "../dice.ts";

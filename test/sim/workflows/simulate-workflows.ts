@@ -4,6 +4,7 @@ import { Engine } from "../../../src/engine/engine.ts";
 import { RESULTS } from "../../../src/engine/workflows/workflow-records.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
+import { depthOf, jobsOf } from "../../../src/testing/read-store.ts";
 import { Dice, subSeed } from "../dice.ts";
 import { MILD, type Place, scatter, scatterFaults, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
@@ -180,7 +181,7 @@ class WorkflowWorld {
   }
 
   async #liveJobs(): Promise<string[]> {
-    const depth = await this.#memory.inspect.depth();
+    const depth = await depthOf(this.#memory);
     const live = depth.available + depth.active + depth.pending + depth.retryable + depth.scheduled;
     return live === 0 ? [] : [`${live} jobs are live`];
   }
@@ -190,7 +191,7 @@ class WorkflowWorld {
       const [row] = await this.#memory.records.load([RESULTS.key(workflow.id)]);
       this.#checker.check(workflow, row?.body);
     }
-    for (const row of await this.#memory.inspect.jobs({}, null, 10_000)) {
+    for (const row of await jobsOf(this.#memory)) {
       if (row.options?.step) this.#checker.report("nothing is held for ever", `${row.id} is ${row.state}`);
       if (row.workflow !== null && !this.#checker.workflows.get(row.workflow)?.record)
         this.#checker.report("a workflow is stored whole", `${row.id} belongs to none`);

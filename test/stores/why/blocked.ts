@@ -264,7 +264,7 @@ const limits: Situation[] = [
     says: /Queue "default" allows 1 job at once/,
     async make(rig) {
       const { engine, work } = await rig.open();
-      await rig.of(engine.configureQueue("default", { concurrency: 1 }));
+      await rig.of(engine.queues.configure("default", { concurrency: 1 }));
       const mail = job(deaf);
       work([mail.processor]);
       await rig.of(engine.enqueue(mail.definition));

@@ -78,8 +78,8 @@ const cancelled: Situation[] = [
       work([first.processor, second.processor]);
       await rig.of(engine.workflows.start(chain([step(first.definition), step(second.definition)])));
       await rig.advance(3_000);
-      const [row] = await rig.ask((asking) => asking.jobs({ type: "second.step" }));
-      return { id: row?.id as string };
+      const { jobs } = await rig.ask((asking) => asking.find({ type: "second.step" }));
+      return { id: jobs[0]?.id as string };
     },
   },
 ];
@@ -221,7 +221,7 @@ const byError: Situation[] = [
     first: "queue_full",
     async make(rig) {
       const { engine } = await rig.open();
-      await rig.of(engine.configureQueue("default", { depth: { most: 1, onFull: "drop-oldest" } }));
+      await rig.of(engine.queues.configure("default", { depth: { most: 1, onFull: "drop-oldest" } }));
       const { definition } = job(deaf);
       const handle = await rig.of(engine.enqueue(definition));
       await rig.of(engine.enqueue(definition));

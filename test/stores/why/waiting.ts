@@ -24,7 +24,7 @@ const later: Situation[] = [
       const { engine, work } = await rig.open();
       const mail = job(() => {});
       work([mail.processor]);
-      await rig.of(engine.pause("default"));
+      await rig.of(engine.queues.pause("default"));
       return rig.of(engine.enqueue(mail.definition, null, { delay: "1h" }));
     },
   },
@@ -119,7 +119,7 @@ const queues: Situation[] = [
       const { engine, work } = await rig.open();
       const mail = job(() => {});
       work([mail.processor]);
-      await rig.of(engine.pause("default"));
+      await rig.of(engine.queues.pause("default"));
       await rig.advance(1_000);
       const handle = await rig.of(engine.enqueue(mail.definition));
       await rig.advance(5_000);
@@ -134,7 +134,7 @@ const queues: Situation[] = [
       const { engine, work } = await rig.open();
       const mail = job(() => {});
       work([mail.processor]);
-      await rig.of(engine.pause("default"));
+      await rig.of(engine.queues.pause("default"));
       await rig.of(engine.maintenance.begin());
       return rig.of(engine.enqueue(mail.definition));
     },
@@ -258,8 +258,8 @@ const workflows: Situation[] = [
 
 /** The one job of a type. */
 async function jobOf(rig: Rig, type: string): Promise<{ id: string }> {
-  const [row] = await rig.ask((engine) => engine.jobs({ type }));
-  return { id: row?.id as string };
+  const { jobs } = await rig.ask((engine) => engine.find({ type }));
+  return { id: jobs[0]?.id as string };
 }
 
 export const WAITING: readonly Situation[] = [...later, ...queues, ...lines, ...workflows];

@@ -163,7 +163,7 @@ function queueReasons({ row, now, pausedAt, maintenance }: WhyFacts): WhyReason[
   }
   if (pausedAt !== null) {
     const sentence = `Queue "${row.queue}" is paused since ${roughly(now - pausedAt)}.`;
-    const action = act("resume-queue", `Call engine.resume("${row.queue}").`, row.queue);
+    const action = act("resume-queue", `Call engine.queues.resume("${row.queue}").`, row.queue);
     const who = { kind: "queue", id: row.queue } as const;
     reasons.push(reason("queue_paused", sentence, { since: pausedAt, who, action }));
   }
