@@ -2,7 +2,6 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions } from "../job/envelope.ts";
 import type { JobOptions } from "../job/job.ts";
 import { assertDefinition, type JobDefinition } from "../job/job-definition.ts";
-import { keysOf } from "../option-keys.ts";
 
 /** Options of a step, in addition to its definition. Its delay and its limits count from when it becomes ready. */
 export type StepOptions = Omit<EnqueueOptions, (typeof NOT_OF_STEPS)[number]>;
