@@ -75,6 +75,8 @@ export type {
   TimeoutHandler,
   TimeoutMetrics,
 } from "./engine/dispatch/engine-timeouts.ts";
+export type { RevokedState } from "./engine/dispatch/operate-timeout.ts";
+export type { CalendarOptions, CalendarPage } from "./engine/dispatch/timeout-api.ts";
 export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
 export type { Engine } from "./engine/engine.ts";
 export { EnqueueFailedError } from "./engine/enqueue/enqueue-batches.ts";
@@ -101,6 +103,7 @@ export type { MaintenanceView } from "./engine/queues/maintenance-record.ts";
 export type { PurgeOptions, Queues, QueueView } from "./engine/queues/queues.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
+export type { SagaDetail, SagaListOptions, SagaPage, SagaRecords } from "./engine/sagas/saga-records.ts";
 export type { MessageOptions, SagaHost } from "./engine/sagas/sagas.ts";
 export type { CounterSnapshot } from "./engine/statistics/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";

@@ -261,10 +261,20 @@ export interface JobWrite {
   readonly drop?: true;
 }
 
-/** `version` 0 means that the record must not exist. A timeout must be held by its owner, under a lease that still runs. */
+/**
+ * `version` 0 means that the record must not exist. A timeout must be held by its owner, under a lease that still runs.
+ * An idle timeout must have no owner, be due at this instant, and be dead or not as named: operators change it so.
+ */
 export type Guard =
   | { readonly record: RecordKey; readonly version: number }
-  | { readonly timeout: TimeoutId; readonly owner: Owner };
+  | { readonly timeout: TimeoutId; readonly owner: Owner }
+  | IdleGuard;
+
+export interface IdleGuard {
+  readonly idle: TimeoutId;
+  readonly dueAt: Instant;
+  readonly isDead: boolean;
+}
 
 /** What a unit does beside its job. None of it fails: what cannot be done is left out. Records are written in the order given. */
 export type Effect =
@@ -304,7 +314,7 @@ export type Effect =
 
 /**
  * `lost`: another fence holds, or the job has ended and no revision was named. `stale`: the fence holds but the revision
- * has moved on. `conflict`: a record guard failed. `lapsed`: a timeout is no longer held. `gone`: there is no such job.
+ * has moved on. `conflict`: a record guard failed. `lapsed`: a timeout is no longer held, or no longer idle. `gone`: there is no such job.
  * `at` says where the job stands, so that a writer whose reply was lost can recognise its own success; after a
  * `conflict` or a `lapsed` it may be null.
  */

@@ -2,8 +2,10 @@ import type { Route } from "../route.ts";
 import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
 import { adminJobRoutes, bulkRoutes } from "./admin-jobs.ts";
 import { adminQueueRoutes } from "./admin-queues.ts";
+import { adminSagaRoutes } from "./admin-sagas.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
 import { adminSystemRoutes } from "./admin-system.ts";
+import { adminTimeoutRoutes } from "./admin-timeouts.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
@@ -45,6 +47,8 @@ export const ROUTES: readonly Route[] = [
   ...adminJobRoutes,
   ...adminDeadLetterRoutes,
   ...adminWorkerRoutes,
+  ...adminTimeoutRoutes,
+  ...adminSagaRoutes,
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,

@@ -5,7 +5,7 @@ import { instant, job } from "./replies.ts";
 
 const count = z.int().min(0);
 
-const pagination = z
+export const pagination = z
   .looseObject({
     total: count.optional(),
     total_is_exact: z.boolean().optional(),

@@ -81,6 +81,29 @@ const guards: ConformanceCase[] = [
     },
   },
   {
+    name: "a unit for an idle timeout happens only if it has no owner, is due then and is dead as named",
+    async run(bed) {
+      const { timeouts } = bed.store;
+      const dueAt = bed.now;
+      await hold(bed, "held");
+      await timeouts.insert([{ id: "idle", destination: "kit", dueAt }], { now: bed.now });
+      const change = async (idle: TimeoutId, due: number, isDead: boolean) => {
+        const effects: Effect[] = [{ put: KEY, body: idle, wakeAt: null }, { remove: idle }];
+        const [outcome] = await bed.commit({ when: [{ idle, dueAt: due, isDead }], effects });
+        return outcome?.ok || outcome?.because;
+      };
+      assert.equal(await change("held", dueAt, false), "lapsed");
+      assert.equal(await change("nobody", dueAt, false), "lapsed");
+      assert.equal(await change("idle", dueAt + 1, false), "lapsed");
+      assert.equal(await change("idle", dueAt, true), "lapsed");
+      assert.equal(await versionOf(bed), 0);
+      await timeouts.release([{ id: "idle", isDead: true }], { now: bed.now });
+      assert.equal(await change("idle", dueAt, false), "lapsed");
+      assert.equal(await change("idle", dueAt, true), true);
+      assert.deepEqual(idsOf(await list(bed)), ["held"]);
+    },
+  },
+  {
     name: "a conflict on the record leaves the timeout with its holder",
     async run(bed) {
       const owner = await hold(bed, "t");
