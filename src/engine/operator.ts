@@ -14,6 +14,7 @@ interface Commands {
   configureQueue(queue: string, options: QueueOptions, by: By): Promise<void>;
   pause(queue: string, by: By): Promise<void>;
   resume(queue: string, by: By): Promise<void>;
+  job(id: JobId): { runNow(by: By): Promise<JobRow> };
   readonly crons: Crons;
   readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
 }
@@ -46,6 +47,11 @@ export class Operator {
   /** Runs a discarded job again (SEMANTICS 4.6). */
   retry(id: JobId, options: RetryByHandOptions = {}): Promise<JobRow> {
     return this.#engine.retry(id, options, this.by);
+  }
+
+  /** Runs a scheduled or retryable job as if it were due now. */
+  runNow(id: JobId): Promise<JobRow> {
+    return this.#engine.job(id).runNow(this.by);
   }
 
   /** Makes a pending job available. */

@@ -35,6 +35,7 @@ import {
   type JobRow,
   nextFence,
   type Policy,
+  rankOf,
 } from "./job.ts";
 import type { EventOf, JobEvent } from "./job-events.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
@@ -109,6 +110,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
       ? { ok: false, because: "in_workflow" }
       : retryByHand(job, event.keepDeadline ?? false, now, random),
   prioritise: (job, event) => prioritise(job, event.priority),
+  run: (job, _event, now) => runNow(job, now),
   reach: (job, event, now) => reach(job, event, now),
 };
 
@@ -160,6 +162,13 @@ function wakeWaiting(job: JobRow, now: Instant): Decision {
   if (isHeld || state === "available") return { ok: true, image: waitingImage(job, state), events: [] };
   if (dueAtOf(job.rank) <= now) return wakeDue(job, limit, now);
   return { ok: true, image: waitingImage(job, state === "pending" ? "scheduled" : state), events: [] };
+}
+
+/** The rest of a delay or backoff is left out. Deadlines, attempts and limits stay, so it ends as it would when it is due. */
+function runNow(job: JobRow, now: Instant): Decision {
+  if (job.options?.step?.waitsFor) return { ok: false, because: "not_reached" };
+  const dueAt = Math.min(dueAtOf(job.rank), now);
+  return wakeWaiting({ ...job, rank: rankOf(job.priority, dueAt) }, now);
 }
 
 /** A waiting job that could run now goes to the limit of its limit, if it has one and does not hold a place in it. */

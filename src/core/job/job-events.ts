@@ -61,7 +61,9 @@ export type JobEvent =
   /** Its turn in a workflow has come; `results` is the list of what the steps before it gave, `limit` how long it may be. */
   | { readonly type: "reach"; readonly results: JsonText; readonly limit?: number }
   /** Another place in the queue for a job that waits. */
-  | { readonly type: "prioritise"; readonly priority: number };
+  | { readonly type: "prioritise"; readonly priority: number }
+  /** A scheduled or retryable job is due at once. */
+  | { readonly type: "run" };
 
 /** One event by its name. */
 export type EventOf<Name extends JobEventName> = Extract<JobEvent, { type: Name }>;

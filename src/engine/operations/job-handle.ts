@@ -84,6 +84,11 @@ export class JobHandle<Result = unknown> {
     return operate(this.#parts, this.id, { type: "prioritise", priority: checked }, by);
   }
 
+  /** Runs a scheduled or retryable job as if it were due now; its deadlines, attempts and limits stay. */
+  async runNow(by?: By): Promise<JobRow> {
+    return operate(this.#parts, this.id, { type: "run" }, by);
+  }
+
   /**
    * Says why the job does not run, does not end, or ended as it did. If this enqueue added nothing, that is the first
    * reason, and the others are about the job that was there.

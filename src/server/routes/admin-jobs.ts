@@ -7,6 +7,7 @@ import { adminJobReply, adminJobsReply, bulkReply as bulkReplySchema } from "../
 import { adminJobsQuery, type BulkBody, bulkSchema, prioritySchema } from "../wire/admin-schemas.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
 import { jobsPage } from "../wire/pages.ts";
+import { emptySchema } from "../wire/schemas.ts";
 import { ADMIN, cancelBy, jobId, loadJob, retryBy } from "./job-actions.ts";
 
 const TAG = "admin";
@@ -54,6 +55,23 @@ const prioritise = route({
   replies: { 200: "The job", 404: "There is no such job", 409: "The job does not wait" },
   run: async ({ params, body, identity }, { engine }) =>
     ADMIN.show(await engine.job(jobId(params)).prioritise(body.priority, byKey(identity))),
+});
+
+const run = route({
+  method: "POST",
+  path: `${PATH}/:id/run`,
+  right: "operate",
+  tag: TAG,
+  summary: "Run a scheduled or retryable job now: what is left of its delay or backoff is dropped",
+  reply: adminJobReply,
+  body: emptySchema,
+  replies: {
+    200: "The job; it waits for its limit if it has one",
+    404: "There is no such job",
+    409: "The job is neither scheduled nor retryable",
+  },
+  run: async ({ params, identity }, { engine }) =>
+    ADMIN.show(await engine.job(jobId(params)).runNow(byKey(identity))),
 });
 
 const BULK: Readonly<
@@ -115,5 +133,6 @@ export const adminJobRoutes: readonly Route[] = [
   get,
   cancelBy("POST", `${PATH}/:id/cancel`, "operate", ADMIN),
   retryBy(`${PATH}/:id/retry`, ADMIN),
+  run,
   prioritise,
 ];

@@ -46,6 +46,8 @@ export const adminJobReply = z.looseObject({
   id: z.string(),
   state: z.string(),
   errors: z.array(z.any()),
+  total_at: instant.nullable(),
+  late: z.boolean().meta({ description: "Completed after its soft signal, within the grace." }),
   job,
 });
 

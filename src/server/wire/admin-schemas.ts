@@ -23,6 +23,8 @@ const longCursor = z
   });
 const perPage = z.coerce.number().int().min(1).max(200);
 
+const flag = z.enum(["true", "false"]).transform((text) => text === "true");
+
 /** Lists are read by page or by cursor; a cursor costs the same wherever it stands. */
 const pageFields = {
   page: z.coerce.number().int().min(1).max(1_000_000).optional(),
@@ -46,11 +48,10 @@ export const adminJobsQuery = z.looseObject({
   ...pageFields,
   ...filterFields,
   state: state.optional(),
+  dead_letter: flag.optional(),
   sort: z.enum(["created_at", "-created_at"]).optional(),
   order: z.enum(["asc", "desc"]).optional(),
 });
-
-const flag = z.enum(["true", "false"]).transform((text) => text === "true");
 
 export const timeoutsQuery = z.looseObject({
   destination: z.string().min(1).max(512).optional(),
