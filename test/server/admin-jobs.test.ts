@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineJob } from "../../src/index.ts";
 import { fits } from "./fits.ts";
 import { openStage, type Stage } from "./stage.ts";
 
@@ -70,5 +72,110 @@ describe("jobs for operators", () => {
     const rest = await stage.get("/admin/jobs?state=discarded&dead_letter=false");
     expect(idsOf(rest.body.items)).toEqual([other]);
     expect((await stage.get("/admin/jobs?dead_letter=1")).status).toBe(400);
+  });
+});
+
+describe("search", () => {
+  it("finds a job by its id and by the beginning of it", async () => {
+    await using stage = await openStage();
+    const { id } = await stage.enqueue();
+    await stage.advance("1h");
+    const other = await stage.enqueue();
+    const exact = await stage.get(`/admin/jobs?search=${id}`);
+    fits("GET", "/admin/jobs", exact);
+    expect(idsOf(exact.body.items)).toEqual([id]);
+    expect(exact.body).toMatchObject({ matched_by: "id", is_complete: true });
+    expect(idsOf((await stage.get(`/admin/jobs?search=${id.slice(0, 13)}`)).body.items)).toEqual([id]);
+    expect(idsOf((await stage.get(`/admin/jobs?search=${other.id.slice(0, 12)}`)).body.items)).toEqual([
+      other.id,
+    ]);
+    const none = await stage.get("/admin/jobs?search=ffffffff-ffff-4fff");
+    expect(none.body).toMatchObject({ items: [], matched_by: "payload", is_complete: true });
+  });
+
+  it("finds a text in payloads, with other filters, in bounded steps that go on by cursor", async () => {
+    await using stage = await openStage();
+    const needle = await stage.enqueue({ queue: "a" }, { args: [{ to: "Ärger & Co" }] });
+    await stage.engine.enqueueMany(
+      defineJob({ type: "hay", payload: z.object({ n: z.number() }) }),
+      Array.from({ length: 10_500 }, (_, n) => ({ n })),
+    );
+    const text = encodeURIComponent("Ärger & Co");
+    const first = await stage.get(`/admin/jobs?search=${text}`);
+    fits("GET", "/admin/jobs", first);
+    expect(first.body).toMatchObject({
+      items: [],
+      scanned: 10_000,
+      is_complete: false,
+      matched_by: "payload",
+      pagination: { has_more: true },
+    });
+    const next = await stage.get(`/admin/jobs?search=${text}&cursor=${first.body.pagination.next_cursor}`);
+    expect(idsOf(next.body.items)).toEqual([needle.id]);
+    expect(next.body.is_complete).toBe(true);
+    expect(idsOf((await stage.get(`/admin/jobs?search=${text}&order=asc`)).body.items)).toEqual([needle.id]);
+    expect((await stage.get(`/admin/jobs?search=${text}&queue=b&order=asc`)).body.items).toEqual([]);
+    expect((await stage.get("/admin/jobs?search=x")).status).toBe(400);
+  });
+});
+
+describe("near misses", () => {
+  async function complete(stage: Stage, after: "9s" | "1s", options: object): Promise<string> {
+    const { id } = await stage.enqueue(options);
+    const { fence } = await stage.fetch();
+    await stage.advance(after);
+    await stage.post("/workers/ack", { job_id: id, fence });
+    return id;
+  }
+
+  it("lists completed jobs that used more than 80 % of a limit", async () => {
+    await using stage = await openStage();
+    const near = await complete(stage, "9s", { timeout: 10 });
+    await complete(stage, "1s", { timeout: 10 });
+    await complete(stage, "9s", {});
+    const total = await complete(stage, "9s", { total_timeout: 10 });
+    const listed = await stage.get("/admin/jobs/near-misses");
+    fits("GET", "/admin/jobs/near-misses", listed);
+    expect(listed.body).toMatchObject({
+      items: [
+        { kind: "total", late: false, job: { id: total } },
+        { kind: "execution", used: 0.9, limit_ms: 10_000, late: false, job: { id: near } },
+      ],
+      is_complete: true,
+    });
+    const one = await stage.get("/admin/jobs/near-misses?limit=1");
+    expect(one.body.items.map(({ job }: { job: { id: string } }) => job.id)).toEqual([total]);
+    const next = await stage.get(`/admin/jobs/near-misses?limit=1&cursor=${one.body.pagination.next_cursor}`);
+    expect(next.body.items.map(({ job }: { job: { id: string } }) => job.id)).toEqual([near]);
+    expect((await stage.get("/admin/jobs/near-misses?queue=other")).body.items).toEqual([]);
+  });
+});
+
+describe("fired timeouts", () => {
+  it("are listed with kind and mode, the newest first, and followed by cursor", async () => {
+    await using stage = await openStage();
+    const late = await stage.enqueue({ timeout: 10, grace_period: 0, timeout_mode: "discard" });
+    await stage.fetch();
+    await stage.advance("20s");
+    const unstarted = await stage.enqueue({ enqueue_ttl: 5, queue: "nobody" });
+    await stage.advance("10s");
+    const listed = await stage.get("/admin/timeouts-fired");
+    fits("GET", "/admin/timeouts-fired", listed);
+    expect(listed.body).toMatchObject({
+      items: [
+        { kind: "enqueue_ttl", job_id: unstarted.id, queue: "nobody", limit_ms: 5_000 },
+        { kind: "execution", mode: "discard", job_id: late.id, attempt: 1, limit_ms: 10_000 },
+      ],
+      is_recording: true,
+      is_complete: true,
+    });
+    const byKind = await stage.get("/admin/timeouts-fired?kind=execution");
+    expect(byKind.body.items).toMatchObject([{ job_id: late.id }]);
+    expect((await stage.get("/admin/timeouts-fired?mode=fail")).body.items).toMatchObject([
+      { job_id: unstarted.id },
+    ]);
+    const forward = await stage.get("/admin/timeouts-fired?cursor=0&limit=1");
+    expect(forward.body.items).toMatchObject([{ job_id: late.id }]);
+    expect((await stage.get("/admin/timeouts-fired?kind=odd")).status).toBe(400);
   });
 });

@@ -14,6 +14,8 @@ export interface JobFilter {
 
 /** What a walk looks for, beyond what a listing does. Instants: from this one on, and before that one. */
 export interface ScanFilter extends Omit<JobFilter, "limitKey"> {
+  /** Contained in the JSON text of the payload, as it stands. No index helps: every job that a step looks at is read. */
+  readonly text?: string;
   /** Only jobs that have not ended, or only those that have. */
   readonly isLive?: boolean;
   readonly createdFrom?: Instant;
@@ -31,6 +33,7 @@ export function isWanted(row: JobRow, filter: ScanFilter & JobFilter): boolean {
   if (deadLetter !== undefined && row.deadLetter !== deadLetter) return false;
   if (limitKey !== undefined && (row.limitKey !== limitKey || isTerminal(row.state))) return false;
   if (isLive !== undefined && isLive === isTerminal(row.state)) return false;
+  if (filter.text !== undefined && !row.payload.includes(filter.text)) return false;
   return (
     isWithin(row.createdAt, filter.createdFrom, filter.createdBefore) &&
     isWithin(row.finishedAt, filter.finishedFrom, filter.finishedBefore)

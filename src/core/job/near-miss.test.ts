@@ -29,6 +29,11 @@ describe("near misses", () => {
       { softAt: null, totalAt: 2_000, finishedAt: 1_900 },
       { kind: "total", used: 0.95, limit: 2_000, late: false },
     ],
+    [
+      "an attempt that the total cuts",
+      { softAt: 2_000, totalAt: 2_000, finishedAt: 1_900 },
+      { kind: "total", used: 0.95, limit: 2_000, late: false },
+    ],
     ["no limit at all", { softAt: null, finishedAt: 9_000 }, null],
     ["a job that failed", { state: "discarded" as const, finishedAt: 1_990 }, null],
   ])("%s", (_name, changes, expected) => {

@@ -24,7 +24,8 @@ export function nearMissOf(row: JobRow): NearMiss | null {
   const { state, startedAt, softAt, totalAt, finishedAt } = row;
   if (state !== "completed" || startedAt === null || finishedAt === null) return null;
   const late = isLate(row);
-  const attempt = useOf("execution", startedAt, softAt, finishedAt);
+  // Where less than an attempt was left of the total, the total is what the attempt had to keep.
+  const attempt = softAt === totalAt ? null : useOf("execution", startedAt, softAt, finishedAt);
   const total = useOf("total", row.options?.anchoredAt ?? row.createdAt, totalAt, finishedAt);
   const most = attempt && total ? (attempt.used >= total.used ? attempt : total) : (attempt ?? total);
   return most && (late || most.used > NEAR_SHARE) ? { ...most, late } : null;

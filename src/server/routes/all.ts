@@ -11,6 +11,7 @@ import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
 import { eventRoutes } from "./events.ts";
+import { firedTimeoutRoutes } from "./fired-timeouts.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
 import { progressStreamRoutes } from "./progress-stream.ts";
@@ -48,6 +49,7 @@ export const ROUTES: readonly Route[] = [
   ...adminDeadLetterRoutes,
   ...adminWorkerRoutes,
   ...adminTimeoutRoutes,
+  ...firedTimeoutRoutes,
   ...adminSagaRoutes,
   ...queueRoutes,
   ...adminQueueRoutes,

@@ -41,7 +41,59 @@ const counts = z
 
 const throughput = z.looseObject({ processed_per_minute: z.number(), failed_per_minute: z.number() });
 
-export const adminJobsReply = listOf(job).meta({ id: "AdminJobs" });
+/** How far a search came that reads jobs one by one. */
+const scanFields = {
+  scanned: count.meta({ description: "At most this many jobs were looked at for this page." }),
+  is_complete: z.boolean().meta({ description: "False: next_cursor goes on, and may find more." }),
+};
+
+export const adminJobsReply = listOf(job)
+  .extend({
+    scanned: scanFields.scanned.optional(),
+    is_complete: scanFields.is_complete.optional(),
+    matched_by: z.enum(["id", "payload"]).optional(),
+  })
+  .meta({ id: "AdminJobs", description: "With search it says how far that came." });
+
+export const nearMissesReply = z
+  .looseObject({
+    items: z.array(
+      z.looseObject({
+        used: z.number(),
+        kind: z.enum(["execution", "total"]),
+        limit_ms: z.number(),
+        late: z.boolean(),
+        job,
+      }),
+    ),
+    ...scanFields,
+    pagination,
+  })
+  .meta({ id: "NearMisses" });
+
+export const firedTimeoutsReply = z
+  .looseObject({
+    items: z.array(
+      z.looseObject({
+        id: z.string(),
+        at: instant,
+        event: z.string(),
+        kind: z.string().nullable(),
+        mode: z.string().nullable(),
+        job_id: z.string(),
+        type: z.string().nullable(),
+        queue: z.string().nullable(),
+        attempt: count.nullable(),
+        limit_ms: z.number().nullable(),
+        elapsed_ms: z.number().nullable(),
+        forced: z.boolean(),
+      }),
+    ),
+    is_recording: z.boolean().meta({ description: "False: this server records no events now." }),
+    ...scanFields,
+    pagination,
+  })
+  .meta({ id: "FiredTimeouts", description: "scanned counts events here." });
 export const adminJobReply = z.looseObject({
   id: z.string(),
   state: z.string(),

@@ -49,8 +49,37 @@ export const adminJobsQuery = z.looseObject({
   ...filterFields,
   state: state.optional(),
   dead_letter: flag.optional(),
+  search: z
+    .string()
+    .min(2)
+    .max(512)
+    .refine((text) => text.isWellFormed() && !text.includes("\0"), { error: "use text without NUL" })
+    .optional()
+    .meta({
+      description:
+        "The id of a job or its first 8 characters or more; else a text in the payload, as its JSON is written.",
+    }),
   sort: z.enum(["created_at", "-created_at"]).optional(),
   order: z.enum(["asc", "desc"]).optional(),
+});
+
+export const nearMissesQuery = z.looseObject({
+  ...filterFields,
+  limit: perPage.optional(),
+  per_page: perPage.optional(),
+  cursor: cursor.optional(),
+});
+
+const TIMEOUT_KINDS = ["execution", "total", "enqueue_ttl", "stalled", "visibility"] as const;
+
+export const firedTimeoutsQuery = z.looseObject({
+  kind: z.enum(TIMEOUT_KINDS).optional(),
+  mode: z.enum(["fail", "discard"]).optional(),
+  queue: queueName.optional(),
+  type: jobType.optional(),
+  limit: perPage.optional(),
+  per_page: perPage.optional(),
+  cursor: cursor.optional(),
 });
 
 export const timeoutsQuery = z.looseObject({
