@@ -100,6 +100,7 @@ export type { Operator } from "./engine/operator.ts";
 export type { LimitChange, Limits, LimitView } from "./engine/queues/key-limits.ts";
 export type { Maintenance, MaintenanceOptions } from "./engine/queues/maintenance.ts";
 export type { MaintenanceView } from "./engine/queues/maintenance-record.ts";
+export type { OldestWait, OldestWaits } from "./engine/queues/oldest-waits.ts";
 export type { PurgeOptions, Queues, QueueView } from "./engine/queues/queues.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";

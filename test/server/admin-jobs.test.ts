@@ -179,3 +179,38 @@ describe("fired timeouts", () => {
     expect((await stage.get("/admin/timeouts-fired?kind=odd")).status).toBe(400);
   });
 });
+
+describe("figures for the dashboard", () => {
+  it("say how long the oldest job of each queue waits, from when it was due", async () => {
+    await using stage = await openStage();
+    const first = await stage.enqueue({ queue: "a" });
+    await stage.enqueue({ queue: "b" }, { scheduled_at: "+PT30S" });
+    await stage.advance("10s");
+    await stage.enqueue({ queue: "a", priority: 50 });
+    await stage.advance("50s");
+    const stats = await stage.get("/admin/stats");
+    fits("GET", "/admin/stats", stats);
+    expect(stats.body.oldest_waits).toMatchObject([
+      { queue: "a", job_id: first.id, wait_ms: 60_000 },
+      { queue: "b", wait_ms: 30_000 },
+    ]);
+    expect(stats.body.oldest_waits_are_complete).toBe(true);
+    expect((await stage.get("/admin/stats?queue=b")).body.oldest_waits).toMatchObject([{ queue: "b" }]);
+  });
+
+  it("count timeouts by kind and minute, and how late they fired", async () => {
+    await using stage = await openStage();
+    await stage.enqueue({ enqueue_ttl: 5, queue: "nobody" });
+    await stage.advance("10s");
+    const { body } = await stage.get("/admin/stats");
+    expect(body.timeouts_per_minute).toMatchObject({ enqueue_ttl: 0.2, execution: 0 });
+    const { counts, bounds_ms, total } = body.deadline_lateness;
+    expect([total, counts.length]).toEqual([1, bounds_ms.length + 1]);
+    const history = await stage.get("/admin/stats/history?period=1m");
+    fits("GET", "/admin/stats/history", history);
+    const fired = history.body.data.filter(
+      ({ timeouts }: { timeouts: { enqueue_ttl: number } }) => timeouts.enqueue_ttl > 0,
+    );
+    expect(fired).toHaveLength(1);
+  });
+});

@@ -104,7 +104,30 @@ export const adminJobReply = z.looseObject({
 });
 
 export const statsReply = z
-  .looseObject({ queues: count, workers: count, jobs: counts, throughput })
+  .looseObject({
+    queues: count,
+    workers: count,
+    jobs: counts,
+    throughput,
+    timeouts_per_minute: z.record(z.string(), z.number()),
+    deadline_lateness: z
+      .looseObject({
+        bounds_ms: z.array(z.number()),
+        counts: z.array(count),
+        sum_ms: z.number(),
+        total: count,
+      })
+      .meta({ description: "How late deadlines fired in this process since it started." }),
+    oldest_waits: z.array(
+      z.looseObject({
+        queue: z.string(),
+        job_id: z.string().nullable(),
+        waiting_since: instant.nullable(),
+        wait_ms: count.nullable(),
+      }),
+    ),
+    oldest_waits_are_complete: z.boolean(),
+  })
   .meta({ id: "AdminStats" });
 
 export const historyReply = z
@@ -119,7 +142,11 @@ export const historyReply = z
         processed: count,
         failed: count,
         enqueued: count,
+        late: count,
+        near_misses: count,
+        timeouts: z.record(z.string(), count),
         latency_p50_ms: z.number().optional(),
+        latency_p95_ms: z.number().optional(),
         latency_p99_ms: z.number().optional(),
       }),
     ),
