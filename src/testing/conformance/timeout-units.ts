@@ -104,6 +104,28 @@ const guards: ConformanceCase[] = [
     },
   },
   {
+    name: "an idle timeout is stored anew under its id and key in one unit, with another instant",
+    async run(bed) {
+      const { timeouts } = bed.store;
+      const { now } = bed;
+      const keyed = { id: "t", destination: "kit", dueAt: now, payload: "1", key: "k", saga: KEY };
+      await timeouts.insert([keyed], { now });
+      await timeouts.release([{ id: "t", error: "no", isDead: true }], { now });
+      const unit: Unit = {
+        when: [{ idle: "t", dueAt: now, isDead: true }],
+        effects: [{ remove: "t" }, { request: { ...keyed, dueAt: now + 9 } }],
+      };
+      assert.deepEqual(await bed.commit(unit), [{ ok: true }]);
+      const [row] = await list(bed);
+      assert.deepEqual(
+        [row?.dueAt, row?.key, row?.payload, row?.tries, row?.deadAt],
+        [now + 9, "k", "1", 0, null],
+      );
+      assert.equal(refused((await bed.commit(unit))[0]).because, "lapsed");
+      assert.deepEqual(idsOf(await list(bed)), ["t"]);
+    },
+  },
+  {
     name: "a conflict on the record leaves the timeout with its holder",
     async run(bed) {
       const owner = await hold(bed, "t");
