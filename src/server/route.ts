@@ -7,6 +7,7 @@ import type { Logger } from "../ports/log.ts";
 import type { Identity, Right } from "./auth.ts";
 import type { EventHub } from "./event-hub.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
+import type { Sessions } from "./sessions.ts";
 
 /** What the routes work with. */
 export interface RouteContext {
@@ -26,6 +27,8 @@ export interface RouteContext {
   /** Live events for those who read along. */
   readonly hub: EventHub;
   readonly logger: Logger;
+  /** Logins of people; null where there are no keys to log in with. */
+  readonly sessions: Sessions | null;
 }
 
 /** A request that has been let in, read and checked. */

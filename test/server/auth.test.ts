@@ -11,21 +11,11 @@ import {
   type Right,
   ROLES,
 } from "../../src/server/auth.ts";
-import { HttpError } from "../../src/server/http-error.ts";
 import { readKeyFile } from "../../src/server/key-file.ts";
+import { refused } from "./refused.ts";
 
 const system = (now = 0) => ({ now: () => now });
 const bearer = (key: string) => `Bearer ${key}`;
-
-function refused(act: () => unknown): HttpError {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof HttpError) return error;
-    throw error;
-  }
-  return expect.fail("nothing was refused");
-}
 
 describe("a key", () => {
   it("is 256 random bits, and only its hash can be kept", () => {

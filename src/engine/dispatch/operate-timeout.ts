@@ -6,6 +6,7 @@ import type { Instant } from "../../core/time.ts";
 import { checkText, type NewTimeout, type TimeoutId, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When } from "../../core/timeout/when.ts";
 import type { Effect, Unit } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 
@@ -42,7 +43,7 @@ export async function revokeTimeout(
   id: TimeoutId,
   by: By | undefined,
 ): Promise<RevokedState> {
-  const { store, clock } = parts;
+  const { clock } = parts;
   for (let tries = 0; tries < TRIES; tries++) {
     const row = await loadTimeout(parts, id, "revoke");
     const now = clock.now();
@@ -58,7 +59,7 @@ export async function revokeTimeout(
         ...entryOf(parts, row, "revoke", by, now, { dueAt: row.dueAt }),
       ],
     };
-    const [outcome] = await store.commit([unit], { now });
+    const [outcome] = await commitUnits(parts, [unit]);
     if (!outcome?.ok) continue;
     if (row.owner === null) return row.deadAt === null ? "pending" : "dead";
     const { pending = 0, leased = 0 } = outcome.revoked?.[0] ?? {};
@@ -131,7 +132,7 @@ export async function requeueTimeout(
 
 /** Stores the same timeout anew with another instant, if it still is as it was read. */
 async function rewrite(
-  { store, clock }: EngineContext,
+  parts: EngineContext,
   row: TimeoutRow,
   dueAt: Instant,
   wallClock: Json | undefined,
@@ -153,7 +154,7 @@ async function rewrite(
     when: [{ idle: id, dueAt: row.dueAt, isDead: row.deadAt !== null }],
     effects: [{ remove: id }, { request }, ...entry],
   };
-  const [outcome] = await store.commit([unit], { now: clock.now() });
+  const [outcome] = await commitUnits(parts, [unit]);
   return outcome?.ok === true;
 }
 

@@ -1,9 +1,8 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { decodeRecord } from "../../core/saga/saga-record.ts";
 import { checkText } from "../../core/timeout/timeout.ts";
 import type { Store } from "../../ports/store.ts";
 import { type Timeout, timeoutOf } from "../dispatch/timeout-view.ts";
-import { keyPrefixOf, mailKeyOf, nameOf, recordKeyOf } from "./saga-addresses.ts";
+import { keyPrefixOf, mailKeyOf, nameOf, recordKeyOf, SAGAS, sagaName } from "./saga-addresses.ts";
 import { type SagaView, viewOf } from "./saga-handle.ts";
 
 export interface SagaListOptions {
@@ -52,26 +51,26 @@ export class SagaRecords {
     const prefix = type === undefined ? "" : keyPrefixOf(checkText(type, "options.type"));
     if (after !== null && !(isKey(after) && after.startsWith(prefix)))
       throw refuse("invalid_option", "options.after", after, "use the cursor of the page before");
-    const rows = await this.#store.records.list("saga", after ?? (prefix || null), limit + 1);
-    const wanted = rows.filter(({ key }) => key[1].startsWith(prefix));
+    const found = await SAGAS.list(this.#store, after ?? (prefix || null), limit + 1);
+    const wanted = found.filter(({ name }) => name.startsWith(prefix));
     const page = wanted.slice(0, limit);
-    const cursor = wanted.length > limit ? (page.at(-1)?.key[1] ?? null) : null;
-    return { sagas: page.map((row) => viewOf(row)), cursor };
+    const cursor = wanted.length > limit ? (page.at(-1)?.name ?? null) : null;
+    return { sagas: page.map((one) => viewOf(one)), cursor };
   }
 
   /** One saga with its timeouts and messages, or null. */
   async get(type: string, id: string): Promise<SagaDetail | null> {
     const name = { type: checkText(type, "type"), id: checkText(id, "id") };
-    const [row] = await this.#store.records.load([recordKeyOf(name)]);
-    if (!row) return null;
+    const stored = await SAGAS.load(this.#store, sagaName(name));
+    if (!stored) return null;
     const { timeouts: store } = this.#store;
     const [timeouts, messages] = await Promise.all([
       store.list({ saga: recordKeyOf(name) }, null, MOST),
       store.list({ saga: mailKeyOf(name) }, null, MOST),
     ]);
-    const { schema, handled } = decodeRecord(row.body);
+    const { schema, handled } = stored.body;
     return {
-      ...viewOf(row),
+      ...viewOf(stored),
       schema,
       handled,
       timeouts: timeouts.map(timeoutOf),

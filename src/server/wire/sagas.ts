@@ -49,9 +49,17 @@ export function sagaFields(saga: SagaView) {
   };
 }
 
+/** One saga, bare and once more as `saga`; of each pending timeout it says when it is due. */
 export function sagaDetail(saga: SagaDetail) {
+  const fields = detailFields(saga);
+  return { ...fields, saga: fields };
+}
+
+function detailFields(saga: SagaDetail) {
+  const dueAt = new Map(saga.timeouts.map((one) => [one.id, instantText(one.dueAt)]));
   return {
     ...sagaFields(saga),
+    pending: saga.pending.map((one) => ({ ...one, due_at: dueAt.get(one.id) ?? null })),
     state: saga.state,
     schema: saga.schema,
     handled: saga.handled,
