@@ -36,9 +36,16 @@ export {
 export type { TimeoutHeaders } from "./core/timeout/timeout-headers.ts";
 export type { When } from "./core/timeout/when.ts";
 export type { DueOptions, DueTimeout } from "./engine/dispatch/due-timeouts.ts";
-export type { CallOptions, ClaimedTimeout, Timeouts } from "./engine/dispatch/timeout-api.ts";
+export type {
+  CalendarOptions,
+  CalendarPage,
+  CallOptions,
+  ClaimedTimeout,
+  Timeouts,
+} from "./engine/dispatch/timeout-api.ts";
 export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
 export type {
+  CalendarRequest,
   DueRequest,
   LeaseAnswer,
   LeasedTimeout,

@@ -47,6 +47,7 @@ import { Service } from "./remote/service.ts";
 import { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
+import { SagaRecords } from "./sagas/saga-records.ts";
 import { resolveZones } from "./sagas/saga-zones.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import type { CounterSnapshot } from "./statistics/counters.ts";
@@ -92,6 +93,7 @@ export class Engine implements AsyncDisposable {
   readonly bulk: Bulk;
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
   readonly deadLetters: DeadLetters;
+  readonly sagaRecords: SagaRecords;
   readonly #parts: EngineContext;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
@@ -158,6 +160,7 @@ export class Engine implements AsyncDisposable {
     this.maintenance = new Maintenance(this.#parts, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#parts, assertOpen);
     this.#sagas = new Sagas(this.#parts, notice);
+    this.sagaRecords = new SagaRecords(this.#parts.store);
     this.bulk = new Bulk(this.#parts);
     this.deadLetters = new DeadLetters(this.#parts, this.bulk);
     this.#statistics = new Statistics(this.#parts);

@@ -12,6 +12,7 @@ interface Commands {
   extend(id: JobId, options: ExtendOptions, by: By): Promise<Job>;
   retry(id: JobId, options: RetryByHandOptions, by: By): Promise<Job>;
   activate(id: JobId, by: By): Promise<Job>;
+  job(id: JobId): { runNow(by: By): Promise<Job> };
   readonly crons: Crons;
   readonly queues: Queues;
   readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
@@ -55,6 +56,11 @@ export class Operator {
   /** Runs a discarded job again (SEMANTICS 4.6). */
   retry(id: JobId, options: RetryByHandOptions = {}): Promise<Job> {
     return this.#engine.retry(id, options, this.by);
+  }
+
+  /** Runs a scheduled or retryable job as if it were due now. */
+  runNow(id: JobId): Promise<Job> {
+    return this.#engine.job(id).runNow(this.by);
   }
 
   /** Makes a pending job available. */

@@ -2,6 +2,7 @@ import { checkpointOf } from "../core/job/checkpoint.ts";
 import { waitsForLimit } from "../core/job/decision.ts";
 import { dueAtOf, type JobRow, type JobState } from "../core/job/job.ts";
 import { progressOf } from "../core/job/job-progress.ts";
+import { isLate } from "../core/job/near-miss.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import { checkpointFields } from "./checkpoint-fields.ts";
@@ -150,7 +151,8 @@ function workflowText(id: string, parentResults: string | undefined): string {
 export function detailText(row: JobRow): string {
   const job = jobText(row);
   const more = row.errors?.length ? "" : ',"errors":[]';
-  return `${job.slice(0, -1)}${more},"metadata":{${timesText(row, undefined).slice(1)}},"job":${job}}`;
+  const deadlines = `,"total_at":${textOrNull(row.totalAt)},"late":${isLate(row)}`;
+  return `${job.slice(0, -1)}${more}${deadlines},"metadata":{${timesText(row, undefined).slice(1)}},"job":${job}}`;
 }
 
 const textOrNull = (at: Instant | null) => (at === null ? "null" : `"${instantText(at)}"`);

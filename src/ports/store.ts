@@ -275,10 +275,18 @@ export interface JobWrite {
 /**
  * `version` 0 means that the record must not exist. A timeout must be leased by `owner`, and the lease must not have
  * expired.
+ * An idle timeout must have no owner, be due at this instant, and be dead or not as named: operators change it so.
  */
 export type Guard =
   | { readonly record: RecordKey; readonly version: number }
-  | { readonly timeout: TimeoutId; readonly owner: Owner };
+  | { readonly timeout: TimeoutId; readonly owner: Owner }
+  | IdleGuard;
+
+export interface IdleGuard {
+  readonly idle: TimeoutId;
+  readonly dueAt: Instant;
+  readonly isDead: boolean;
+}
 
 /**
  * What a unit does besides writing its job. An effect never fails: what cannot be done is skipped. Records are
@@ -319,7 +327,7 @@ export type Effect =
 
 /**
  * `lost`: another fence holds, or the job has ended and the write named no revision. `stale`: the fence holds, but
- * the revision is newer. `conflict`: a record guard failed. `lapsed`: a timeout is no longer leased by its owner.
+ * the revision is newer. `conflict`: a record guard failed. `lapsed`: a timeout is no longer leased by its owner, or no longer idle.
  * `gone`: there is no such job. `at` is the job's current position, so that a writer whose reply was lost can
  * recognise its own success. It may be null after `conflict` and `lapsed`.
  */

@@ -39,6 +39,10 @@ export interface TimeoutStore {
    * how many moved.
    */
   reschedule(moves: readonly Move[], options: { readonly now: Instant }): Promise<number>;
+  /** Timeouts by id, null for those that are not stored. */
+  load(ids: readonly TimeoutId[]): Promise<(TimeoutRow | null)[]>;
+  /** Timeouts that are not dead, leased ones included, in the order (dueAt, id). Its cost follows `limit` and the leases. */
+  calendar(request: CalendarRequest): Promise<TimeoutRow[]>;
   /** Lists timeouts in the order of their ids, after a cursor. */
   list(filter: TimeoutFilter, after: TimeoutId | null, limit: number): Promise<TimeoutRow[]>;
   /**
@@ -110,6 +114,15 @@ export interface Move {
   readonly id: TimeoutId;
   readonly from: Instant;
   readonly to: Instant;
+}
+
+/** From one instant on and before another; `after` is the last timeout of the page before. */
+export interface CalendarRequest {
+  readonly destination?: string;
+  readonly from: Instant;
+  readonly before: Instant;
+  readonly after: { readonly dueAt: Instant; readonly id: TimeoutId } | null;
+  readonly limit: number;
 }
 
 export interface TimeoutFilter {

@@ -13,6 +13,8 @@ const GONE = {
   workflow: "Check the id; a workflow is forgotten some time after it has ended",
   cron: "Check the name; GET /ojs/v1/cron lists those that there are",
   "rate limit": "Check the key; a limit is known while it has live jobs or an override",
+  timeout: "Check the id; a timeout is gone once it is handled, revoked or replaced",
+  saga: "Check the type and the id; a completed saga is forgotten when its retention is over",
   worker: "Check the id; a worker that has not beaten for a minute is forgotten",
 };
 

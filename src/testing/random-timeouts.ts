@@ -73,7 +73,9 @@ export function drawTimeoutEffect(random: Random, world: TimeoutWorld): Effect {
 }
 
 export function drawTimeoutGuard(random: Random, world: TimeoutWorld): Guard {
-  return { timeout: drawId(random, world), owner: world.owners.at(-1) ?? "nobody" };
+  const id = drawId(random, world);
+  if (random() < 0.3) return { idle: id, dueAt: world.now, isDead: random() < 0.5 };
+  return { timeout: id, owner: world.owners.at(-1) ?? "nobody" };
 }
 
 /** A call to the timeout store. */
@@ -193,6 +195,14 @@ export async function readTimeouts({ timeouts }: Store, now: Instant) {
     ofSaga: await timeouts.list({ saga: ["saga", "a"], isDead: false }, null, 5),
     dead: await timeouts.list({ isDead: true, destination: "mail" }, null, 5),
     wallClock: await timeouts.list({ hasWallClock: true }, null, 5),
+    calendar: await timeouts.calendar({ from: now, before: now + 3_000, after: null, limit: 5 }),
+    mailCalendar: await timeouts.calendar({
+      destination: "mail",
+      from: 0,
+      before: now + LEASE,
+      after: { dueAt: now, id: "m" },
+      limit: 5,
+    }),
     nextDueAt: await timeouts.nextDueAt(),
     nextMailAt: await timeouts.nextDueAt(["mail", "nobody"]),
     counts: await timeouts.count({ now }),

@@ -21,6 +21,8 @@ export function relayTimeouts(timeouts: TimeoutStore, send: Send): TimeoutStore 
     requeue: (ids, options) => send("timeouts.requeue", ids, () => timeouts.requeue(ids, options)),
     reschedule: (moves, options) =>
       send("timeouts.reschedule", moves, () => timeouts.reschedule(moves, options)),
+    load: (ids) => send("timeouts.load", ids, () => timeouts.load(ids)),
+    calendar: (request) => send("timeouts.calendar", request, () => timeouts.calendar(request)),
     list: (filter, after, limit) => send("timeouts.list", filter, () => timeouts.list(filter, after, limit)),
     nextDueAt: (destinations) =>
       send("timeouts.nextDueAt", destinations, () => timeouts.nextDueAt(destinations)),

@@ -273,6 +273,14 @@ export const BROKEN_TIMEOUT_STORES = {
     }),
     foundBy: [[LOOKS, "not leased"]],
   },
+  "leaves leased timeouts out of the calendar": {
+    change: ({ timeouts }) => ({
+      timeouts: {
+        calendar: async (request) => (await timeouts.calendar(request)).filter(({ owner }) => owner === null),
+      },
+    }),
+    foundBy: [[LOOKS, "leased or not"]],
+  },
   "overlooks leases in nextDueAt": {
     change: ({ timeouts }) => ({
       timeouts: {

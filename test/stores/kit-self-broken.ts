@@ -70,7 +70,7 @@ function countFromOne(store: Store): Changes {
         const keys = effectsOf(unit).flatMap((effect) => ("put" in effect ? [effect.put] : []));
         const before = await store.records.load(keys);
         const when = (unit.when ?? []).map((guard) =>
-          "timeout" in guard || guard.version === 0
+          !("record" in guard) || guard.version === 0
             ? guard
             : { record: guard.record, version: guard.version + (began.get(name(guard.record)) ?? 0) },
         );

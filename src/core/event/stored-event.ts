@@ -1,5 +1,5 @@
 import type { LifecycleEvent } from "../job/decision.ts";
-import type { ErrorRecord, JobId, JobRow } from "../job/job.ts";
+import type { ErrorRecord, JobId, JobRow, Policy } from "../job/job.ts";
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import type { NewEvent } from "./new-event.ts";
@@ -17,6 +17,8 @@ export interface StoredEvent {
   readonly elapsed?: number;
   /** Without stacks. They stay on the job, because many may read the journal. */
   readonly error?: ErrorRecord;
+  /** What its policy does with an attempt that times out; with timeouts. */
+  readonly mode?: Policy["mode"];
   readonly dueAt?: Instant;
   readonly late?: true;
   readonly deadLetter?: true;
@@ -33,6 +35,21 @@ export interface StoredEvent {
   readonly subject?: string;
   /** Further fields of events that are not about a job. */
   readonly data?: { readonly [key: string]: Json };
+}
+
+/** Events that say that a limit was broken. */
+export const TIMEOUT_EVENTS = [
+  "job.timeout",
+  "job.total_timeout",
+  "job.stalled",
+  "job.ttl_expired",
+  "job.visibility_timeout",
+] as const;
+
+const TIMEOUTS: ReadonlySet<string> = new Set(TIMEOUT_EVENTS);
+
+function isTimeout(name: string): boolean {
+  return TIMEOUTS.has(name);
 }
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
@@ -52,6 +69,7 @@ export function jobEvent(
   const of: Mutable<Omit<StoredEvent, "name">> = { job: row.id, at, attempt: row.attempt };
   if (row.startedAt !== null && name !== "job.started") of.elapsed = at - row.startedAt;
   if (error) of.error = withoutStack(error);
+  if (error && isTimeout(name)) of.mode = row.policy?.mode ?? "fail";
   if (dueAt !== undefined) of.dueAt = dueAt;
   if (late) of.late = true;
   if (deadLetter) of.deadLetter = true;

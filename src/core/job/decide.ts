@@ -35,6 +35,7 @@ import {
   type JobRow,
   nextFence,
   type Policy,
+  rankOf,
 } from "./job.ts";
 import type { EventOf, JobEvent } from "./job-events.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
@@ -110,6 +111,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
       ? { ok: false, because: "in_workflow" }
       : retryByHand(job, event.keepDeadline ?? false, now, random),
   prioritise: (job, event) => prioritise(job, event.priority),
+  run: (job, _event, now) => runNow(job, now),
   unblock: (job, event, now) => unblock(job, event, now),
 };
 
@@ -164,6 +166,11 @@ function wakeWaiting(job: JobRow, now: Instant): Decision {
   if (isBlocked || state === "available") return { ok: true, image: waitingImage(job, state), events: [] };
   if (dueAtOf(job.rank) <= now) return wakeDue(job, limit, now);
   return { ok: true, image: waitingImage(job, state === "pending" ? "scheduled" : state), events: [] };
+}
+
+/** The rest of a delay or backoff is left out. Deadlines, attempts and limits stay, so it ends as it would when it is due. */
+function runNow(job: JobRow, now: Instant): Decision {
+  return wakeWaiting({ ...job, rank: rankOf(job.priority, Math.min(dueAtOf(job.rank), now)) }, now);
 }
 
 /** A waiting job that is due waits for its limit, unless it has none or still has its slot. */

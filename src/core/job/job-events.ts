@@ -66,6 +66,8 @@ export type JobEvent =
    */
   | { readonly type: "unblock"; readonly results: JsonText; readonly limit?: number }
   /** A waiting job gets another priority. */
-  | { readonly type: "prioritise"; readonly priority: number };
+  | { readonly type: "prioritise"; readonly priority: number }
+  /** A scheduled or retryable job is due at once. */
+  | { readonly type: "run" };
 
 export type EventOf<Name extends JobEventName> = Extract<JobEvent, { type: Name }>;

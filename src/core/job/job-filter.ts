@@ -8,6 +8,8 @@ export interface ScanFilter {
   readonly type?: string;
   readonly state?: JobState;
   readonly deadLetter?: boolean;
+  /** Contained in the JSON text of the payload, as it stands. No index helps: every job that a step looks at is read. */
+  readonly text?: string;
   /** Only live jobs, or only finished ones. */
   readonly isLive?: boolean;
   readonly createdFrom?: Instant;
@@ -24,6 +26,7 @@ export function isWanted(row: JobRow, filter: ScanFilter): boolean {
   if (state !== undefined && row.state !== state) return false;
   if (deadLetter !== undefined && row.deadLetter !== deadLetter) return false;
   if (isLive !== undefined && isLive === isTerminal(row.state)) return false;
+  if (filter.text !== undefined && !row.payload.includes(filter.text)) return false;
   return (
     isWithin(row.createdAt, filter.createdFrom, filter.createdBefore) &&
     isWithin(row.finishedAt, filter.finishedFrom, filter.finishedBefore)

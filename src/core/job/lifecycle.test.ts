@@ -38,6 +38,7 @@ const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
   retry: { type: "retry" },
   unblock: { type: "unblock", results: "[]" },
   prioritise: { type: "prioritise", priority: 7 },
+  run: { type: "run" },
 };
 
 const FULL: Said = {
@@ -129,6 +130,12 @@ function outsiders(): Case[] {
     ["pending", EVENTS.activate, "scheduled", pending({ ...FULL, enqueue: { delay: "1m" } }), at("1s")],
     ["pending", EVENTS.activate, "pending", limited(pending(FULL)), at("1s")],
     ["available", EVENTS.claim, "active", enqueued(FULL), at("1s")],
+    ["scheduled", EVENTS.run, "available", ROWS.scheduled(), at("1s")],
+    ["scheduled", EVENTS.run, "pending", limited(ROWS.scheduled()), at("1s")],
+    ["scheduled", EVENTS.run, "discarded", ROWS.scheduled(), at("10m")],
+    ["retryable", EVENTS.run, "available", ROWS.retryable(), at("1s")],
+    ["retryable", EVENTS.run, "pending", limited(ROWS.retryable()), at("1s")],
+    ["retryable", EVENTS.run, "discarded", ROWS.retryable(), at("1h")],
     ["discarded", EVENTS.retry, "available", ROWS.discarded(), at("1h")],
     ["discarded", EVENTS.retry, "pending", limited(ROWS.discarded()), at("1h")],
     ...live
@@ -164,9 +171,9 @@ const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders(), ...un
 describe("every state and event", () => {
   const pairs = JOB_STATES.flatMap((state) => JOB_EVENTS.map((event) => [state, event] as const));
 
-  it("is 8 states times 16 events", () => {
+  it("is 8 states times 17 events", () => {
     expect(new Set(JOB_STATES).size).toBe(8);
-    expect(pairs).toHaveLength(8 * 16);
+    expect(pairs).toHaveLength(8 * 17);
   });
 
   it.each(pairs)("%s + %s lands in the table or is rejected", (state, name) => {

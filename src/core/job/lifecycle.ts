@@ -19,6 +19,7 @@ export const JOB_EVENTS = [
   "retry",
   "unblock",
   "prioritise",
+  "run",
 ] as const;
 
 export type JobEventName = (typeof JOB_EVENTS)[number];
@@ -107,6 +108,14 @@ export const LIFECYCLE: readonly Transition[] = [
     { from, event: "prioritise", to: [from], why: "another priority" },
     { from, event: "drop", to: ["discarded"], why: "its queue is full" },
   ]),
+  ...(["scheduled", "retryable"] as const).map(
+    (from): Transition => ({
+      from,
+      event: "run",
+      to: ["available", "pending", "discarded"],
+      why: "run now; to the limitKey of its limit; wait or total over",
+    }),
+  ),
   {
     from: "discarded",
     event: "retry",

@@ -1,3 +1,4 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type EnqueueContext,
@@ -15,6 +16,7 @@ import { sha256 } from "../runtime/sha256.ts";
 import type { DispatchCounts } from "./dispatch-counters.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { JOB_DESTINATION, jobPayload } from "./job-destination.ts";
+import { type RevokedState, requeueTimeout, rescheduleTimeout, revokeTimeout } from "./operate-timeout.ts";
 import { type CallOptions, Timeouts } from "./timeout-api.ts";
 import { type Timeout, timeoutOf } from "./timeout-view.ts";
 
@@ -93,6 +95,27 @@ export class EngineTimeouts extends Timeouts {
     };
     await store.timeouts.insert([timeout], { now, ...(said.tx !== undefined && { tx: said.tx }) });
     return timeout.id;
+  }
+
+  /**
+   * Takes back one timeout by hand, and says what it was. Of a saga's timeout the saga knows at once that it is no longer
+   * pending, also where its definition is not known.
+   */
+  revoke(id: TimeoutId, by?: By): Promise<RevokedState> {
+    if (by) parseBy(by);
+    return revokeTimeout(this.#parts, id, by);
+  }
+
+  /** Gives a pending timeout another instant by hand. One that is dead or leased is refused. */
+  async reschedule(id: TimeoutId, when: When, by?: By): Promise<Timeout> {
+    if (by) parseBy(by);
+    return timeoutOf(await rescheduleTimeout(this.#parts, id, when, by));
+  }
+
+  /** Tries one dead timeout again, at once and with all its tries. */
+  async revive(id: TimeoutId, by?: By): Promise<Timeout> {
+    if (by) parseBy(by);
+    return timeoutOf(await requeueTimeout(this.#parts, id, by));
   }
 
   #context(now: number): EnqueueContext {

@@ -1,5 +1,12 @@
-import { CurfewError, refuseUnknownKeys } from "../../core/errors.ts";
-import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
+import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import {
+  type Duration,
+  INSTANT_LIMIT,
+  type Instant,
+  type InstantInput,
+  parseDuration,
+  parseInstant,
+} from "../../core/time.ts";
 import { ConcurrencyError, checkText, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import {
@@ -36,6 +43,24 @@ export const DEFAULT_LEASES: LeaseSettings = { lease: 300_000, batch: CLAIM_BATC
 
 /** A timeout that one claim holds. */
 export type ClaimedTimeout = Timeout & { readonly owner: Owner; readonly leaseUntil: Instant };
+
+export interface CalendarOptions {
+  readonly destination?: string;
+  /** Due from this instant on. */
+  readonly from?: InstantInput;
+  /** Due before this instant. */
+  readonly before?: InstantInput;
+  /** The cursor of the page before. */
+  readonly after?: string | null;
+  /** At most this many, 100 if nothing is said, up to 1,000. */
+  readonly limit?: number;
+}
+
+/** A page of timeouts; `cursor` is the `after` of the next one, and null says that there is none. */
+export interface CalendarPage {
+  readonly timeouts: readonly Timeout[];
+  readonly cursor: string | null;
+}
 
 /**
  * The leased timeout store (SEMANTICS 6) for whoever uses it by hand: the store's own clock is read, ids and tokens
@@ -166,6 +191,32 @@ export class Timeouts {
     return timeouts.cancel(which, { now: clock.now(), ...(tx !== undefined && { tx }) });
   }
 
+  /** One timeout as it stands, or null: it was handled, revoked or replaced. */
+  async get(id: TimeoutId, options: CallOptions = {}): Promise<Timeout | null> {
+    checkCall(options, []);
+    const [row] = await this.#parts.timeouts.load([checkText(id, "id")]);
+    return row ? timeoutOf(row) : null;
+  }
+
+  /** What is due in a range, leased ones included and dead ones not, in the order in which it is due. */
+  async calendar(options: CallOptions & CalendarOptions = {}): Promise<CalendarPage> {
+    checkCall(options, ["destination", "from", "before", "after", "limit"]);
+    const { destination, after = null, limit = 100 } = options;
+    if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
+      throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
+    const rows = await this.#parts.timeouts.calendar({
+      ...(destination !== undefined && { destination: checkText(destination, "destination") }),
+      from: options.from === undefined ? 0 : parseInstant(options.from, "from"),
+      before: options.before === undefined ? INSTANT_LIMIT : parseInstant(options.before, "before"),
+      after: after === null ? null : parseCursor(after),
+      limit: limit + 1,
+    });
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    const cursor = rows.length > limit && last ? `${last.dueAt}.${last.id}` : null;
+    return { timeouts: page.map(timeoutOf), cursor };
+  }
+
   /** Timeouts in the order of their ids; `after` is the last id of the page before. */
   async list(
     filter: TimeoutFilter = {},
@@ -196,6 +247,13 @@ export class Timeouts {
   #lease(lease: Duration | undefined): number {
     return lease === undefined ? this.#settings.lease : parseDuration(lease, "lease");
   }
+}
+
+function parseCursor(after: string): { readonly dueAt: Instant; readonly id: TimeoutId } {
+  const [, dueAt, id] = /^(\d{1,14})\.(.+)$/s.exec(after) ?? [];
+  if (dueAt === undefined || id === undefined)
+    throw refuse("invalid_option", "after", after, "use the cursor of the page before");
+  return { dueAt: Number(dueAt), id: checkText(id, "after") };
 }
 
 function checkCall(options: CallOptions, known: readonly string[]): void {

@@ -28,6 +28,8 @@ export interface JournalPage {
   readonly events: readonly JournalEvent[];
   /** Goes on behind the last event that was looked at, whether it was wanted or not; null if there was none. */
   readonly cursor: string | null;
+  /** How many events were looked at. `latest` looks at the newest 5,000 at most. */
+  readonly scanned: number;
   /** Whether there may be more right now. */
   readonly hasMore: boolean;
   /**
@@ -135,24 +137,26 @@ export class EventJournal {
   async #readOn(after: string | null, limit: number, filter: EventFilter): Promise<JournalPage> {
     let cursor = after;
     const found: JournalEvent[] = [];
+    let scanned = 0;
     const waitUntil = this.#parts.system.monotonic() + LONGEST_WAIT;
     for (let pages = 0; pages < MOST_PAGES; pages++) {
       const page = await this.#inspect.events(cursor, PAGE);
+      scanned += page.events.length;
       for (const event of eventsOf(page)) {
         if (!fitsFilter(event, filter)) continue;
         found.push(event);
         if (found.length < limit) continue;
         const isLast = event.cursor === page.cursor && page.events.length < PAGE && !page.isIncomplete;
-        return { events: found, cursor: event.cursor, hasMore: !isLast, isIncomplete: false };
+        return { events: found, cursor: event.cursor, scanned, hasMore: !isLast, isIncomplete: false };
       }
       cursor = page.cursor;
       if (page.events.length === PAGE) continue;
       const isIncomplete = page.isIncomplete ?? false;
       if (!isIncomplete || this.#parts.system.monotonic() >= waitUntil)
-        return { events: found, cursor, hasMore: false, isIncomplete };
+        return { events: found, cursor, scanned, hasMore: false, isIncomplete };
       await this.#rest(undefined, LOOK_AGAIN);
     }
-    return { events: found, cursor, hasMore: true, isIncomplete: false };
+    return { events: found, cursor, scanned, hasMore: true, isIncomplete: false };
   }
 
   /** The newest events that fit, oldest first, and the cursor to follow on from. */
@@ -167,7 +171,8 @@ export class EventJournal {
     const newer = await this.#readOn(page.cursor, LIMIT, options);
     // If there are more than one read takes, what was waited for can be read: ask for the newest again.
     if (newer.hasMore) return this.#newest(limit, options);
-    return { ...newer, events: [...page.events, ...newer.events].slice(-limit) };
+    const scanned = page.scanned + newer.scanned;
+    return { ...newer, scanned, events: [...page.events, ...newer.events].slice(-limit) };
   }
 
   /** The newest events that can be read now. */
@@ -178,6 +183,7 @@ export class EventJournal {
     return {
       events: events.slice(-limit),
       cursor: page.cursor,
+      scanned: page.events.length,
       hasMore: false,
       isIncomplete: page.isIncomplete ?? false,
     };

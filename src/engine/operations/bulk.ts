@@ -104,7 +104,9 @@ export class Bulk {
   }
 
   /** How many jobs a query means, as far as a bounded look comes; what lies in documents or in lists of ids is not asked. */
-  async countSome(query: Omit<JobQuery, "errorType" | "errorCode" | "ids"> = {}): Promise<JobCount> {
+  async countSome(
+    query: Omit<JobQuery, "errorType" | "errorCode" | "ids" | "nearMiss" | "idPrefix"> = {},
+  ): Promise<JobCount> {
     return countSome(this.#parts.store, parseQuery(query, "query"));
   }
 
@@ -298,7 +300,7 @@ class BulkRun {
   }
 
   /** The next batch of jobs: of those that were named, or of a walk. */
-  #nextPage(cursor: string | null): Promise<RowPage> {
+  #nextPage(cursor: string | null): Promise<Omit<RowPage, "scanned">> {
     const { store } = this.#parts;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
     const count = Math.min(BATCH, left);

@@ -1,8 +1,8 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
-import type { ScanFilter, ScannedJobs, Store } from "../../ports/store.ts";
-import { isMeant, type ParsedQuery } from "./job-query.ts";
+import { SCAN_STEP, type Scan, type ScanFilter, type ScannedJobs, type Store } from "../../ports/store.ts";
+import { firstIdOf, hasOwnFilter, isMeant, type ParsedQuery } from "./job-query.ts";
 
 /** A page of jobs; `cursor` is the `after` of the next one, and null says that there is none. */
 export interface JobPage {
@@ -14,6 +14,8 @@ export interface JobPage {
 export interface RowPage {
   readonly jobs: readonly JobRow[];
   readonly cursor: string | null;
+  /** At most this many jobs were looked at for the page. */
+  readonly scanned: number;
 }
 
 /** A page as users see it. */
@@ -58,7 +60,8 @@ export async function loadNamed(
   const named = ids.slice(from, from + count);
   const rows = named.length === 0 ? [] : await jobs.load(named);
   const next = from + count;
-  return { jobs: rows.filter((row) => row !== null), cursor: next >= ids.length ? null : String(next) };
+  const known = rows.filter((row) => row !== null);
+  return { jobs: known, cursor: next >= ids.length ? null : String(next), scanned: named.length };
 }
 
 /** One page of what a query means. */
@@ -67,21 +70,66 @@ export async function findJobs(
   query: ParsedQuery,
   { after, limit, newestFirst }: Required<PageOptions>,
 ): Promise<RowPage> {
-  const { inspect } = store;
   if (query.ids) {
     const page = await loadNamed(store, query.ids, after, limit);
     return { ...page, jobs: page.jobs.filter((row) => isMeant(row, query)) };
   }
+  if (query.idPrefix !== undefined) return findByPrefix(store, query, query.idPrefix, after, limit);
   const jobs: JobRow[] = [];
   let cursor = after;
-  for (let steps = 0; steps < MOST_STEPS && jobs.length < limit; steps++) {
-    const walk = { filter: query.filter, after: cursor, newestFirst };
-    const page = await inspect.page(walk, limit - jobs.length);
-    for (const row of page.jobs) if (isMeant(row, query)) jobs.push(row);
+  let steps = 0;
+  while (steps < MOST_STEPS && jobs.length < limit) {
+    steps += 1;
+    const scan = { filter: query.filter, after: cursor, newestFirst };
+    const page = await stepOf(store, query, scan, limit - jobs.length);
+    jobs.push(...page.jobs);
     cursor = page.cursor;
     if (cursor === null) break;
   }
-  return { jobs, cursor };
+  return { jobs, cursor, scanned: steps * SCAN_STEP };
+}
+
+/** One step. What a store does not filter by is looked for in many jobs at once, however few are wanted. */
+async function stepOf(
+  { inspect }: Pick<Store, "inspect">,
+  query: ParsedQuery,
+  scan: Scan,
+  wanted: number,
+): Promise<ScannedJobs> {
+  if (!hasOwnFilter(query)) return inspect.page(scan, wanted);
+  const page = await inspect.page(scan, MOST_JOBS);
+  const meant = page.jobs.filter((row) => isMeant(row, query));
+  if (meant.length <= wanted) return { jobs: meant, cursor: page.cursor };
+  // The cursor behind the last job that is wanted: the store alone can make it.
+  const last = meant[wanted - 1] as JobRow;
+  const { cursor } = await inspect.page(scan, page.jobs.indexOf(last) + 1);
+  return { jobs: meant.slice(0, wanted), cursor };
+}
+
+/** Jobs whose id begins so: ids are in order, so the first ones are the next ones after the lowest such id. */
+async function findByPrefix(
+  { inspect }: Pick<Store, "inspect">,
+  query: ParsedQuery,
+  prefix: string,
+  after: string | null,
+  limit: number,
+): Promise<RowPage> {
+  const { jobs: rows } = await inspect.page(
+    { filter: {}, after: after ?? before(firstIdOf(prefix)) },
+    limit + 1,
+  );
+  const same = rows.filter(({ id }) => id.startsWith(prefix));
+  const page = same.slice(0, limit);
+  const cursor = same.length > limit ? (page.at(-1)?.id ?? null) : null;
+  return { jobs: page.filter((row) => isMeant(row, query)), cursor, scanned: rows.length };
+}
+
+/** The id before one that ends in zeros; null before the first of all. */
+function before(id: JobId): JobId | null {
+  const digits = id.replaceAll("-", "");
+  if (/^0*$/.test(digits)) return null;
+  const hex = (BigInt(`0x${digits}`) - 1n).toString(16).padStart(32, "0");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
 /** The first jobs that match in the order of their ids: fewer than `limit` only if there are no more. */
@@ -130,7 +178,7 @@ export async function countJobs(
   query: ParsedQuery,
   signal?: AbortSignal,
 ): Promise<number> {
-  const isPlain = query.errorType === undefined && query.errorCode === undefined;
+  const isPlain = !hasOwnFilter(query) && query.idPrefix === undefined;
   let count = 0;
   if (query.ids) {
     for (let from = 0; from < query.ids.length; from += MOST_JOBS) {

@@ -102,6 +102,11 @@ export class JobHandle<Result = unknown> {
     return this.#rows().explain(this.id, definition);
   }
 
+  /** Runs a scheduled or retryable job as if it were due now; its deadlines, attempts and limits stay. */
+  async runNow(by?: By): Promise<Job<Result>> {
+    return jobView(await this.#rows().runNow(this.id, by));
+  }
+
   /**
    * Says why the job does not run, does not end, or ended as it did. If this enqueue added nothing, that is the first
    * reason, and the others are about the job that was there.

@@ -2,6 +2,7 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isWanted, type ScanFilter } from "../../core/job/job-filter.ts";
+import { nearMissOf } from "../../core/job/near-miss.ts";
 import { type InstantInput, parseInstant } from "../../core/time.ts";
 
 /** Which jobs are meant; everything that is named must hold. Instants: from the one on, and before the other. */
@@ -15,6 +16,12 @@ export interface JobQuery {
   /** `type` and `code` of the last error. They lie inside a document, so jobs are looked at one by one for them. */
   readonly errorType?: string;
   readonly errorCode?: string;
+  /** Contained in the payload's JSON text, as it stands. Every job that is looked at is read for it. */
+  readonly text?: string;
+  /** The first characters of the id; in the order of ids, which is that of creation. */
+  readonly idPrefix?: string;
+  /** Completed with more than 80 % of a limit used, or after the soft signal. Looked at one by one. */
+  readonly nearMiss?: true;
   readonly createdFrom?: InstantInput;
   readonly createdBefore?: InstantInput;
   readonly finishedFrom?: InstantInput;
@@ -31,14 +38,17 @@ export interface ParsedQuery {
   readonly errorType: string | undefined;
   readonly errorCode: string | undefined;
   readonly ids: readonly JobId[] | undefined;
+  readonly idPrefix: string | undefined;
+  readonly nearMiss: boolean;
   /** Nothing was named. */
   readonly isEmpty: boolean;
 }
 
-const TEXTS = ["queue", "type", "errorType", "errorCode"] as const;
+const TEXTS = ["queue", "type", "errorType", "errorCode", "text"] as const;
 const FLAGS = ["deadLetter", "isLive"] as const;
 const INSTANTS = ["createdFrom", "createdBefore", "finishedFrom", "finishedBefore"] as const;
-const KEYS = [...TEXTS, ...FLAGS, ...INSTANTS, "state", "ids", "all"];
+const KEYS = [...TEXTS, ...FLAGS, ...INSTANTS, "state", "ids", "all", "idPrefix", "nearMiss"];
+const TEXT_LIMIT = 512;
 const MOST_IDS = 10_000;
 
 export function parseQuery(query: JobQuery, field: string): ParsedQuery {
@@ -53,7 +63,9 @@ export function parseQuery(query: JobQuery, field: string): ParsedQuery {
     if (value !== undefined && typeof value !== "boolean")
       throw refuse("invalid_option", `${field}.${name}`, value, "use true, false, or leave it out for both");
   }
-  const { state, ids, all, errorType, errorCode, ...rest } = query;
+  const { state: said, ids, all, errorType, errorCode, idPrefix, nearMiss, ...rest } = query;
+  checkSearch(query, field);
+  const state = said ?? (nearMiss ? "completed" : undefined);
   if (state !== undefined && !JOB_STATES.includes(state))
     throw refuse("invalid_option", `${field}.state`, state, `use one of ${JOB_STATES.join(", ")}`);
   if (all !== undefined && all !== true)
@@ -68,8 +80,50 @@ export function parseQuery(query: JobQuery, field: string): ParsedQuery {
     errorType,
     errorCode,
     ids: ids === undefined ? undefined : parseIds(ids, `${field}.ids`),
+    idPrefix,
+    nearMiss: nearMiss === true,
     isEmpty: all === undefined && Object.values(query).every((value) => value === undefined),
   };
+}
+
+function checkSearch({ text, idPrefix, nearMiss, state }: JobQuery, field: string): void {
+  if (text !== undefined && (text.length > TEXT_LIMIT || text.includes("\0") || !text.isWellFormed()))
+    throw refuse("invalid_option", `${field}.text`, text, `use up to ${TEXT_LIMIT} characters and no NUL`);
+  if (idPrefix !== undefined && !isIdPrefix(idPrefix))
+    throw refuse(
+      "invalid_option",
+      `${field}.idPrefix`,
+      idPrefix,
+      "use the beginning of a UUID in lower case",
+    );
+  if (nearMiss !== undefined && nearMiss !== true)
+    throw refuse("invalid_option", `${field}.nearMiss`, nearMiss, "use true, or leave it out");
+  if (nearMiss && state !== undefined && state !== "completed")
+    throw refuse(
+      "invalid_option",
+      `${field}.state`,
+      state,
+      "leave it out: only completed jobs are near misses",
+    );
+}
+
+const ZERO_ID = "00000000-0000-0000-0000-000000000000";
+
+/** The first id that can begin so. */
+export function firstIdOf(prefix: string): JobId {
+  return prefix + ZERO_ID.slice(prefix.length);
+}
+
+/** Whether a text can be the beginning of the id of a job. */
+export function isIdPrefix(text: unknown): text is string {
+  return (
+    typeof text === "string" && text !== "" && text.length <= ZERO_ID.length && UUID.test(firstIdOf(text))
+  );
+}
+
+/** Whether jobs must be looked at one by one, beyond what a store filters by. */
+export function hasOwnFilter({ errorType, errorCode, nearMiss }: ParsedQuery): boolean {
+  return errorType !== undefined || errorCode !== undefined || nearMiss;
 }
 
 function parseIds(ids: readonly JobId[], field: string): readonly JobId[] {
@@ -83,8 +137,11 @@ function parseIds(ids: readonly JobId[], field: string): readonly JobId[] {
 }
 
 /** Whether a job is one that was meant, its last error included. */
-export function isMeant(row: JobRow, { filter, errorType, errorCode }: ParsedQuery): boolean {
+export function isMeant(row: JobRow, query: ParsedQuery): boolean {
+  const { filter, errorType, errorCode, idPrefix, nearMiss } = query;
   if (!isWanted(row, filter)) return false;
+  if (idPrefix !== undefined && !row.id.startsWith(idPrefix)) return false;
+  if (nearMiss && nearMissOf(row) === null) return false;
   if (errorType === undefined && errorCode === undefined) return true;
   const error = row.errors?.at(-1);
   if (!error) return false;

@@ -47,6 +47,10 @@ export class JobRows {
     return operate(this.#parts, id, { type: "activate" }, by);
   }
 
+  runNow(id: JobId, by?: By): Promise<JobRow> {
+    return operate(this.#parts, id, { type: "run" }, by);
+  }
+
   async prioritise(id: JobId, priority: number, by?: By): Promise<JobRow> {
     const checked = checkPriority(priority, "priority");
     return operate(this.#parts, id, { type: "prioritise", priority: checked }, by);
@@ -58,8 +62,8 @@ export class JobRows {
     if (definition) assertDefinition(definition, "definition");
     const { queues, settings, clock, store } = this.#parts;
     const now = clock.now();
-    const rungs = { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings };
-    return explainJob(row, rungs, now, {
+    const layers = { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings };
+    return explainJob(row, layers, now, {
       queueConcurrency: queues.concurrencyOf(row.queue),
       warnings: await workerWarningsOf(store, row, definition, now),
     });

@@ -19,6 +19,7 @@ import type { Decided, DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { type UnattendedQueue, unattendedQueues } from "../operations/unattended.ts";
+import { type OldestWaits, oldestWaits } from "./oldest-waits.ts";
 import { QUEUES } from "./queue-settings-cache.ts";
 
 /** Pauses of queues; the store reads them when it claims. */
@@ -123,6 +124,11 @@ export class Queues {
   unattended(): Promise<UnattendedQueue[]> {
     const { store, clock } = this.#parts;
     return unattendedQueues(store, clock.now());
+  }
+
+  /** How long the oldest available job of each queue has been waiting: 50 queues and 10,000 live jobs are looked at. */
+  oldestWaits(): Promise<OldestWaits> {
+    return oldestWaits(this.#parts.store);
   }
 
   /** One queue, whether it has anything or not. */

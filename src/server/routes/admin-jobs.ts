@@ -1,12 +1,26 @@
+import type { z } from "zod";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
-import type { JobQuery } from "../../engine/operations/job-query.ts";
+import { isIdPrefix, type JobQuery } from "../../engine/operations/job-query.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
+import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, type Route, type RouteContext, route } from "../route.ts";
-import { adminJobReply, adminJobsReply, bulkReply as bulkReplySchema } from "../wire/admin-replies.ts";
-import { adminJobsQuery, type BulkBody, bulkSchema, prioritySchema } from "../wire/admin-schemas.ts";
+import {
+  adminJobReply,
+  adminJobsReply,
+  bulkReply as bulkReplySchema,
+  nearMissesReply,
+} from "../wire/admin-replies.ts";
+import {
+  adminJobsQuery,
+  type BulkBody,
+  bulkSchema,
+  nearMissesQuery,
+  prioritySchema,
+} from "../wire/admin-schemas.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
-import { jobsPage } from "../wire/pages.ts";
+import { jobsPage, nearMissText, placeOf, scannedPage } from "../wire/pages.ts";
+import { emptySchema } from "../wire/schemas.ts";
 import { ADMIN, cancelBy, jobId, loadJob, retryBy } from "./job-actions.ts";
 
 const TAG = "admin";
@@ -21,7 +35,9 @@ const list = route({
   reply: adminJobsReply,
   query: adminJobsQuery,
   replies: { 200: "A page of jobs; it may be short and still not be the last" },
-  run({ query }, { engine, service }) {
+  run({ query }, context) {
+    const { engine, service } = context;
+    if (query.search !== undefined) return searchPage(query, query.search, context);
     const filter = readFilter(query, engine.now());
     const isUpward = query.order === "asc" || (query.sort === "created_at" && query.order === undefined);
     return jobsPage(
@@ -29,6 +45,44 @@ const list = route({
       (page) => service.rows.find(filter, { ...page, newestFirst: !isUpward }),
       () => engine.bulk.countSome(filter),
     );
+  },
+});
+
+/** How many first characters of an id are taken for an id: fewer are found in many payloads and mean nothing. */
+const SHORTEST_PREFIX = 8;
+
+/** Jobs by the beginning of their id, and if there is none, by a text in their payload. A cursor belongs to the second. */
+async function searchPage(
+  query: z.output<typeof adminJobsQuery>,
+  text: string,
+  { engine, service }: RouteContext,
+) {
+  const { perPage, cursor } = placeOf(query);
+  const filter = readFilter(query, engine.now());
+  if (cursor === null && text.length >= SHORTEST_PREFIX && isIdPrefix(text)) {
+    const byId = await service.rows.find({ ...filter, idPrefix: text }, { limit: perPage });
+    if (byId.jobs.length > 0) return scannedPage(byId, perPage, jobText, { matched_by: "id" });
+  }
+  const page = { after: cursor, limit: perPage, newestFirst: query.order !== "asc" };
+  return scannedPage(await service.rows.find({ ...filter, text }, page), perPage, jobText, {
+    matched_by: "payload",
+  });
+}
+
+const nearMisses = route({
+  method: "GET",
+  path: `${PATH}/near-misses`,
+  right: "read",
+  tag: TAG,
+  summary: "Completed jobs that used more than 80 % of a limit or were late, the newest first",
+  reply: nearMissesReply,
+  query: nearMissesQuery,
+  replies: { 200: "A page; a request looks at 10,000 jobs at most, and says how far it came" },
+  async run({ query }, { engine, service }) {
+    const { perPage, cursor } = placeOf(query);
+    const filter = { ...readFilter(query, engine.now()), nearMiss: true as const };
+    const found = await service.rows.find(filter, { after: cursor, limit: perPage, newestFirst: true });
+    return scannedPage(found, perPage, nearMissText);
   },
 });
 
@@ -54,6 +108,23 @@ const prioritise = route({
   replies: { 200: "The job", 404: "There is no such job", 409: "The job does not wait" },
   run: async ({ params, body, identity }, { service }) =>
     ADMIN.show(await service.rows.prioritise(jobId(params), body.priority, byKey(identity))),
+});
+
+const run = route({
+  method: "POST",
+  path: `${PATH}/:id/run`,
+  right: "operate",
+  tag: TAG,
+  summary: "Run a scheduled or retryable job now: what is left of its delay or backoff is dropped",
+  reply: adminJobReply,
+  body: emptySchema,
+  replies: {
+    200: "The job; it waits for its limit if it has one",
+    404: "There is no such job",
+    409: "The job is neither scheduled nor retryable",
+  },
+  run: async ({ params, identity }, { service }) =>
+    ADMIN.show(await service.rows.runNow(jobId(params), byKey(identity))),
 });
 
 const BULK: Readonly<
@@ -111,9 +182,11 @@ export const bulkRoutes: readonly Route[] = bulkRoutesBy(`${BASE}${PATHS.jobs}`,
 
 export const adminJobRoutes: readonly Route[] = [
   list,
+  nearMisses,
   ...bulkRoutesBy(PATH),
   get,
   cancelBy("POST", `${PATH}/:id/cancel`, "operate", ADMIN),
   retryBy(`${PATH}/:id/retry`, ADMIN),
+  run,
   prioritise,
 ];

@@ -7,7 +7,16 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { json, type Route, route } from "../route.ts";
 import { adviseReply, auditReply, historyReply, statsReply } from "../wire/admin-replies.ts";
 import { adviseQuery, auditQuery, historyQuery, statsQuery } from "../wire/admin-schemas.ts";
-import { countsOf, LATELY, RECENTLY, throughputOf } from "../wire/counts.ts";
+import {
+  countsOf,
+  LATELY,
+  latenessFields,
+  NO_TIMEOUTS,
+  oldestWaitFields,
+  RECENTLY,
+  throughputOf,
+  timeoutsPerMinute,
+} from "../wire/counts.ts";
 
 const TAG = "admin";
 const PATH = "/ojs/v1/admin";
@@ -26,16 +35,20 @@ const stats = route({
   async run({ query: { queue } }, { engine, service, uptime }) {
     const now = engine.now();
     const of = queue === undefined ? {} : { queue };
-    const [day, recent, workers] = await Promise.all([
+    const [day, recent, workers, oldest] = await Promise.all([
       engine.stats({ since: LATELY, by: "queue", ...of }),
       engine.stats({ since: RECENTLY, ...of }),
       service.workers.list(),
+      engine.queues.oldestWaits(),
     ]);
     return json(200, {
       queues: day.groups.length,
       workers: workers.filter((worker) => !RemoteWorkers.isStale(worker, now)).length,
       jobs: countsOf(day.total),
       throughput: throughputOf(recent.total),
+      timeouts_per_minute: timeoutsPerMinute(recent.total),
+      deadline_lateness: latenessFields(engine.counters().lateness),
+      ...oldestWaitFields(oldest, now, queue),
       uptime_seconds: uptime(),
       since: instantText(day.since),
       until: instantText(day.until),
@@ -64,7 +77,7 @@ function seriesOf({ since, until, step, points }: Stats): object[] {
 }
 
 function pointOf(at: Instant, span: number, point: StatsPoint | undefined) {
-  const { completed = 0, failed = 0, enqueued = 0, discarded = 0, cancelled = 0 } = point ?? {};
+  const { completed = 0, failed = 0, enqueued = 0, discarded = 0, cancelled = 0, late = 0 } = point ?? {};
   const run = point?.run;
   const wait = point?.wait;
   return {
@@ -76,8 +89,12 @@ function pointOf(at: Instant, span: number, point: StatsPoint | undefined) {
     enqueued,
     discarded,
     cancelled,
-    ...(run && { latency_p50_ms: run.p50, latency_p99_ms: run.p99, avg_latency_ms: run.mean }),
-    ...(wait && { wait_p50_ms: wait.p50, wait_p99_ms: wait.p99 }),
+    late,
+    near_misses: point?.nearMisses ?? 0,
+    timeouts: point?.timeouts ?? NO_TIMEOUTS,
+    ...(run && { latency_p50_ms: run.p50, latency_p95_ms: run.p95, latency_p99_ms: run.p99 }),
+    ...(run && { avg_latency_ms: run.mean }),
+    ...(wait && { wait_p50_ms: wait.p50, wait_p95_ms: wait.p95, wait_p99_ms: wait.p99 }),
   };
 }
 

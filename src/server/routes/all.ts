@@ -2,13 +2,16 @@ import type { Route } from "../route.ts";
 import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
 import { adminJobRoutes, bulkRoutes } from "./admin-jobs.ts";
 import { adminQueueRoutes } from "./admin-queues.ts";
+import { adminSagaRoutes } from "./admin-sagas.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
 import { adminSystemRoutes } from "./admin-system.ts";
+import { adminTimeoutRoutes } from "./admin-timeouts.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
 import { eventRoutes } from "./events.ts";
+import { firedTimeoutRoutes } from "./fired-timeouts.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
 import { progressStreamRoutes } from "./progress-stream.ts";
@@ -47,6 +50,9 @@ export const ROUTES: readonly Route[] = [
   ...adminJobRoutes,
   ...adminDeadLetterRoutes,
   ...adminWorkerRoutes,
+  ...adminTimeoutRoutes,
+  ...firedTimeoutRoutes,
+  ...adminSagaRoutes,
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,

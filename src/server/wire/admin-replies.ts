@@ -5,7 +5,7 @@ import { instant, job } from "./replies.ts";
 
 const count = z.int().min(0);
 
-const pagination = z
+export const pagination = z
   .looseObject({
     total: count.optional(),
     total_is_exact: z.boolean().optional(),
@@ -41,16 +41,93 @@ const counts = z
 
 const throughput = z.looseObject({ processed_per_minute: z.number(), failed_per_minute: z.number() });
 
-export const adminJobsReply = listOf(job).meta({ id: "AdminJobs" });
+/** How far a search came that reads jobs one by one. */
+const scanFields = {
+  scanned: count.meta({ description: "At most this many jobs were looked at for this page." }),
+  is_complete: z.boolean().meta({ description: "False: next_cursor goes on, and may find more." }),
+};
+
+export const adminJobsReply = listOf(job)
+  .extend({
+    scanned: scanFields.scanned.optional(),
+    is_complete: scanFields.is_complete.optional(),
+    matched_by: z.enum(["id", "payload"]).optional(),
+  })
+  .meta({ id: "AdminJobs", description: "With search it says how far that came." });
+
+export const nearMissesReply = z
+  .looseObject({
+    items: z.array(
+      z.looseObject({
+        used: z.number(),
+        kind: z.enum(["execution", "total"]),
+        limit_ms: z.number(),
+        late: z.boolean(),
+        job,
+      }),
+    ),
+    ...scanFields,
+    pagination,
+  })
+  .meta({ id: "NearMisses" });
+
+export const firedTimeoutsReply = z
+  .looseObject({
+    items: z.array(
+      z.looseObject({
+        id: z.string(),
+        at: instant,
+        event: z.string(),
+        kind: z.string().nullable(),
+        mode: z.string().nullable(),
+        job_id: z.string(),
+        type: z.string().nullable(),
+        queue: z.string().nullable(),
+        attempt: count.nullable(),
+        limit_ms: z.number().nullable(),
+        elapsed_ms: z.number().nullable(),
+        forced: z.boolean(),
+      }),
+    ),
+    is_recording: z.boolean().meta({ description: "False: this server records no events now." }),
+    ...scanFields,
+    pagination,
+  })
+  .meta({ id: "FiredTimeouts", description: "scanned counts events here." });
 export const adminJobReply = z.looseObject({
   id: z.string(),
   state: z.string(),
   errors: z.array(z.any()),
+  total_at: instant.nullable(),
+  late: z.boolean().meta({ description: "Completed after its soft signal, within the grace." }),
   job,
 });
 
 export const statsReply = z
-  .looseObject({ queues: count, workers: count, jobs: counts, throughput })
+  .looseObject({
+    queues: count,
+    workers: count,
+    jobs: counts,
+    throughput,
+    timeouts_per_minute: z.record(z.string(), z.number()),
+    deadline_lateness: z
+      .looseObject({
+        bounds_ms: z.array(z.number()),
+        counts: z.array(count),
+        sum_ms: z.number(),
+        total: count,
+      })
+      .meta({ description: "How late deadlines fired in this process since it started." }),
+    oldest_waits: z.array(
+      z.looseObject({
+        queue: z.string(),
+        job_id: z.string().nullable(),
+        waiting_since: instant.nullable(),
+        wait_ms: count.nullable(),
+      }),
+    ),
+    oldest_waits_are_complete: z.boolean(),
+  })
   .meta({ id: "AdminStats" });
 
 export const historyReply = z
@@ -65,7 +142,11 @@ export const historyReply = z
         processed: count,
         failed: count,
         enqueued: count,
+        late: count,
+        near_misses: count,
+        timeouts: z.record(z.string(), count),
         latency_p50_ms: z.number().optional(),
+        latency_p95_ms: z.number().optional(),
         latency_p99_ms: z.number().optional(),
       }),
     ),

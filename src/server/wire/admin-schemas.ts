@@ -14,7 +14,16 @@ const cursor = z
   .refine((text) => text.isWellFormed() && !text.includes("\0"), {
     error: "leave it out to begin anew: it is none of ours",
   });
+/** A cursor that holds the id of a timeout or of a saga, which may be long. */
+const longCursor = z
+  .string()
+  .max(1_200)
+  .refine((text) => text.isWellFormed() && !text.includes("\0"), {
+    error: "leave it out to begin anew: it is none of ours",
+  });
 const perPage = z.coerce.number().int().min(1).max(200);
+
+const flag = z.enum(["true", "false"]).transform((text) => text === "true");
 
 /** Lists are read by page or by cursor; a cursor costs the same wherever it stands. */
 const pageFields = {
@@ -39,8 +48,60 @@ export const adminJobsQuery = z.looseObject({
   ...pageFields,
   ...filterFields,
   state: state.optional(),
+  dead_letter: flag.optional(),
+  search: z
+    .string()
+    .min(2)
+    .max(512)
+    .refine((text) => text.isWellFormed() && !text.includes("\0"), { error: "use text without NUL" })
+    .optional()
+    .meta({
+      description:
+        "The id of a job or its first 8 characters or more; else a text in the payload, as its JSON is written.",
+    }),
   sort: z.enum(["created_at", "-created_at"]).optional(),
   order: z.enum(["asc", "desc"]).optional(),
+});
+
+export const nearMissesQuery = z.looseObject({
+  ...filterFields,
+  limit: perPage.optional(),
+  per_page: perPage.optional(),
+  cursor: cursor.optional(),
+});
+
+const TIMEOUT_KINDS = ["execution", "total", "enqueue_ttl", "stalled", "visibility"] as const;
+
+export const firedTimeoutsQuery = z.looseObject({
+  kind: z.enum(TIMEOUT_KINDS).optional(),
+  mode: z.enum(["fail", "discard"]).optional(),
+  queue: queueName.optional(),
+  type: jobType.optional(),
+  limit: perPage.optional(),
+  per_page: perPage.optional(),
+  cursor: cursor.optional(),
+});
+
+export const timeoutsQuery = z.looseObject({
+  destination: z.string().min(1).max(512).optional(),
+  from: instant.optional(),
+  to: instant.optional(),
+  dead: flag.optional(),
+  limit: perPage.optional(),
+  per_page: perPage.optional(),
+  cursor: longCursor.optional(),
+});
+
+export const sagasQuery = z.looseObject({
+  type: z.string().min(1).max(512).optional(),
+  limit: perPage.optional(),
+  per_page: perPage.optional(),
+  cursor: longCursor.optional(),
+});
+
+export const rescheduleSchema = z.looseObject({ due_at: instant }).meta({
+  id: "RescheduleRequest",
+  description: 'RFC 3339 with a zone, or "+PT30S" for an instant from now.',
 });
 
 /** As the specification writes durations, or as people do on a command line. */

@@ -1,5 +1,10 @@
 import type { JobStats } from "../../core/stats/job-stats.ts";
+import type { Instant } from "../../core/time.ts";
+import type { OldestWaits } from "../../engine/queues/oldest-waits.ts";
+import { LATENESS_BOUNDS } from "../../engine/statistics/counters.ts";
+import type { HistogramSnapshot } from "../../engine/statistics/lateness-histogram.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 
 /** Jobs that ended are counted over this time: out of the statistics, so that history costs nothing. */
 export const LATELY = "24h";
@@ -24,5 +29,41 @@ export function throughputOf(figures: Pick<JobStats, "enqueued" | "completed" | 
     completed_per_minute: rounded(completed),
     failed_per_minute: rounded(failed),
     enqueued_per_minute: rounded(enqueued),
+  };
+}
+
+export const NO_TIMEOUTS: JobStats["timeouts"] = {
+  execution: 0,
+  total: 0,
+  enqueue_ttl: 0,
+  stalled: 0,
+  visibility: 0,
+};
+
+/** Timeouts that fired, by kind. */
+export function timeoutsPerMinute({ timeouts }: Pick<JobStats, "timeouts">) {
+  return Object.fromEntries(Object.entries(timeouts).map(([kind, count]) => [kind, rounded(count)]));
+}
+
+/** How late deadlines fired in this process since it started; the last count is of what lies above all bounds. */
+export function latenessFields({ counts, sum, total }: HistogramSnapshot) {
+  return { bounds_ms: LATENESS_BOUNDS, counts, sum_ms: sum, total };
+}
+
+/** How long the oldest available job of each queue, or of one, has been waiting. */
+export function oldestWaitFields(
+  { queues, isComplete }: OldestWaits,
+  now: Instant,
+  only: string | undefined,
+) {
+  const named = queues.filter(({ queue }) => only === undefined || queue === only);
+  return {
+    oldest_waits: named.map(({ queue, job, since }) => ({
+      queue,
+      job_id: job,
+      waiting_since: since === null ? null : instantText(since),
+      wait_ms: since === null ? null : Math.max(0, now - since),
+    })),
+    oldest_waits_are_complete: isComplete,
   };
 }

@@ -1,3 +1,5 @@
+import type { JobRow } from "../../core/job/job.ts";
+import { type NearMiss, nearMissOf } from "../../core/job/near-miss.ts";
 import type { JobCount, PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
@@ -100,7 +102,26 @@ export async function jobsPage(
   return reply(200, `{"items":[${items}],"pagination":${JSON.stringify(pagination)}}`);
 }
 
-const END: RowPage = { jobs: [], cursor: null };
+/** A page of a search that reads jobs one by one: it says how far it came. */
+export function scannedPage(
+  { jobs, cursor, scanned }: RowPage,
+  perPage: number,
+  show: (row: JobRow) => string,
+  more: object = {},
+): Reply {
+  const pagination = { per_page: perPage, has_more: cursor !== null, next_cursor: cursor };
+  const said = JSON.stringify({ scanned, is_complete: cursor === null, ...more, pagination });
+  return reply(200, `{"items":[${jobs.map((row) => show(row)).join(",")}],${said.slice(1)}`);
+}
+
+/** A job that nearly timed out, and by what. */
+export function nearMissText(row: JobRow): string {
+  const { kind, used, limit, late } = nearMissOf(row) as NearMiss;
+  const said = JSON.stringify({ kind, used: Math.round(used * 1_000) / 1_000, limit_ms: limit, late });
+  return `${said.slice(0, -1)},"job":${jobText(row)}}`;
+}
+
+const END: RowPage = { jobs: [], cursor: null, scanned: 0 };
 
 /** The cursor behind so many jobs. A step may find less than it was asked for, so it is steps that are counted, too. */
 async function skipped(count: number, find: (page: PageOptions) => Promise<RowPage>): Promise<string> {

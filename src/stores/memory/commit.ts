@@ -74,6 +74,7 @@ function refusal(
 
 function guardRefusal({ records, timeouts }: Tables, guard: Guard, now: Instant): Refusal | null {
   if ("timeout" in guard) return timeouts.isLeasedBy(guard.timeout, guard.owner, now) ? null : "lapsed";
+  if ("idle" in guard) return timeouts.isIdle(guard) ? null : "lapsed";
   return (records.get(guard.record)?.version ?? 0) === guard.version ? null : "conflict";
 }
 

@@ -26,6 +26,16 @@ export function createTimeoutStore(
       assertOpen();
       return table.cancel(which, now);
     },
+    async load(ids) {
+      assertOpen();
+      checkBatch(ids, "ids");
+      return ids.map((id) => table.load(id));
+    },
+    async calendar(request) {
+      assertOpen();
+      checkLimit(request.limit);
+      return table.calendar(request);
+    },
     async list(filter, after, limit) {
       assertOpen();
       checkLimit(limit);

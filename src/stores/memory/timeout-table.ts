@@ -12,7 +12,9 @@ import {
   type TimeoutRow,
 } from "../../core/timeout/timeout.ts";
 import { decodeHeaders, encodeHeaders } from "../../core/timeout/timeout-headers.ts";
+import type { IdleGuard } from "../../ports/store.ts";
 import type {
+  CalendarRequest,
   DueRequest,
   ExtendedLease,
   LeaseAnswer,
@@ -64,6 +66,35 @@ export class TimeoutTable {
 
   isLeasedBy(id: TimeoutId, owner: string, now: Instant): boolean {
     return leaseLoss(this.#entries.get(id)?.row, owner, now) === null;
+  }
+
+  isIdle({ idle, dueAt, isDead }: IdleGuard): boolean {
+    const row = this.#entries.get(idle)?.row;
+    return row?.owner === null && row.dueAt === dueAt && (row.deadAt !== null) === isDead;
+  }
+
+  load(id: TimeoutId): TimeoutRow | null {
+    const entry = this.#entries.get(id);
+    return entry ? rowOf(entry) : null;
+  }
+
+  calendar({ destination, from, before, after, limit }: CalendarRequest): TimeoutRow[] {
+    const start = after ?? { dueAt: from, id: "" };
+    const isBefore = ({ row }: TimeoutEntry) =>
+      row.dueAt < from || (row.dueAt - start.dueAt || compareIds(row.id, start.id)) <= 0;
+    const found: TimeoutEntry[] = [];
+    const free = destination === undefined ? this.#free : this.#freeOf.get(destination);
+    for (const entry of free?.from(isBefore) ?? []) {
+      if (found.length === limit || entry.row.dueAt >= before) break;
+      found.push(entry);
+    }
+    const leased = this.#leased.items.filter(
+      (entry) =>
+        !isBefore(entry) &&
+        entry.row.dueAt < before &&
+        (destination === undefined || entry.row.destination === destination),
+    );
+    return [...found, ...leased].sort(compareDue).slice(0, limit).map(rowOf);
   }
 
   insert(timeout: NewTimeout): "created" | "exists" {

@@ -41,7 +41,8 @@ export function leadingSteps(units: readonly Unit[], start: number): Step[] {
 function stepOf(unit: Unit): Step | undefined {
   const { job, when = [], effects = [] } = unit;
   const records = when.filter((guard) => "record" in guard);
-  if (job || when.length === 0 || records.length > 1 || when.length - records.length > 1) return undefined;
+  if (job || when.length === 0 || when.some((guard) => "idle" in guard)) return undefined;
+  if (records.length > 1 || when.length - records.length > 1) return undefined;
   const record = records[0];
   const touched: string[] = [];
   for (const effect of effects) {
@@ -51,8 +52,10 @@ function stepOf(unit: Unit): Step | undefined {
   }
   const names = new Set(touched);
   if (names.size < touched.length) return undefined;
-  for (const guard of when)
-    names.add("record" in guard ? recordName(guard.record) : timeoutName(guard.timeout));
+  for (const guard of when) {
+    if ("record" in guard) names.add(recordName(guard.record));
+    else if ("timeout" in guard) names.add(timeoutName(guard.timeout));
+  }
   return { unit, record, names };
 }
 
@@ -149,7 +152,8 @@ async function writeRecords(
     if ("timeout" in guard) {
       if (leaseLoss(leases.get(guard.timeout), guard.owner, now))
         return { ok: false, because: "lapsed", at: null };
-    } else if (versions.get(guard) !== guard.version) return { ok: false, because: "conflict", at: null };
+    } else if ("record" in guard && versions.get(guard) !== guard.version)
+      return { ok: false, because: "conflict", at: null };
   }
   const created = record?.version === 0 ? recordName(record.record) : undefined;
   const puts = (unit.effects ?? []).filter((effect) => "put" in effect);

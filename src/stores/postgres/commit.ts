@@ -12,7 +12,7 @@ import { addEvents, type CommitScope, type Follower, follow, isFollower } from "
 import { HintBatch } from "./hints.ts";
 import { CREATE_RECORD, DELETE_RECORD, HOLD_RECORD, LOCATE, PUT_RECORD } from "./statements.ts";
 import { areOneShape, locatedJob, OK, writeJobs } from "./write-jobs.ts";
-import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
+import { cancelTimeouts, holdIdle, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
 export function groupScope(connections: ConnectionGroup): CommitScope {
   return {
@@ -199,6 +199,10 @@ async function checkGuards(session: Runner, unit: Unit, now: Instant): Promise<R
   for (const guard of unit.when ?? []) {
     if ("timeout" in guard) {
       if (!(await holdTimeout(session, guard.timeout, guard.owner, now))) throw new Refused(LAPSED);
+      continue;
+    }
+    if ("idle" in guard) {
+      if (!(await holdIdle(session, guard))) throw new Refused(LAPSED);
       continue;
     }
     const { record, version } = guard;

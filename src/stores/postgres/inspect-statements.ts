@@ -48,12 +48,13 @@ function matching(before: number, isDone: boolean): string {
     of(3, "smallint", (value) => `state = ${value}`),
     of(4, "bigint", (value) => `created_at >= ${value}`),
     of(5, "bigint", (value) => `created_at < ${value}`),
+    of(6, "text", (value) => `position(${value} in payload) > 0`),
   ];
   if (isDone) {
     conditions.push(
-      of(6, "smallint", (value) => `dead_letter = ${value}`),
-      of(7, "bigint", (value) => `finished_at >= ${value}`),
-      of(8, "bigint", (value) => `finished_at < ${value}`),
+      of(7, "smallint", (value) => `dead_letter = ${value}`),
+      of(8, "bigint", (value) => `finished_at >= ${value}`),
+      of(9, "bigint", (value) => `finished_at < ${value}`),
     );
   }
   return conditions.join(" and ");
@@ -76,16 +77,16 @@ select id from curfew.${table} where ($1::uuid is null or id ${after} $1::uuid)
   return {
     endOfJobs: end("jobs"),
     endOfDone: end("done"),
-    listJobs: { text: `select ${LIVE} ${range("jobs", false)} order by id ${order} limit $8::bigint` },
+    listJobs: { text: `select ${LIVE} ${range("jobs", false)} order by id ${order} limit $9::bigint` },
     countJobs: { text: `select count(*) ${range("jobs", false)}` },
-    listDone: { text: `select ${DONE} ${range("done", true)} order by id ${order} limit $11::bigint` },
+    listDone: { text: `select ${DONE} ${range("done", true)} order by id ${order} limit $12::bigint` },
     countDone: { text: `select count(*) ${range("done", true)}` },
     endOfDead: {
       text: `
 select finished_at, id ${dead} and ${position(1, after)} and ($3::bigint is null or finished_at >= $3::bigint)
    and ($4::bigint is null or finished_at < $4::bigint) ${byEnd} offset $5::bigint limit 1`,
     },
-    listDead: { text: `select ${DONE} ${deadRange} ${byEnd} limit $13::bigint` },
+    listDead: { text: `select ${DONE} ${deadRange} ${byEnd} limit $14::bigint` },
     countDead: { text: `select count(*) ${deadRange}` },
   };
 }

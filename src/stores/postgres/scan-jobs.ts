@@ -74,8 +74,8 @@ function idsOf({ after }: ScanPath, end: End): unknown[] {
 }
 
 function matching({ filter }: ScanPath): unknown[] {
-  const { queue = null, type = null, state, createdFrom = null, createdBefore = null } = filter;
-  return [queue, type, state === undefined ? null : STATE_CODES[state], createdFrom, createdBefore];
+  const { queue = null, type = null, state, createdFrom = null, createdBefore = null, text = null } = filter;
+  return [queue, type, state === undefined ? null : STATE_CODES[state], createdFrom, createdBefore, text];
 }
 
 function matchingDone(path: ScanPath): unknown[] {

@@ -137,6 +137,45 @@ export const HOLD_TIMEOUTS: Statement = {
 select id, owner, lease_until from curfew.timeouts where id = any($1::text[]) order by id for update`,
 };
 
+/** An idle timeout, which is held until the transaction ends. $1 id, $2 due_at, $3 whether it is dead (0, 1). */
+export const HOLD_IDLE: Statement = {
+  name: "hold_idle",
+  text: `
+select 1::int from curfew.timeouts
+ where id = $1::text and due_at = $2::bigint and (dead_at is not null)::int = $3::int and owner is null for update`,
+};
+
+/** $1 ids. Gives rows in no order. */
+export const LOAD_TIMEOUTS: Statement = {
+  name: "load_timeouts",
+  text: `select ${ROW} from curfew.timeouts t where t.id = any($1::text[])`,
+};
+
+const IN_RANGE = "(t.due_at, t.id) > ($1::bigint, $2::text) and t.due_at < $3::bigint";
+
+/** $1 due_at and $2 id of the row before, $3 the instant to end before, $4 limit. Gives rows by due_at and id. */
+export const CALENDAR: Statement = {
+  text: `
+select ${ROW} from (
+  (select ${ROW} from curfew.timeouts t where t.owner is null and t.dead_at is null and ${IN_RANGE}
+    order by t.due_at, t.id limit $4::int)
+  union all
+  (select ${ROW} from curfew.timeouts t where t.owner is not null and ${IN_RANGE})) t
+ order by t.due_at, t.id limit $4::int`,
+};
+
+/** CALENDAR for one destination, $5. */
+export const CALENDAR_OF: Statement = {
+  text: `
+select ${ROW} from (
+  (select ${ROW} from curfew.timeouts t
+    where t.destination = $5::text and t.owner is null and t.dead_at is null and ${IN_RANGE}
+    order by t.destination, t.due_at, t.id limit $4::int)
+  union all
+  (select ${ROW} from curfew.timeouts t where t.destination = $5::text and t.owner is not null and ${IN_RANGE})) t
+ order by t.due_at, t.id limit $4::int`,
+};
+
 /** Frees expired leases. $1 now, $2 limit. Returns one row each. */
 export const REAP: Statement = {
   name: "reap",

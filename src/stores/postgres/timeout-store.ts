@@ -10,10 +10,13 @@ import { type ConnectionGroup, type Runner, withRepeats } from "./connection.ts"
 import type { Connections } from "./connections.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import {
+  CALENDAR,
+  CALENDAR_OF,
   CLAIM_DUE,
   CLAIM_DUE_OF,
   COUNT_TIMEOUTS,
   LIST_TIMEOUTS,
+  LOAD_TIMEOUTS,
   NEXT_DUE,
   NEXT_DUE_OF,
   REAP,
@@ -94,7 +97,7 @@ export function createTimeoutStore(
 function createOperations(
   connections: Connections,
   channel: HintChannel,
-): Pick<TimeoutStore, "requeue" | "reschedule" | "list" | "nextDueAt" | "count"> {
+): Pick<TimeoutStore, "requeue" | "reschedule" | "load" | "calendar" | "list" | "nextDueAt" | "count"> {
   return {
     async requeue(ids, { now }) {
       checkBatch(ids, "ids");
@@ -118,6 +121,22 @@ function createOperations(
       for (const { to } of moves) hints.timeout(to, now);
       channel.notify(hints);
       return rows.length;
+    },
+    async load(ids) {
+      checkBatch(ids, "ids");
+      const rows = await connections.inspect.run(LOAD_TIMEOUTS, [textArray(ids, (id) => id)]);
+      const found = new Map(rows.map(decodeTimeout).map((row) => [row.id, row]));
+      return ids.map((id) => found.get(id) ?? null);
+    },
+    async calendar({ destination, from, before, after, limit }) {
+      checkLimit(limit);
+      // Ids are not empty, so (from, "") comes before everything that is due at `from`.
+      const range = [after?.dueAt ?? from, after?.id ?? "", before, limit];
+      const rows =
+        destination === undefined
+          ? await connections.inspect.run(CALENDAR, range)
+          : await connections.inspect.run(CALENDAR_OF, [...range, destination]);
+      return rows.map(decodeTimeout);
     },
     async list({ destination, saga, isDead, hasWallClock }, after, limit) {
       checkLimit(limit);

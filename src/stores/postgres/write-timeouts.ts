@@ -1,5 +1,6 @@
 import type { Instant } from "../../core/time.ts";
 import { leaseLoss, type NewTimeout, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
+import type { IdleGuard } from "../../ports/store.ts";
 import type {
   ExtendedLease,
   LeaseAnswer,
@@ -19,6 +20,7 @@ import {
   CANCEL_KEY,
   CANCEL_SAGA,
   EXTEND_LEASES,
+  HOLD_IDLE,
   HOLD_TIMEOUT,
   INSERT_TIMEOUTS,
   LEASES_OF,
@@ -177,6 +179,11 @@ export async function cancelTimeouts(runner: Runner, which: Which, now: Instant)
         : await runner.run(CANCEL_SAGA, [now, saga]);
   const leased = rows.filter(([isLeased]) => isLeased === 1).length;
   return { pending: rows.length - leased, leased };
+}
+
+/** Whether a timeout is idle as named; then nobody else writes it before the transaction ends. */
+export async function holdIdle(session: Runner, { idle, dueAt, isDead }: IdleGuard): Promise<boolean> {
+  return (await session.run(HOLD_IDLE, [idle, dueAt, Number(isDead)])).length > 0;
 }
 
 /** Whether an owner holds a timeout. If so, it is locked until the transaction ends. */

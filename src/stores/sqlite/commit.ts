@@ -27,7 +27,7 @@ import {
   TRIM_LOG,
 } from "./statements.ts";
 import { type LocatedJob, type LocatedWrite, locate, writeJobs } from "./write-jobs.ts";
-import { cancelTimeouts, insertTimeout, lossOf, removeTimeout } from "./write-timeouts.ts";
+import { cancelTimeouts, insertTimeout, isIdle, lossOf, removeTimeout } from "./write-timeouts.ts";
 
 const OK: Outcome = { ok: true };
 
@@ -146,6 +146,7 @@ function refusal(
 
 function guardRefusal(session: Session, guard: Guard, now: Instant): Refusal | null {
   if ("timeout" in guard) return lossOf(session, guard.timeout, guard.owner, now) ? "lapsed" : null;
+  if ("idle" in guard) return isIdle(session, guard) ? null : "lapsed";
   return (session.get(LOAD_RECORD, guard.record)?.[2] ?? 0) === guard.version ? null : "conflict";
 }
 

@@ -82,9 +82,9 @@ function rangeOf(session: Session, path: ScanPath): ScanRange {
 }
 
 function matching({ filter }: ScanPath): unknown[] {
-  const { queue, type, state, createdFrom, createdBefore } = filter;
+  const { queue, type, state, createdFrom, createdBefore, text = null } = filter;
   const code = state === undefined ? null : STATE_CODES[state];
-  return [queue ?? null, type ?? null, code, createdFrom ?? 0, createdBefore ?? NEVER];
+  return [queue ?? null, type ?? null, code, createdFrom ?? 0, createdBefore ?? NEVER, text, text];
 }
 
 function matchingDone(path: ScanPath): unknown[] {

@@ -81,6 +81,36 @@ update curfew_timeouts set lease_until = ? where id = ? and owner = ? and lease_
 /** The lease of a timeout. Takes id. Returns owner and lease_until. */
 export const LEASE_OF = "select owner, lease_until from curfew_timeouts where id = ?";
 
+/** Takes id, due_at and whether it is dead (0, 1). Gives a row if such a timeout has no owner. */
+export const IDLE = `
+select 1 from curfew_timeouts where id = ? and due_at = ? and (dead_at is not null) = ? and owner is null`;
+
+/** Takes a JSON list of ids. Gives rows in no order. */
+export const LOAD_TIMEOUTS = `select ${ROW} from curfew_timeouts where id in (select value from json_each(?))`;
+
+/** Takes due_at and id of the row before, the instant to end before, and a limit; the same again without the limit. */
+export const CALENDAR = `
+select * from (
+  select * from (
+    select ${ROW} from curfew_timeouts indexed by curfew_timeouts_due
+     where owner is null and dead_at is null and (due_at, id) > (?, ?) and due_at < ? order by due_at, id limit ?)
+  union all
+  select ${ROW} from curfew_timeouts indexed by curfew_timeouts_lease
+   where owner is not null and (due_at, id) > (?, ?) and due_at < ?)
+ order by due_at, id limit ?`;
+
+/** CALENDAR for one destination, which comes first in each of the two groups. */
+export const CALENDAR_OF = `
+select * from (
+  select * from (
+    select ${ROW} from curfew_timeouts indexed by curfew_timeouts_destination
+     where destination = ? and owner is null and dead_at is null and (due_at, id) > (?, ?) and due_at < ?
+     order by due_at, id limit ?)
+  union all
+  select ${ROW} from curfew_timeouts indexed by curfew_timeouts_lease
+   where destination = ? and owner is not null and (due_at, id) > (?, ?) and due_at < ?)
+ order by due_at, id limit ?`;
+
 /** Frees expired leases. Takes now and limit. */
 export const REAP = `
 update curfew_timeouts set owner = null, lease_until = null

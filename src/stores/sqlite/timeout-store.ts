@@ -6,7 +6,13 @@ import {
   type TimeoutId,
   type TimeoutRow,
 } from "../../core/timeout/timeout.ts";
-import type { DueRequest, TimeoutCounts, TimeoutFilter, TimeoutStore } from "../../ports/timeouts.ts";
+import type {
+  CalendarRequest,
+  DueRequest,
+  TimeoutCounts,
+  TimeoutFilter,
+  TimeoutStore,
+} from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { claimLimit } from "../claim-request.ts";
 import { noText, textOfTimeout } from "../sql/batches.ts";
@@ -14,6 +20,8 @@ import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { BATCH, type Connection } from "./connection.ts";
 import type { Session } from "./session.ts";
 import {
+  CALENDAR,
+  CALENDAR_OF,
   CLAIM_DUE,
   COUNT_TIMEOUTS,
   DUE,
@@ -22,6 +30,7 @@ import {
   LIST_OF_SAGA,
   LIST_TIMEOUTS,
   LIST_WALL_CLOCK,
+  LOAD_TIMEOUTS,
   NEXT_DUE,
   NEXT_DUE_OF,
   REAP,
@@ -88,7 +97,7 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
 function createOperations(
   connection: Connection,
   transactions: Transactions,
-): Pick<TimeoutStore, "requeue" | "reschedule" | "list" | "nextDueAt" | "count"> {
+): Pick<TimeoutStore, "requeue" | "reschedule" | "load" | "calendar" | "list" | "nextDueAt" | "count"> {
   return {
     async requeue(ids, { now }) {
       checkBatch(ids, "ids");
@@ -107,6 +116,16 @@ function createOperations(
         }),
       );
       return changes.reduce((sum, each) => sum + each, 0);
+    },
+    async load(ids) {
+      checkBatch(ids, "ids");
+      const rows = await connection.read((session) => session.all(LOAD_TIMEOUTS, [JSON.stringify(ids)]));
+      const found = new Map(rows.map(decodeTimeout).map((row) => [row.id, row]));
+      return ids.map((id) => found.get(id) ?? null);
+    },
+    async calendar(request) {
+      checkLimit(request.limit);
+      return calendar(connection, request);
     },
     async list(filter, after, limit) {
       checkLimit(limit);
@@ -185,6 +204,20 @@ async function list(
     return found.length < limit;
   });
   return found.slice(0, limit);
+}
+
+async function calendar(
+  connection: Connection,
+  { destination, from, before, after, limit }: CalendarRequest,
+): Promise<TimeoutRow[]> {
+  // Ids are not empty, so (from, "") comes before everything that is due at `from`.
+  const range = [after?.dueAt ?? from, after?.id ?? "", before];
+  const rows = await connection.read((session) =>
+    destination === undefined
+      ? session.all(CALENDAR, [...range, limit, ...range, limit])
+      : session.all(CALENDAR_OF, [destination, ...range, limit, destination, ...range, limit]),
+  );
+  return rows.map(decodeTimeout);
 }
 
 async function count(connection: Connection, now: Instant): Promise<TimeoutCounts> {

@@ -1,5 +1,6 @@
 import type { Instant } from "../../core/time.ts";
 import { leaseLoss, type NewTimeout, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
+import type { IdleGuard } from "../../ports/store.ts";
 import type {
   ExtendedLease,
   LeaseAnswer,
@@ -16,6 +17,7 @@ import {
   CANCEL_KEY,
   CANCEL_SAGA,
   EXTEND_LEASE,
+  IDLE,
   INSERT_TIMEOUT,
   LEASE_OF,
   RELEASE_TIMEOUT,
@@ -44,6 +46,11 @@ export function lossOf(session: Session, id: TimeoutId, owner: Owner, now: Insta
   const row = session.get(LEASE_OF, [id]);
   const lease = row && { owner: row[0] as Owner | null, leaseUntil: row[1] as Instant | null };
   return leaseLoss(lease, owner, now);
+}
+
+/** Whether a timeout has no owner, is due then, and is dead or not as named. */
+export function isIdle(session: Session, { idle, dueAt, isDead }: IdleGuard): boolean {
+  return session.get(IDLE, [idle, dueAt, Number(isDead)]) !== undefined;
 }
 
 function answerOf(

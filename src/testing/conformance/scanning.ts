@@ -65,6 +65,23 @@ const scans: ConformanceCase[] = [
     },
   },
   {
+    name: "a walk finds a text in payloads as they are written, live, finished and dead ones, and counts them",
+    async run(bed) {
+      const live = await bed.add({ payload: '{"to":"Ärger & Co","rate":"100%"}' });
+      const [dead] = await deadLetters(bed, [bed.now + 5], { payload: '{"to":"Ärger"}' });
+      await bed.add({ payload: '{"to":"ärger_"}' });
+      const found = async (filter: ScanFilter) => idsOf((await scanAll(bed, { filter })).jobs);
+      assert.deepEqual(await found({ text: "Ärger" }), [live.id, dead]);
+      assert.deepEqual(await found({ text: "Ärger", isLive: true }), [live.id]);
+      assert.deepEqual(await found({ text: "Ärger", deadLetter: true }), [dead]);
+      assert.deepEqual(await found({ text: '"rate":"100%"' }), [live.id]);
+      assert.deepEqual(await found({ text: "r_e" }), []);
+      assert.deepEqual(await found({ text: "0%", queue: "elsewhere" }), []);
+      assert.equal(await countAll(bed, { text: "Ärger" }), 2);
+      assert.equal(await countAll(bed, { text: "Ärger", deadLetter: true }), 1);
+    },
+  },
+  {
     name: "a scan applies its filter: queue, type, state, live or finished, created and finished within bounds",
     async run(bed) {
       const old = await bed.add({ queue: "a", type: "x", createdAt: bed.now - 1_000 });

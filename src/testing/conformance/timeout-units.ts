@@ -82,6 +82,51 @@ const guards: ConformanceCase[] = [
     },
   },
   {
+    name: "a unit for an idle timeout happens only if it has no owner, is due then and is dead as named",
+    async run(bed) {
+      const { timeouts } = bed.store;
+      const dueAt = bed.now;
+      await hold(bed, "held");
+      await timeouts.insert([{ id: "idle", destination: "kit", dueAt }], { now: bed.now });
+      const change = async (idle: TimeoutId, due: number, isDead: boolean) => {
+        const effects: Effect[] = [{ put: KEY, body: idle, wakeAt: null }, { remove: idle }];
+        const [outcome] = await bed.commit({ when: [{ idle, dueAt: due, isDead }], effects });
+        return outcome?.ok || outcome?.because;
+      };
+      assert.equal(await change("held", dueAt, false), "lapsed");
+      assert.equal(await change("nobody", dueAt, false), "lapsed");
+      assert.equal(await change("idle", dueAt + 1, false), "lapsed");
+      assert.equal(await change("idle", dueAt, true), "lapsed");
+      assert.equal(await versionOf(bed), 0);
+      await timeouts.release([{ id: "idle", isDead: true }], { now: bed.now });
+      assert.equal(await change("idle", dueAt, false), "lapsed");
+      assert.equal(await change("idle", dueAt, true), true);
+      assert.deepEqual(idsOf(await list(bed)), ["held"]);
+    },
+  },
+  {
+    name: "an idle timeout is stored anew under its id and key in one unit, with another instant",
+    async run(bed) {
+      const { timeouts } = bed.store;
+      const { now } = bed;
+      const keyed = { id: "t", destination: "kit", dueAt: now, payload: "1", key: "k", saga: KEY };
+      await timeouts.insert([keyed], { now });
+      await timeouts.release([{ id: "t", error: "no", isDead: true }], { now });
+      const unit: Unit = {
+        when: [{ idle: "t", dueAt: now, isDead: true }],
+        effects: [{ remove: "t" }, { request: { ...keyed, dueAt: now + 9 } }],
+      };
+      assert.deepEqual(await bed.commit(unit), [{ ok: true }]);
+      const [row] = await list(bed);
+      assert.deepEqual(
+        [row?.dueAt, row?.key, row?.payload, row?.tries, row?.deadAt],
+        [now + 9, "k", "1", 0, null],
+      );
+      assert.equal(refused((await bed.commit(unit))[0]).because, "lapsed");
+      assert.deepEqual(idsOf(await list(bed)), ["t"]);
+    },
+  },
+  {
     name: "a conflict on the record leaves the timeout with its holder",
     async run(bed) {
       const owner = await hold(bed, "t");

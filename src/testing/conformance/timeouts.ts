@@ -4,6 +4,7 @@ import { BATCH_LIMIT } from "../../ports/store.ts";
 import { CLAIM_BATCH, type TimeoutStore } from "../../ports/timeouts.ts";
 import { idsOf, times } from "./test-bed.ts";
 import { LEASE_LENGTH, type TimeoutBed, type TimeoutCase } from "./timeout-bed.ts";
+import { CALENDAR_CASES } from "./timeout-calendar.ts";
 
 /** Every rule of SEMANTICS 6 that a store enforces has a case. */
 
@@ -405,6 +406,7 @@ export const managing: TimeoutCase[] = [
     name: "list: in the order of ids, after a cursor, up to a limit, and by every filter",
     run: lists,
   },
+  ...CALENDAR_CASES,
   {
     name: "count: pending, due, leased and dead",
     leases: true,

@@ -1,0 +1,166 @@
+import type { By } from "../../core/audit/audit-entry.ts";
+import { CurfewError } from "../../core/errors.ts";
+import { decodeRecord, encodeRecord } from "../../core/saga/saga-record.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Instant } from "../../core/time.ts";
+import { checkText, type NewTimeout, type TimeoutId, type TimeoutRow } from "../../core/timeout/timeout.ts";
+import { parseWhen, type When } from "../../core/timeout/when.ts";
+import type { Effect, Unit } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
+import type { EngineContext } from "../context.ts";
+import { auditEffects } from "../events/audit-log.ts";
+
+const TRIES = 20;
+/** Kinds of the keys that sagas give their timeouts and their messages. */
+const SAGA = "saga";
+const MAIL = "mail";
+
+/** What a timeout was when it was taken back. A leased one may be being handled; one of a saga is not, either way. */
+export type RevokedState = "pending" | "leased" | "dead";
+
+async function loadTimeout({ store }: EngineContext, id: TimeoutId, call: string): Promise<TimeoutRow> {
+  const [row] = await store.timeouts.load([checkText(id, "id")]);
+  if (row) return row;
+  const fix = "it was handled, revoked or replaced, or the id is wrong";
+  throw new CurfewError("not_found", `${call}: there is no timeout ${id}; ${fix}`);
+}
+
+function entryOf(
+  parts: EngineContext,
+  row: TimeoutRow,
+  action: string,
+  by: By | undefined,
+  now: Instant,
+  more: { readonly [key: string]: Json } = {},
+): readonly Effect[] {
+  const details = { timeout: row.id, destination: row.destination, ...more };
+  return auditEffects(parts, by, `timeout.${action}`, { details }, now);
+}
+
+/** Takes one timeout back. Of a saga's timeout the record of the saga is written too: it says what is pending. */
+export async function revokeTimeout(
+  parts: EngineContext,
+  id: TimeoutId,
+  by: By | undefined,
+): Promise<RevokedState> {
+  const { clock } = parts;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const row = await loadTimeout(parts, id, "revoke");
+    const now = clock.now();
+    const saga = await withoutPending(parts, row, now);
+    const unit: Unit = {
+      when: [
+        ...(saga?.when ?? []),
+        ...(row.owner === null ? [{ idle: id, dueAt: row.dueAt, isDead: row.deadAt !== null }] : []),
+      ],
+      effects: [
+        ...(saga?.effects ?? []),
+        { revoke: { id } },
+        ...entryOf(parts, row, "revoke", by, now, { dueAt: row.dueAt }),
+      ],
+    };
+    const [outcome] = await commitUnits(parts, [unit]);
+    if (!outcome?.ok) continue;
+    if (row.owner === null) return row.deadAt === null ? "pending" : "dead";
+    const { pending = 0, leased = 0 } = outcome.revoked?.[0] ?? {};
+    // Its holder may have removed it since it was read.
+    if (pending + leased > 0) return leased > 0 ? "leased" : "pending";
+  }
+  throw changing("revoke", id);
+}
+
+/** The record of a living saga without this timeout; undefined where no saga counts on it. */
+async function withoutPending({ store }: EngineContext, { id, saga }: TimeoutRow, now: Instant) {
+  if (saga?.[0] !== SAGA) return undefined;
+  const [stored] = await store.records.load([saga]);
+  const record = stored ? decodeRecord(stored.body) : null;
+  if (!stored || record?.completedAt !== null || !record.pending.some((one) => one.id === id))
+    return undefined;
+  const pending = record.pending.filter((one) => one.id !== id);
+  const body = encodeRecord({ ...record, pending, changedAt: now });
+  return {
+    when: [{ record: saga, version: stored.version }],
+    effects: [{ put: saga, body, wakeAt: stored.wakeAt }],
+  };
+}
+
+/** Gives a pending timeout another instant; its tries are counted anew. */
+export async function rescheduleTimeout(
+  parts: EngineContext,
+  id: TimeoutId,
+  when: When,
+  by: By | undefined,
+): Promise<TimeoutRow> {
+  const { clock } = parts;
+  const parsed = parseWhen(when, clock.anchor(), "when");
+  const wallClock = parsed.kind === "wall-clock" ? (parsed.wallClock as unknown as Json) : undefined;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const row = await loadTimeout(parts, id, "reschedule");
+    if (row.deadAt !== null) throw refused("reschedule", id, "is dead; requeue it");
+    if (row.owner !== null)
+      throw refused("reschedule", id, "is leased and may be being handled; revoke it, or try again later");
+    if (row.saga?.[0] === MAIL)
+      throw refused("reschedule", id, "is a message of a saga, handled in the order of arrival; revoke it");
+    const entry = entryOf(parts, row, "reschedule", by, clock.now(), {
+      from: row.dueAt,
+      to: parsed.dueAt,
+    });
+    if (await rewrite(parts, row, parsed.dueAt, wallClock, entry))
+      return loadTimeout(parts, id, "reschedule");
+  }
+  throw changing("reschedule", id);
+}
+
+/** Tries a dead timeout again, at once and with all its tries. */
+export async function requeueTimeout(
+  parts: EngineContext,
+  id: TimeoutId,
+  by: By | undefined,
+): Promise<TimeoutRow> {
+  const { clock } = parts;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const row = await loadTimeout(parts, id, "requeue");
+    if (row.deadAt === null)
+      throw refused("requeue", id, "is not dead; reschedule it, or wait until it is due");
+    const now = clock.now();
+    const entry = entryOf(parts, row, "requeue", by, now, { error: row.error });
+    if (await rewrite(parts, row, now, row.wallClock ?? undefined, entry))
+      return loadTimeout(parts, id, "requeue");
+  }
+  throw changing("requeue", id);
+}
+
+/** Stores the same timeout anew with another instant, if it still is as it was read. */
+async function rewrite(
+  parts: EngineContext,
+  row: TimeoutRow,
+  dueAt: Instant,
+  wallClock: Json | undefined,
+  entry: readonly Effect[],
+): Promise<boolean> {
+  const { id, destination, payload, headers, key, saga } = row;
+  const request: NewTimeout = {
+    id,
+    destination,
+    dueAt,
+    ...(payload !== null && { payload }),
+    ...(headers !== null && { headers }),
+    ...(key !== null && { key }),
+    ...(saga !== null && { saga }),
+    ...(wallClock !== undefined && { wallClock }),
+  };
+  const unit: Unit = {
+    when: [{ idle: id, dueAt: row.dueAt, isDead: row.deadAt !== null }],
+    effects: [{ remove: id }, { request }, ...entry],
+  };
+  const [outcome] = await commitUnits(parts, [unit]);
+  return outcome?.ok === true;
+}
+
+function refused(call: string, id: TimeoutId, why: string): CurfewError {
+  return new CurfewError("invalid_state", `${call}: timeout ${id} ${why}`);
+}
+
+function changing(call: string, id: TimeoutId): CurfewError {
+  return new CurfewError("invalid_state", `${call}: timeout ${id} changed ${TRIES} times; try again`);
+}

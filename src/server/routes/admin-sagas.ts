@@ -1,0 +1,53 @@
+import { notFound } from "../failures.ts";
+import { json, type Route, route } from "../route.ts";
+import { sagasQuery } from "../wire/admin-schemas.ts";
+import { placeOf } from "../wire/pages.ts";
+import { sagaDetail, sagaFields, sagaReply, sagasReply } from "../wire/sagas.ts";
+
+const TAG = "admin";
+const PATH = "/ojs/v1/admin/sagas";
+const NAME_LIMIT = 512;
+
+const list = route({
+  method: "GET",
+  path: PATH,
+  right: "read",
+  tag: TAG,
+  summary: "List sagas in the order of their types and ids, alive and completed",
+  reply: sagasReply,
+  query: sagasQuery,
+  replies: { 200: "A page of sagas" },
+  async run({ query }, { engine }) {
+    const { type, limit, per_page, cursor } = query;
+    const { perPage } = placeOf({ ...(limit && { limit }), ...(per_page && { per_page }) });
+    const found = await engine.sagaRecords.list({
+      ...(type !== undefined && { type }),
+      after: cursor || null,
+      limit: perPage,
+    });
+    const pagination = { per_page: perPage, has_more: found.cursor !== null, next_cursor: found.cursor };
+    return json(200, { items: found.sagas.map(sagaFields), pagination });
+  },
+});
+
+const get = route({
+  method: "GET",
+  path: `${PATH}/:type/:id`,
+  right: "read",
+  tag: TAG,
+  summary: "Look at a saga: its state, and the timeouts and messages that wait for it",
+  reply: sagaReply,
+  replies: { 200: "The saga", 404: "There is no such saga" },
+  async run({ params }, { engine }) {
+    const { type = "", id = "" } = params;
+    const found = isName(type) && isName(id) ? await engine.sagaRecords.get(type, id) : null;
+    if (!found) throw notFound("saga", `${type} ${id}`);
+    return json(200, sagaDetail(found));
+  },
+});
+
+function isName(text: string): boolean {
+  return text !== "" && text.length <= NAME_LIMIT && !text.includes("\0") && text.isWellFormed();
+}
+
+export const adminSagaRoutes: readonly Route[] = [list, get];

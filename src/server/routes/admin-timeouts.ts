@@ -1,0 +1,145 @@
+import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { readInstant } from "../../ojs/wire-durations.ts";
+import { notFound } from "../failures.ts";
+import { byKey, json, type Route, route } from "../route.ts";
+import { rescheduleSchema, timeoutsQuery } from "../wire/admin-schemas.ts";
+import { listedPage, placeOf } from "../wire/pages.ts";
+import { emptySchema } from "../wire/schemas.ts";
+import { revokedReply, timeoutDetail, timeoutFields, timeoutReply, timeoutsReply } from "../wire/timeouts.ts";
+
+const TAG = "admin";
+const PATH = "/ojs/v1/admin/timeouts";
+const MISSING = { 404: "There is no such timeout" };
+const ID_LIMIT = 512;
+
+interface Wanted {
+  readonly destination?: string;
+  readonly from?: number;
+  readonly before?: number;
+}
+
+/** Dead ones in the order of their ids: an index holds them. The rest of the filter is applied to at most 5,000 of them. */
+async function deadPage(engine: Engine, page: Parameters<typeof listedPage>[0], wanted: Wanted) {
+  const { destination, from = 0, before = Number.POSITIVE_INFINITY } = wanted;
+  const { items, pagination } = await listedPage<Timeout>(page, {
+    list: (after, limit) =>
+      engine.timeouts.list({ isDead: true }, { ...(after !== null && { after }), limit }),
+    cursorOf: ({ id }) => id,
+    isWanted: (one) =>
+      (destination === undefined || one.destination === destination) &&
+      one.dueAt >= from &&
+      one.dueAt < before,
+  });
+  const { per_page, has_more, next_cursor } = pagination;
+  return { items: items.map(timeoutFields), pagination: { per_page, has_more, next_cursor } };
+}
+
+const list = route({
+  method: "GET",
+  path: PATH,
+  right: "read",
+  tag: TAG,
+  summary:
+    "List timeouts that are stored, in the order in which they are due; with dead=true those that were given up",
+  reply: timeoutsReply,
+  query: timeoutsQuery,
+  replies: { 200: "A page of timeouts; one of dead timeouts may be short and still not be the last" },
+  async run({ query }, { engine }) {
+    const { destination, dead, limit, per_page, cursor } = query;
+    const now = engine.now();
+    const from = query.from === undefined ? undefined : readInstant(query.from, now, "from");
+    const before = query.to === undefined ? undefined : readInstant(query.to, now, "to");
+    const page = { ...(limit && { limit }), ...(per_page && { per_page }), ...(cursor && { cursor }) };
+    if (dead)
+      return json(
+        200,
+        await deadPage(engine, page, {
+          ...(destination !== undefined && { destination }),
+          ...(from !== undefined && { from }),
+          ...(before !== undefined && { before }),
+        }),
+      );
+    const { perPage } = placeOf(page);
+    const found = await engine.timeouts.calendar({
+      ...(destination !== undefined && { destination }),
+      ...(from !== undefined && { from: { epochMilliseconds: from } }),
+      ...(before !== undefined && { before: { epochMilliseconds: before } }),
+      after: cursor || null,
+      limit: perPage,
+    });
+    const pagination = { per_page: perPage, has_more: found.cursor !== null, next_cursor: found.cursor };
+    return json(200, { items: found.timeouts.map(timeoutFields), pagination });
+  },
+});
+
+/** The id of a timeout out of a path: any text that a store can keep. */
+function timeoutId(params: Readonly<Record<string, string>>): string {
+  const id = params.id ?? "";
+  if (id === "" || id.length > ID_LIMIT || id.includes("\0") || !id.isWellFormed())
+    throw notFound("timeout", id);
+  return id;
+}
+
+const get = route({
+  method: "GET",
+  path: `${PATH}/:id`,
+  right: "read",
+  tag: TAG,
+  summary: "Look at a timeout with its payload and headers",
+  reply: timeoutReply,
+  replies: { 200: "The timeout", ...MISSING },
+  async run({ params }, { engine }) {
+    const id = timeoutId(params);
+    const found = await engine.timeouts.get(id);
+    if (!found) throw notFound("timeout", id);
+    return json(200, timeoutDetail(found));
+  },
+});
+
+const revoke = route({
+  method: "POST",
+  path: `${PATH}/:id/revoke`,
+  right: "operate",
+  tag: TAG,
+  summary: "Take a timeout back: it is not delivered any more",
+  reply: revokedReply,
+  body: emptySchema,
+  replies: { 200: "It is gone", ...MISSING, 409: "It changes all the time" },
+  async run({ params, identity }, { engine }) {
+    const id = timeoutId(params);
+    const was = await engine.timeouts.revoke(id, byKey(identity));
+    return json(200, { id, revoked: true, was });
+  },
+});
+
+const reschedule = route({
+  method: "POST",
+  path: `${PATH}/:id/reschedule`,
+  right: "operate",
+  tag: TAG,
+  summary: "Give a pending timeout another instant",
+  reply: timeoutReply,
+  body: rescheduleSchema,
+  replies: { 200: "The timeout", ...MISSING, 409: "It is dead, leased, or a message of a saga" },
+  async run({ params, body, identity }, { engine }) {
+    const dueAt = { epochMilliseconds: readInstant(body.due_at, engine.now(), "due_at") };
+    const moved = await engine.timeouts.reschedule(timeoutId(params), dueAt, byKey(identity));
+    return json(200, timeoutDetail(moved));
+  },
+});
+
+const requeue = route({
+  method: "POST",
+  path: `${PATH}/:id/requeue`,
+  right: "operate",
+  tag: TAG,
+  summary: "Try a dead timeout again, at once and with all its tries",
+  reply: timeoutReply,
+  body: emptySchema,
+  replies: { 200: "The timeout", ...MISSING, 409: "It is not dead" },
+  run: async ({ params, identity }, { engine }) =>
+    json(200, timeoutDetail(await engine.timeouts.revive(timeoutId(params), byKey(identity)))),
+});
+
+export const adminTimeoutRoutes: readonly Route[] = [list, get, revoke, reschedule, requeue];
