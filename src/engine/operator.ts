@@ -12,7 +12,7 @@ interface Commands {
   extend(id: JobId, options: ExtendOptions, by: By): Promise<Job>;
   retry(id: JobId, options: RetryByHandOptions, by: By): Promise<Job>;
   activate(id: JobId, by: By): Promise<Job>;
-  job(id: JobId): { runNow(by: By): Promise<Job> };
+  job(id: JobId): { runNow(by: By): Promise<Job<unknown>> };
   readonly crons: Crons;
   readonly queues: Queues;
   readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
@@ -59,7 +59,7 @@ export class Operator {
   }
 
   /** Runs a scheduled or retryable job as if it were due now. */
-  runNow(id: JobId): Promise<Job> {
+  runNow(id: JobId): Promise<Job<unknown>> {
     return this.#engine.job(id).runNow(this.by);
   }
 
