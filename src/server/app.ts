@@ -20,6 +20,8 @@ export interface ServerOptions extends GuardOptions {
   readonly logger?: Logger;
   /** Turns on the two hooks that only a conformance suite needs. Off by default. */
   readonly conformance?: boolean;
+  /** Whether events are recorded from now on, in all engines on the store, so that clients can read them. Default true. */
+  readonly recordEvents?: boolean;
 }
 
 /** An Open Job Spec server over an engine. It listens to nothing by itself: `listen`, or any host of `fetch`, does. */
@@ -38,7 +40,7 @@ export interface CurfewServer {
   close(): Promise<void>;
 }
 
-const KEYS = ["keys", "limits", "cors", "logger", "conformance"] as const;
+const KEYS = ["keys", "limits", "cors", "logger", "conformance", "recordEvents"] as const;
 
 export function createServer(engine: Engine, options: ServerOptions = {}): CurfewServer {
   refuseUnknownKeys(options, "server", KEYS);
@@ -67,7 +69,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     logger,
   };
   // From here on events are recorded, so that clients can read them.
-  if (!engine.journal.isForbidden)
+  if (!engine.journal.isForbidden && options.recordEvents !== false)
     engine.journal.turnOn().catch((error: unknown) => {
       logger.error({ error }, "other engines on this store could not be told to record events");
     });

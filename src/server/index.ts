@@ -1,5 +1,6 @@
 export { type CurfewServer, createServer, type ServerOptions } from "./app.ts";
-export { createKey, hashKey, type KeyOptions, Keyring, type Role } from "./auth.ts";
+export { createKey, hashKey, type KeyOptions, Keyring } from "./auth.ts";
 export type { LimitOptions } from "./body-limits.ts";
 export { readKeyFile } from "./key-file.ts";
 export { type Listening, type ListenOptions, listen } from "./listen.ts";
+export type { Role } from "./roles.ts";

@@ -1,6 +1,6 @@
 import type { Instant } from "../core/time.ts";
 import type { System } from "../ports/system.ts";
-import { authenticate, authorize, type Identity, type KeyOptions, Keyring, type Right } from "./auth.ts";
+import { authenticate, authorize, type Identity, type KeyOptions, Keyring } from "./auth.ts";
 import {
   checkLimits,
   type Incoming,
@@ -20,6 +20,7 @@ import {
   PREFLIGHT_HEADERS,
   SECURITY_HEADERS,
 } from "./http-headers.ts";
+import type { Right } from "./roles.ts";
 
 export interface GuardOptions {
   /** Keys that callers must bring. Without them everybody who reaches the server may do everything. */
