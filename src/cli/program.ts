@@ -8,14 +8,43 @@ interface Entry {
   readonly name: string;
   readonly summary: string;
   readonly group: string;
+  readonly isHidden?: true;
   /** Gives a command its options, its action and the commands below it. */
   readonly load: () => Promise<(command: Command) => void>;
 }
 
+const JOBS = "Jobs:";
 const LOOK = "Queues, schedules and workers:";
 const RUN = "Run and operate:";
 
+/** The commands about jobs are used most, so they stand at the top; `curfew jobs ls` works as well. */
+const job = (name: string, summary: string): Entry => ({
+  name,
+  summary,
+  group: JOBS,
+  load: async () => (await import("./commands/jobs.ts")).verb(name),
+});
+
 const ENTRIES: readonly Entry[] = [
+  job("ls", "list jobs, by state, type, queue and time"),
+  job("show", "show one job"),
+  job("why", "say why a job does not run, or ended as it did"),
+  job("explain", "say where the limits of a job come from"),
+  job("enqueue", "enqueue a job"),
+  job("cancel", "end jobs that wait or run, by id or filter"),
+  job("retry", "run discarded jobs again, by id or filter"),
+  job("delete", "delete jobs that have ended, by id or filter"),
+  job("extend", "change the limits of a job"),
+  job("logs", "print the log of a job"),
+  job("tail", "print events as they happen"),
+  job("wait", "wait until jobs have ended"),
+  {
+    name: "jobs",
+    summary: "the commands about jobs under their noun: curfew jobs ls",
+    group: JOBS,
+    isHidden: true,
+    load: async () => (await import("./commands/jobs.ts")).register,
+  },
   {
     name: "workers",
     summary: "list workers; ask one to take no more jobs, or to stop",
@@ -52,8 +81,8 @@ export async function createProgram(words: readonly string[] | "all"): Promise<C
       "after",
       "\nMost commands take --store <address> or --url <url>, or CURFEW_STORE and CURFEW_URL.",
     );
-  for (const { name, summary, group, load } of ENTRIES) {
-    const command = program.command(name).summary(summary).helpGroup(group);
+  for (const { name, summary, group, isHidden = false, load } of ENTRIES) {
+    const command = program.command(name, { hidden: isHidden }).summary(summary).helpGroup(group);
     if (words === "all" || words.includes(name)) (await load())(command);
   }
   throwInsteadOfExit(program);

@@ -3,12 +3,12 @@ import { CommandFailed } from "./exit.ts";
 import { createOutput, type Output } from "./output/output.ts";
 import { openTarget, type Target, type TargetOptions } from "./target.ts";
 
-export interface CommonOptions extends TargetOptions {
+interface CommonOptions extends TargetOptions {
   readonly json?: boolean;
 }
 
 /** What the action of a command works with. */
-export interface CommandContext {
+interface CommandContext {
   readonly output: Output;
   /** Aborts at Ctrl-C. The second Ctrl-C ends the process at once. */
   readonly signal: AbortSignal;
@@ -37,12 +37,12 @@ type Action<Options, Context> = (
 ) => Promise<void>;
 
 /** Gives a command its action: it opens what the options name, acts, and closes it again. */
-export function act<Options extends CommonOptions>(
+export function act<Options extends object = object>(
   command: Command,
   action: Action<Options, TargetContext>,
 ): Command {
   return command.action(async (...given: unknown[]) => {
-    const options = command.optsWithGlobals<Options>();
+    const options = command.optsWithGlobals<Options & CommonOptions>();
     const signal = onInterrupt();
     const output = createOutput(options.json === true);
     const target = await output.during("opening", () =>
