@@ -46,6 +46,42 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/jobs.ts")).register,
   },
   {
+    name: "queues",
+    summary: "list, pause, resume, limit and purge queues",
+    group: LOOK,
+    load: async () => (await import("./commands/queues.ts")).register,
+  },
+  {
+    name: "dead",
+    summary: "list, retry and delete dead letters",
+    group: LOOK,
+    load: async () => (await import("./commands/dead.ts")).register,
+  },
+  {
+    name: "cron",
+    summary: "list, show, run, pause and resume crons",
+    group: LOOK,
+    load: async () => (await import("./commands/cron.ts")).register,
+  },
+  {
+    name: "workflows",
+    summary: "list and show workflows",
+    group: LOOK,
+    load: async () => (await import("./commands/workflows.ts")).register,
+  },
+  {
+    name: "sagas",
+    summary: "list and show sagas",
+    group: LOOK,
+    load: async () => (await import("./commands/sagas.ts")).register,
+  },
+  {
+    name: "timeouts",
+    summary: "list, revoke, reschedule and requeue timeouts",
+    group: LOOK,
+    load: async () => (await import("./commands/timeouts.ts")).register,
+  },
+  {
     name: "workers",
     summary: "list workers; ask one to take no more jobs, or to stop",
     group: LOOK,

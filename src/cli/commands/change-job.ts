@@ -4,7 +4,7 @@ import { parseDuration } from "../../core/time.ts";
 import { wholeNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { futureOption } from "../filters.ts";
-import { onJob } from "../find-job.ts";
+import { onJob } from "../not-found.ts";
 import { printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";

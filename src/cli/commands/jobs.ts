@@ -3,8 +3,8 @@ import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } fro
 import { wholeNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
-import { onJob } from "../find-job.ts";
 import { errorText, jobTable } from "../job-table.ts";
+import { onJob } from "../not-found.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";

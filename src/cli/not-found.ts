@@ -44,3 +44,19 @@ export async function orNearest<Value>(
     throw new CommandFailed("failed", `there is no ${what} ${JSON.stringify(name)}${hint}`, { cause: error });
   }
 }
+
+/** What an older server does not serve is said as such: "not found" would be taken for an empty store. */
+export async function offered<Value>(
+  target: Target,
+  what: string,
+  ask: () => Promise<Value>,
+): Promise<Value> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof Refusal) || !/^Nothing is served at /.test(error.message)) throw error;
+    throw new CommandFailed("failed", `${target.name} does not offer ${what} to operators; upgrade it`, {
+      cause: error,
+    });
+  }
+}
