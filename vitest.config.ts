@@ -45,6 +45,7 @@ export default defineConfig({
         globalSetup: postgres,
         isolate: false,
       }),
+      project("cli", ["test/cli/**/*.test.ts"], { globalSetup: postgres, testTimeout: 60_000 }),
       project("sim", ["test/sim/**/*.test.ts"], { testTimeout: 120_000 }),
       project("stores", ["test/stores/**/*.test.ts"], {
         globalSetup: postgres,

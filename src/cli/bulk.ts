@@ -23,7 +23,7 @@ export function withBulkOptions(command: Command): Command {
   return command
     .option("--dry-run", "count what is meant and show the first of it, and change nothing")
     .option("-y, --yes", "do not ask")
-    .option("--limit <count>", "stop after so many", wholeNumber)
+    .option("--limit <count>", "stop after this many", wholeNumber)
     .option("--reason <text>", "why, for the audit");
 }
 
@@ -71,7 +71,14 @@ export async function bulk(
     yes: options.yes,
     signal,
   });
-  await carryOut(context, { verb, path, filter, meant, reason: options.reason });
+  await carryOut(context, {
+    verb,
+    path,
+    filter,
+    meant,
+    most: options.limit ?? Number.POSITIVE_INFINITY,
+    reason: options.reason,
+  });
 }
 
 interface Work {
@@ -79,11 +86,13 @@ interface Work {
   readonly path: string;
   readonly filter: Fields;
   readonly meant: number;
+  /** Where to stop; what came after the count is done, too, unless somebody named a limit. */
+  readonly most: number;
   readonly reason: string | undefined;
 }
 
 async function carryOut({ target, output, signal }: TargetContext, work: Work): Promise<void> {
-  const { verb, path, filter, meant, reason } = work;
+  const { verb, path, filter, meant, most, reason } = work;
   const counts: Counts = { matched: 0, succeeded: 0, skipped: 0, failed: 0 };
   let isComplete = false;
   await output.during(verb, async (progress) => {
@@ -91,7 +100,7 @@ async function carryOut({ target, output, signal }: TargetContext, work: Work): 
       const reply = await target.send("POST", path, {
         filter,
         confirm: true,
-        limit: Math.min(BATCH, meant - counts.succeeded),
+        limit: Math.min(BATCH, most - counts.succeeded),
         ...(cursor !== null && { cursor }),
         ...(reason !== undefined && { reason }),
       });
@@ -99,7 +108,7 @@ async function carryOut({ target, output, signal }: TargetContext, work: Work): 
       progress.update(counts.succeeded + counts.skipped, meant);
       cursor = reply.next_cursor;
       isComplete = cursor === null;
-      if (isComplete || counts.succeeded >= meant || counts.failed > 0) break;
+      if (isComplete || counts.succeeded >= most || counts.failed > 0) break;
     }
   });
   const isStopped = !isComplete && signal.aborted;

@@ -21,7 +21,7 @@ export interface TargetContext extends CommandContext {
 const INTERRUPTED = 130;
 
 /** A signal that Ctrl-C aborts. */
-export function onInterrupt(): AbortSignal {
+function onInterrupt(): AbortSignal {
   const stop = new AbortController();
   process.on("SIGINT", () => {
     if (stop.signal.aborted) process.exit(INTERRUPTED);

@@ -20,7 +20,7 @@ export function register(dead: Command): void {
 
 function declareList(command: Command): void {
   command.description("List dead letters, those that ended last first.");
-  withFilters(withTarget(command), ["state"]).option("--limit <count>", "at most so many", wholeNumber, 50);
+  withFilters(withTarget(command), ["state"]).option("--limit <count>", "at most this many", wholeNumber, 50);
   withPage(command, {
     examples: [
       ["dead ls", "the newest 50"],

@@ -50,7 +50,7 @@ interface ListOptions extends FilterOptions {
 function declareList(command: Command): void {
   command.description("List jobs, the newest first.");
   withFilters(withTarget(command))
-    .option("--limit <count>", "at most so many", wholeNumber, 50)
+    .option("--limit <count>", "at most this many", wholeNumber, 50)
     .option("--oldest", "the oldest first");
   withPage(command, {
     examples: [
@@ -164,13 +164,28 @@ function declareWhy(command: Command): void {
   });
 }
 
+/** The command that does what a reason advises, where there is one. */
+const ADVISED: Readonly<Record<string, (target: string) => string>> = {
+  "resume-queue": (queue) => `curfew queues resume ${queue}`,
+  retry: (id) => `curfew retry ${id}`,
+  cancel: (id) => `curfew cancel ${id}`,
+  "look-at-job": (id) => `curfew why ${id}`,
+  "look-at-workflow": (id) => `curfew workflows show ${id}`,
+  "look-at-worker": () => "curfew workers ls",
+};
+
 function whyText(why: Fields, now: number): string {
   const reasons = why.reasons as readonly Fields[];
   const lines = reasons.flatMap(({ sentence, until, action }, index) => {
-    const { text } = action as Fields;
+    const { name, target, text } = action as Fields;
+    const command = typeof target === "string" ? ADVISED[String(name)]?.(printable(target)) : undefined;
     const ends = until === null ? "" : dim(` (until ${relativeText(until, now)})`);
     const said = `${index + 1}. ${printable(String(sentence))}${ends}`;
-    return [index === 0 ? paint("bold", said) : said, `   → ${printable(String(text))}`];
+    const advice = [
+      `   → ${printable(String(text))}`,
+      ...(command === undefined ? [] : [`     ${dim(command)}`]),
+    ];
+    return [index === 0 ? paint("bold", said) : said, ...advice];
   });
   return [`Job ${why.job_id} is ${paintState(String(why.state))}.`, ...lines].join("\n");
 }

@@ -33,7 +33,7 @@ function declareList(command: Command): void {
   command.description("List sagas in the order of their types and ids, alive and completed.");
   withTarget(command)
     .option("--type <type>", "only sagas of this type")
-    .option("--limit <count>", "at most so many, up to 200", wholeNumber, 50);
+    .option("--limit <count>", "at most this many, up to 200", wholeNumber, 50);
   withPage(command, {
     examples: [["sagas ls --type order", "all orders"]],
     json: '{"items":[{"type","id","status","version","started_at","changed_at","completed_at","pending"}],"has_more"}',

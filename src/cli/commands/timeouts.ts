@@ -40,7 +40,7 @@ function declareList(command: Command): void {
     .option("--dead", "those that were given up after too many tries")
     .option("--from <time>", "due at or after: an instant, or 10m from now")
     .option("--to <time>", "due before")
-    .option("--limit <count>", "at most so many, up to 200", wholeNumber, 50);
+    .option("--limit <count>", "at most this many, up to 200", wholeNumber, 50);
   withPage(command, {
     examples: [
       ["timeouts ls --to 1h", "what is due within the next hour"],

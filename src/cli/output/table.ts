@@ -14,7 +14,7 @@ const GAP = 2;
 /** Where there is no terminal, nothing is cut: a program or a file reads it. */
 const UNBOUNDED = Number.POSITIVE_INFINITY;
 
-export function terminalWidth(stream: NodeJS.WriteStream = process.stdout): number {
+function terminalWidth(stream: NodeJS.WriteStream = process.stdout): number {
   return stream.isTTY ? stream.columns || 80 : UNBOUNDED;
 }
 
