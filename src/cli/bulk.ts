@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { wholeNumber } from "./declare.ts";
+import { countNumber } from "./declare.ts";
 import { CommandFailed } from "./exit.ts";
 import { jobTable } from "./job-table.ts";
 import { confirm } from "./output/confirm.ts";
@@ -23,7 +23,7 @@ export function withBulkOptions(command: Command): Command {
   return command
     .option("--dry-run", "count what is meant and show the first of it, and change nothing")
     .option("-y, --yes", "do not ask")
-    .option("--limit <count>", "stop after this many", wholeNumber)
+    .option("--limit <count>", "stop after this many", countNumber)
     .option("--reason <text>", "why, for the audit");
 }
 

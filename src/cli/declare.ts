@@ -44,6 +44,12 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+/** A count of things: from 1. */
+export function countNumber(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Write a whole number from 1.");
+  return Number(text);
+}
+
 export function positiveNumber(text: string): number {
   const value = Number(text);
   if (!(Number.isFinite(value) && value > 0)) throw new InvalidArgumentError("Write a number above 0.");

@@ -13,7 +13,7 @@ export const EXITS = {
 
 export type Exit = keyof typeof EXITS;
 
-/** Ends a command with one line on standard error and an exit code. */
+/** Ends a command with one line on standard error and an exit code; without a message nothing is printed. */
 export class CommandFailed extends Error {
   override readonly name = "CommandFailed";
   readonly exit: Exit;

@@ -150,7 +150,7 @@ function codeOf(error: unknown): number {
   // Commander has said it already, and help is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXITS.ok.code : EXITS.usage.code;
   if (error instanceof CommandFailed) {
-    process.stderr.write(`curfew: ${error.message}\n`);
+    if (error.message !== "") process.stderr.write(`curfew: ${error.message}\n`);
     return EXITS[error.exit].code;
   }
   if (!(error instanceof CurfewError)) {

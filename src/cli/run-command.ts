@@ -25,7 +25,7 @@ function onInterrupt(): AbortSignal {
   const stop = new AbortController();
   process.on("SIGINT", () => {
     if (stop.signal.aborted) process.exit(INTERRUPTED);
-    stop.abort(new CommandFailed("interrupted", "stopped"));
+    stop.abort(new CommandFailed("interrupted", ""));
   });
   return stop.signal;
 }

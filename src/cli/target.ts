@@ -67,6 +67,11 @@ interface Routes extends Pick<Target, "kind" | "name" | "engine" | "now" | "clos
 }
 
 async function storeRoutes(address: string): Promise<Routes> {
+  if (address === "memory:")
+    throw new CommandFailed(
+      "usage",
+      "--store: memory: lives inside one process; ask the server in that process with --url",
+    );
   refuseMissingFile(address);
   const { hidePassword, openEngine } = await import("../open.ts");
   const { createServer } = await import("../server/app.ts");

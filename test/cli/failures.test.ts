@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { createDatabase } from "../postgres.ts";
+import { RunningCommand, server } from "../server/command.ts";
 import { answer, curfew, openStage, type Stage } from "./stage.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
@@ -21,6 +22,8 @@ describe("exit codes", () => {
     ["two targets", ["ls", "--store", "sqlite:a.db", "--url", "http://h"], 2, /name one of them/],
     ["an unknown command", ["lss"], 2, /Did you mean ls\?/],
     ["an unknown state", ["ls", "--state", "lost"], 2, /Allowed choices are scheduled/],
+    ["a store that lives in a process", ["ls", "--store", "memory:"], 2, /ask the server in that process/],
+    ["a count of nothing", ["ls", "--limit", "0"], 2, /Write a whole number from 1/],
     ["an address that is none", ["ls", "--url", "localhost"], 2, /--url: "localhost" is no address/],
     ["a store of an unknown kind", ["ls", "--store", "mysql://h"], 2, /write "memory:", "sqlite:path"/],
     [
@@ -86,6 +89,15 @@ describe("a target", () => {
     expect(written.code).toBe(0);
   });
 
+  it("may be a server whose store is in memory", async () => {
+    const { url } = await server(["--store", "memory:"], { cwd: stage.folder });
+    const job = await answer(["enqueue", "mail.send", "--url", url]);
+    expect(await answer(["jobs", "ls", "--url", url])).toMatchObject({
+      items: [{ id: job.id }],
+      has_more: false,
+    });
+  });
+
   it("may be PostgreSQL", async () => {
     await using database = await createDatabase(inject("postgresUrl"));
     const migrated = await curfew(["migrate", "--store", database.url]);
@@ -121,6 +133,26 @@ describe("a reader that leaves", () => {
     ]);
     const [code] = first ?? (await closed);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+});
+
+describe("Ctrl-C", () => {
+  it.each(["url", "store"] as const)("ends tail -f on --%s with 130 and without a word", async (kind) => {
+    const running = new RunningCommand(["tail", "-f", `--${kind}`, stage[kind]]);
+    await running.said(/job\.enqueued/);
+    running.kill("SIGINT");
+    expect(await running.ended).toMatchObject({ code: 130, stderr: "" });
+  });
+
+  it("ends a command whose question is not answered yet", async () => {
+    // It presses Ctrl-C when the question comes, and never answers.
+    const server = createServer(() => running.kill("SIGINT")).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const running = new RunningCommand(["wait", stage.jobs.waiting, "--url", url]);
+    expect(await running.ended).toMatchObject({ code: 130, stdout: "", stderr: "" });
+    server.closeAllConnections();
+    server.close();
   });
 });
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import { parseDuration } from "../../core/time.ts";
-import { wholeNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { futureOption } from "../filters.ts";
 import { onJob } from "../not-found.ts";
@@ -40,7 +40,7 @@ export function declareEnqueue(command: Command): void {
     .option("--in <duration>", "run it this much later, such as 10m")
     .option("--at <instant>", "run it then, such as 2030-01-31T12:00:00Z")
     .option("--id <uuid>", "an id of your own: a job with a known id is not added again")
-    .option("--attempts <count>", "how often it is tried", wholeNumber)
+    .option("--attempts <count>", "how often it is tried", countNumber)
     .option("--attempt <duration>", "the timeout of each attempt, or none")
     .option("--total <duration>", "the timeout of everything from now on, or none")
     .option("--wait <duration>", "how long it may wait for its first start, or none")

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { wholeNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withPage, withTarget } from "../declare.ts";
 import { orNearest } from "../not-found.ts";
 import { dim, paintState, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
@@ -108,7 +108,7 @@ function cronText(cron: Fields, runs: readonly Fields[], now: number): string {
 
 function declareNext(command: Command): void {
   command.description("Say when a cron fires next.").argument("<name>", "its name");
-  withTarget(command).option("-n, --count <count>", "how many instants", wholeNumber, 5);
+  withTarget(command).option("-n, --count <count>", "how many instants", countNumber, 5);
   withPage(command, {
     examples: [["cron next nightly-report -n 10", "the next ten instants, in its zone and in UTC"]],
     json: '{"name","timezone","enabled","items":[{"at","local"}]}',

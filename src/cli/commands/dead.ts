@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { BULK_JSON, type BulkOptions, bulk, withBulkOptions } from "../bulk.ts";
-import { wholeNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
 import { jobTable } from "../job-table.ts";
@@ -20,7 +20,7 @@ export function register(dead: Command): void {
 
 function declareList(command: Command): void {
   command.description("List dead letters, those that ended last first.");
-  withFilters(withTarget(command), ["state"]).option("--limit <count>", "at most this many", wholeNumber, 50);
+  withFilters(withTarget(command), ["state"]).option("--limit <count>", "at most this many", countNumber, 50);
   withPage(command, {
     examples: [
       ["dead ls", "the newest 50"],

@@ -105,6 +105,7 @@ async function tail(context: TargetContext, options: TailOptions): Promise<void>
     }
     await rest(RECONNECT, signal);
   }
+  signal.throwIfAborted();
 }
 
 const LOUD = /failed|discarded|timeout|stuck|stalled|killed|blocked|unready|full/;

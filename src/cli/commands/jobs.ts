@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } from "../bulk.ts";
-import { wholeNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
 import { errorText, jobTable } from "../job-table.ts";
@@ -50,7 +50,7 @@ interface ListOptions extends FilterOptions {
 function declareList(command: Command): void {
   command.description("List jobs, the newest first.");
   withFilters(withTarget(command))
-    .option("--limit <count>", "at most this many", wholeNumber, 50)
+    .option("--limit <count>", "at most this many", countNumber, 50)
     .option("--oldest", "the oldest first");
   withPage(command, {
     examples: [

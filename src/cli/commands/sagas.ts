@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { wholeNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withPage, withTarget } from "../declare.ts";
 import { offered } from "../not-found.ts";
 import { paintState, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
@@ -33,7 +33,7 @@ function declareList(command: Command): void {
   command.description("List sagas in the order of their types and ids, alive and completed.");
   withTarget(command)
     .option("--type <type>", "only sagas of this type")
-    .option("--limit <count>", "at most this many, up to 200", wholeNumber, 50);
+    .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
   withPage(command, {
     examples: [["sagas ls --type order", "all orders"]],
     json: '{"items":[{"type","id","status","version","started_at","changed_at","completed_at","pending"}],"has_more"}',

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { wholeNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withPage, withTarget } from "../declare.ts";
 import { futureOption } from "../filters.ts";
 import { offered } from "../not-found.ts";
 import { printable } from "../output/paint.ts";
@@ -40,7 +40,7 @@ function declareList(command: Command): void {
     .option("--dead", "those that were given up after too many tries")
     .option("--from <time>", "due at or after: an instant, or 10m from now")
     .option("--to <time>", "due before")
-    .option("--limit <count>", "at most this many, up to 200", wholeNumber, 50);
+    .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
   withPage(command, {
     examples: [
       ["timeouts ls --to 1h", "what is due within the next hour"],

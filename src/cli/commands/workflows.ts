@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { wholeNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withPage, withTarget } from "../declare.ts";
 import { paint, paintState, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
@@ -34,7 +34,7 @@ function declareList(command: Command): void {
     .addOption(
       new Option("--state <state>", "only those").choices(["running", "completed", "failed", "cancelled"]),
     )
-    .option("--limit <count>", "at most this many, up to 200", wholeNumber, 50);
+    .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
   withPage(command, {
     examples: [["workflows ls --state running", "what is under way"]],
     json: '{"items":[{"id","type","name","state","jobs_total","jobs_completed","created_at","completed_at","failure"}],"has_more"}',
