@@ -46,6 +46,12 @@ export default defineConfig({
         isolate: false,
       }),
       project("cli", ["test/cli/**/*.test.ts"], { globalSetup: postgres, testTimeout: 60_000 }),
+      project("dashboard", ["test/dashboard/**/*.test.ts"], {
+        globalSetup: ["test/dashboard-setup.ts"],
+        testTimeout: 60_000,
+        // Waiting for something on a page is an assertion that Vitest does not count.
+        expect: { requireAssertions: false, poll: { timeout: 30_000 } },
+      }),
       project("sim", ["test/sim/**/*.test.ts"], { testTimeout: 120_000 }),
       project("stores", ["test/stores/**/*.test.ts"], {
         globalSetup: postgres,

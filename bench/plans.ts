@@ -129,8 +129,8 @@ async function postgresPlans(url: string): Promise<string[]> {
 /** SQLite tells what it would do; `indexed by` leaves it no choice. */
 function sqlitePlans(path: string): string[] {
   const file = new Database(path, { readonly: true });
-  const { PEEK, CLAIMABLE, CLAIM, NEXT_WAKE, PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS } = sqlite;
-  const texts = { PEEK, CLAIMABLE, CLAIM, NEXT_WAKE, PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS };
+  const { PEEK, CLAIMABLE, CLAIM, NEXT_WAKE, PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS } = sqlite;
+  const texts = { PEEK, CLAIMABLE, CLAIM, NEXT_WAKE, PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS };
   const lines = Object.entries(texts).flatMap(([name, text]) => {
     const values = [...text.matchAll(/\?/g)].map(() => 0);
     const rows = file.prepare(`explain query plan ${text}`).all(values) as { detail: string }[];

@@ -23,6 +23,7 @@ const countsFile = join(scratch, "counts.json");
 
 const stages: Stage[] = [
   { name: "types", command: ["tsc", "--noEmit"] },
+  { name: "dashboard types", command: ["tsc", "-p", "src/dashboard"] },
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
   { name: "unused", command: ["knip"] },

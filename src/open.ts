@@ -1,13 +1,14 @@
 import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { PolicyOptions } from "./core/job/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
+import { backoff } from "./core/pace.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
 import { Engine } from "./engine/engine.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
 import { realSystem } from "./engine/runtime/real-system.ts";
 import type { Logger } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
-import type { System } from "./ports/system.ts";
+import { rest, type System } from "./ports/system.ts";
 import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
@@ -59,8 +60,7 @@ const KEYS = [
   "retention",
 ] as const;
 export const OPEN_WITHIN = 30_000;
-const FIRST_BACKOFF = 100;
-const LONGEST_BACKOFF = 2_000;
+const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 
 /** Opens an engine on a store. Everything an engine needs is put together here and nowhere else. */
 export async function openEngine(options: OpenOptions): Promise<Engine> {
@@ -123,14 +123,14 @@ export async function patiently<Value>(
   logger: Logger,
 ): Promise<Value> {
   const givesUpAt = system.monotonic() + within;
-  for (let tries = 0; ; tries++) {
+  for (let tries = 1; ; tries++) {
     try {
       return await open();
     } catch (error) {
-      const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries, 10), LONGEST_BACKOFF);
+      const delay = backoff(tries, BACKOFF);
       if (!isUnreachable(error) || system.monotonic() + delay > givesUpAt) throw error;
       logger.warn({ error, delay }, "the store does not answer yet; trying again");
-      await new Promise<void>((resolve) => system.after(delay, resolve, { keepAlive: true }));
+      await rest(system, delay);
     }
   }
 }

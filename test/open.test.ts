@@ -26,7 +26,7 @@ describe("opening an engine", () => {
 
   it("refuses an option it does not know", async () => {
     const options = { store: "memory:", concurency: 5 } as { store: string };
-    await expect(openEngine(options)).rejects.toThrow(/options\.concurency.*known are store/);
+    await expect(openEngine(options)).rejects.toThrow(/options\.concurency.*use one of store/);
   });
 
   it("gives up on a database that does not answer within openWithin, and says what failed", async () => {

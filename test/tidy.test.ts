@@ -6,6 +6,7 @@ import { retiredPhrases } from "./tidy/phrases.ts";
 import { sizes } from "./tidy/size.ts";
 import { type Finding, parseTree, readTree, report } from "./tidy/source.ts";
 import { machineTraces, silencedTests, typeHoles } from "./tidy/text.ts";
+import { writePath } from "./tidy/write-path.ts";
 
 const files = readTree();
 const sources = parseTree(files);
@@ -15,6 +16,7 @@ const rules: [name: string, check: () => Finding[]][] = [
   ["imports go one way and core is pure", () => importDirections(sources)],
   ["imports form no cycles", () => importCycles(sources)],
   ["time and chance are injected", () => systemCalls(sources)],
+  ["there is one write path", () => writePath(sources)],
   ["files and functions are short", () => sizes(sources)],
   ["exported names keep to the glossary", () => glossary(sources)],
   ["no test is silenced", () => silencedTests(sources)],

@@ -158,5 +158,6 @@ function codeOf(error: unknown): number {
     return EXITS.failed.code;
   }
   process.stderr.write(`curfew: ${error.message}\n`);
+  if (error.code === "store_failed" || error.code === "server_failed") return EXITS.unreachable.code;
   return ERRORS[error.code].kind === "programmer" ? EXITS.usage.code : EXITS.failed.code;
 }

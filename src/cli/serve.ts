@@ -107,6 +107,7 @@ function greet(
   const key = options.keys === undefined ? "" : " -H 'Authorization: Bearer <key>'";
   const lines = [
     `${paint("bold", `curfew ${options.version}`)} serves Open Job Spec on ${paint("cyan", url)}`,
+    line("open", `${url}/ in a browser: the dashboard`),
     line("store", store),
     line("keys", options.keys ?? "none: only this machine is served"),
     ...(types.length > 0 ? [line("works on", types.join(", "))] : []),

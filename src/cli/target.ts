@@ -82,7 +82,7 @@ async function storeRoutes(address: string): Promise<Routes> {
   } catch (error) {
     throw unopened(name, error);
   }
-  const server = createServer(engine, { recordEvents: false });
+  const server = createServer(engine, { recordEvents: false, dashboard: false });
   return {
     kind: "store",
     name,

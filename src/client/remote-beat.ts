@@ -2,10 +2,10 @@ import type { JobRow } from "../core/job/job.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { Loop } from "../engine/runtime/loop.ts";
+import { BeatPace, BUSY_EVERY, IDLE_EVERY, SHORTEST_REST } from "../engine/worker/beat-pace.ts";
 import { PATHS } from "../ojs/paths.ts";
 import { type Deadlines, list, object, readDeadlines, readServerTime } from "../ojs/read-job.ts";
 import type { WireBeat } from "../ojs/wire-types.ts";
-import type { Timer } from "../ports/system.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
 import { refused, type Transport } from "./transport.ts";
 
@@ -43,11 +43,7 @@ interface BeatHost {
   failed(error: unknown, during: string): void;
 }
 
-/** While something runs: often enough that a cancel is heard within a second (SEMANTICS 5.1). */
-const BUSY_EVERY = 900;
-const IDLE_EVERY = 5_000;
 const LONGEST_PACE = 5_000;
-const SHORTEST = 20;
 const MOST_NAMED = 1_000;
 /** A beat that takes longer is given up, since the next one says the same; where little silence is allowed, sooner. */
 const PATIENCE = 3_000;
@@ -60,9 +56,8 @@ const SHORTEST_PATIENCE = 500;
  */
 export class RemoteBeat {
   readonly loop: Loop;
+  readonly pace: BeatPace;
   readonly #host: BeatHost;
-  #hurried: Timer | undefined;
-  #beganAt = 0;
 
   constructor(host: BeatHost) {
     this.#host = host;
@@ -75,14 +70,15 @@ export class RemoteBeat {
       round: () => this.#round(),
       onError: (error) => host.failed(error, "beat"),
     });
+    this.pace = new BeatPace(system, this.loop);
   }
 
   async #round(): Promise<number> {
-    this.#beganAt = this.#host.clock.elapsed();
+    this.pace.began(this.#host.clock.elapsed());
     const named = this.#named();
     for (let from = 0; from === 0 || from < named.length; from += MOST_NAMED)
       await this.#send(named.slice(from, from + MOST_NAMED));
-    return this.#pace();
+    return this.#rest();
   }
 
   #named(): Named[] {
@@ -113,7 +109,7 @@ export class RemoteBeat {
     const { heartbeat } = attempt.row;
     if (heartbeat === null) return false;
     if (attempt.policy.beats === "handler") return attempt.hasUnsentBeat;
-    return now - attempt.beatenAt >= Math.min(heartbeat / 4, LONGEST_PACE) - SHORTEST;
+    return now - attempt.beatenAt >= Math.min(heartbeat / 4, LONGEST_PACE) - SHORTEST_REST;
   }
 
   async #send(named: readonly Named[]): Promise<void> {
@@ -185,38 +181,20 @@ export class RemoteBeat {
     return valid;
   }
 
-  /** A worker that was idle rests longer than a running job may wait for the word that it was cancelled. */
-  keepUp(now: number): void {
-    if (now - this.#beganAt < BUSY_EVERY) return;
-    this.#beganAt = now;
-    this.loop.wake();
-  }
-
-  /** A handler's own beat must reach the server well before the last one it knows of runs out. */
-  hurry(heartbeat: number | null): void {
-    const every = (heartbeat ?? BUSY_EVERY * 4) / 4;
-    if (this.#hurried || every >= BUSY_EVERY) return;
-    this.#hurried = this.#host.parts.system.after(Math.max(SHORTEST, every), () => {
-      this.#hurried = undefined;
-      this.loop.wake();
-    });
-  }
-
-  #pace(): number {
-    let pace = IDLE_EVERY;
+  #rest(): number {
+    let rest = IDLE_EVERY;
     for (const { row, policy } of this.#host.attempts()) {
       // A handler that beats for itself hurries the beat whenever it does.
       const every = policy.beats === "worker" ? (row.heartbeat ?? IDLE_EVERY) / 4 : BUSY_EVERY;
-      pace = Math.min(pace, BUSY_EVERY, Math.max(SHORTEST, every));
+      rest = Math.min(rest, BUSY_EVERY, Math.max(SHORTEST_REST, every));
     }
-    for (const _row of this.#host.others()) return Math.min(pace, BUSY_EVERY);
-    return pace;
+    for (const _row of this.#host.others()) return Math.min(rest, BUSY_EVERY);
+    return rest;
   }
 
   /** The last word of a worker that closes. */
   async close(): Promise<void> {
-    this.#hurried?.cancel();
-    await this.loop.stop();
+    await this.pace.stop();
     await this.#send([]).catch((error) => this.#host.failed(error, "close"));
   }
 }

@@ -80,10 +80,10 @@ export class RemoteConsumer {
   }
 
   get isBusy(): boolean {
-    return this.#isFetching || this.#running > 0 || this.heldCount > 0;
+    return this.#isFetching || this.#running > 0 || this.prefetchedCount > 0;
   }
 
-  get heldCount(): number {
+  get prefetchedCount(): number {
     return this.#held.length + this.#confirming;
   }
 
@@ -103,7 +103,7 @@ export class RemoteConsumer {
   get #wanted(): number {
     if (!this.#host.canFetch) return 0;
     const target = Math.min(this.concurrency - this.#running + this.#ahead, this.#host.room, MOST_AT_ONCE);
-    const held = this.heldCount;
+    const held = this.prefetchedCount;
     // Half empty: late enough that fetches are large, early enough that handlers seldom wait for a round trip.
     return held > target / 2 ? 0 : target - held;
   }
@@ -127,7 +127,7 @@ export class RemoteConsumer {
     for (const row of rows) this.#held.push({ row, fetchedAt, confirmedAt });
     this.#isDry = rows.length < count;
     if (this.#host.isClosing) {
-      this.#host.giveBack(this.takeHeld());
+      this.#host.giveBack(this.takePrefetched());
       return null;
     }
     this.pump();
@@ -187,7 +187,7 @@ export class RemoteConsumer {
     const kept = doubtful.filter(({ row }) => valid.has(row));
     for (const held of kept) held.confirmedAt = confirmedAt;
     this.#held.unshift(...kept);
-    if (this.#host.isClosing) this.#host.giveBack(this.takeHeld());
+    if (this.#host.isClosing) this.#host.giveBack(this.takePrefetched());
     else this.pump();
   }
 
@@ -204,7 +204,7 @@ export class RemoteConsumer {
   }
 
   /** Takes out everything that is held, for a shutdown. */
-  takeHeld(): JobRow[] {
+  takePrefetched(): JobRow[] {
     return this.#held.splice(0).map(({ row }) => row);
   }
 }

@@ -3,6 +3,7 @@ import type { JobId } from "../core/job/job.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
 import type { Why } from "../core/job/why/reason.ts";
 import { whyDuplicate } from "../core/job/why.ts";
+import { backoff, jittered } from "../core/pace.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import { JobFailedError } from "../engine/operations/job-handle.ts";
 import type { ExtendOptions } from "../engine/operations/operate-job.ts";
@@ -22,8 +23,7 @@ export interface HandleHost {
 }
 
 const WAIT = 2_000;
-const FIRST_POLL = 50;
-const LONGEST_POLL = 1_000;
+const POLL = { first: 50, factor: 2, most: 1_000 };
 
 /** A job that was enqueued, or found by its id. */
 export class RemoteJobHandle<Result = unknown> {
@@ -95,7 +95,7 @@ class ResultWait {
   readonly #onFailed: (error: unknown) => void;
   readonly #undo: (() => void)[] = [];
   #poll: Timer | undefined;
-  #pace = FIRST_POLL;
+  #polls = 1;
   #isOver = false;
 
   constructor(
@@ -146,8 +146,8 @@ class ResultWait {
     }
     if (this.#isOver) return;
     const hasWaited = system.monotonic() - askedAt >= WAIT / 2;
-    this.#pace = hasWaited ? FIRST_POLL : Math.min(this.#pace * 2, LONGEST_POLL);
-    const delay = this.#pace * (0.75 + 0.5 * system.random());
+    this.#polls = hasWaited ? 1 : this.#polls + 1;
+    const delay = jittered(backoff(this.#polls, POLL), system.random);
     this.#poll = system.after(delay, () => void this.#look(), { keepAlive: true });
   }
 

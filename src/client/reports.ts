@@ -48,7 +48,8 @@ const ASK_AGAIN_AFTER = 60_000;
 /**
  * Verdicts on their way to the server. Each is sent until it has an answer, under the fence of its attempt: through an
  * outage it waits here, and afterwards the server says whether it still counts (SEMANTICS 3.8). One that comes alone is
- * sent at once; those that come while a request is under way travel together in the next.
+ * sent at once; those that come while a request is under way travel together in the next. Not a `Batcher`: up to 16
+ * requests run at once, and the kind of a report says which request takes it.
  */
 export class Reports {
   readonly #host: ReportsHost;

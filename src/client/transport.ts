@@ -1,4 +1,5 @@
 import { CurfewError, show } from "../core/errors.ts";
+import { backoff } from "../core/pace.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 
@@ -50,8 +51,7 @@ interface TransportOptions {
   readonly replyLimit: number;
 }
 
-const FIRST_BACKOFF = 100;
-const LONGEST_BACKOFF = 5_000;
+const BACKOFF = { first: 100, factor: 2, most: 5_000 };
 const LONGEST_RETRY_AFTER = 30_000;
 const MOST_FAULTS = 10;
 /** Statuses of a server or proxy that cannot answer now; the same request may succeed later. */
@@ -163,8 +163,7 @@ export class Transport {
   /** Waits before the next try: growing, with jitter, and never less than the server asked for. */
   rest(tries: number, retryAfter: number | undefined, keepAlive: boolean): Promise<void> {
     const { system } = this.#options;
-    const backoff = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries - 1, 10), LONGEST_BACKOFF);
-    const delay = Math.max(backoff * (0.5 + system.random()), retryAfter ?? 0);
+    const delay = Math.max(backoff(tries, BACKOFF) * (0.5 + system.random()), retryAfter ?? 0);
     return new Promise((resolve) => {
       const { signal } = this.#closed;
       const end = () => {

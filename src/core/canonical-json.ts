@@ -1,9 +1,9 @@
 import type { Json } from "./schema.ts";
 
 /**
- * The one text of a JSON value, as RFC 8785 writes it: keys sorted by their UTF-16 code units, no spaces, numbers as
- * JavaScript writes them. Texts are normalised to NFC on top of it, as Open Job Spec asks for unique keys: an umlaut
- * typed on another keyboard makes no other job.
+ * The canonical text of a JSON value by RFC 8785: keys sorted by their UTF-16 code units, no spaces, numbers as
+ * JavaScript writes them. Texts are also normalised to NFC, as Open Job Spec requires for unique keys: two encodings
+ * of the same umlaut must give the same key.
  */
 export function canonicalJson(value: Json): string {
   if (typeof value === "string") return JSON.stringify(value.normalize("NFC"));

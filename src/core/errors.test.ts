@@ -8,7 +8,7 @@ describe("refuse", () => {
     const error = refuse("invalid_priority", "options.priority", 1_000, "use a number up to 100");
     expect(error).toBeInstanceOf(CurfewError);
     expect(error).toMatchObject({ name: "CurfewError", code: "invalid_priority", field: "options.priority" });
-    expect(error.message).toBe("options.priority: 1000 is not a priority; use a number up to 100");
+    expect(error.message).toBe("options.priority: 1000 is not a valid priority; use a number up to 100");
   });
 
   it("keeps a cause where there is one", () => {
@@ -22,10 +22,10 @@ describe("refuse", () => {
       expect.objectContaining({
         code: "unknown_option",
         field: "options.b",
-        message: 'options.b: "b" is not an option; known are a',
+        message: 'options.b: "b" is not an option; use one of a',
       }),
     );
-    expect(() => refuseUnknownKeys({ b: 2 }, "", ["a"])).toThrow('b: "b" is not an option; known are a');
+    expect(() => refuseUnknownKeys({ b: 2 }, "", ["a"])).toThrow('b: "b" is not an option; use one of a');
     expect(refuseUnknownKeys({ a: 1 }, "options", ["a", "b"])).toBeUndefined();
   });
 

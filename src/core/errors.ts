@@ -1,60 +1,60 @@
 /**
- * Every code curfew throws or keeps on a job, in one place; docs/errors.md is generated from this table.
- * `programmer`: thrown at once where the mistake was written. `operating`: the world failed.
- * `verdict`: kept on a job, never thrown at the caller.
+ * Every code that curfew throws or stores on a job; docs/errors.md is generated from this table. `programmer`: thrown
+ * at once where the mistake was made. `operating`: something outside the program failed. `verdict`: stored on a job,
+ * never thrown.
  */
 export const ERRORS = {
-  invalid_duration: { kind: "programmer", says: "is not a duration that can be kept" },
-  invalid_instant: { kind: "programmer", says: "does not name an instant" },
-  invalid_timeout: { kind: "programmer", says: "is not a timeout that can be kept" },
-  invalid_when: { kind: "programmer", says: "does not say when" },
-  invalid_cron: { kind: "programmer", says: "is not a cron expression that can be kept" },
-  unknown_zone: { kind: "programmer", says: "is not a time zone that is known here" },
-  no_such_time: { kind: "programmer", says: "does not name one instant in its time zone" },
+  invalid_duration: { kind: "programmer", says: "is not a valid duration" },
+  invalid_instant: { kind: "programmer", says: "is not a valid instant" },
+  invalid_timeout: { kind: "programmer", says: "is not a valid timeout" },
+  invalid_when: { kind: "programmer", says: "is not a valid time or delay" },
+  invalid_cron: { kind: "programmer", says: "is not a valid cron expression" },
+  unknown_zone: { kind: "programmer", says: "is not a known time zone" },
+  no_such_time: { kind: "programmer", says: "is skipped or repeated by a clock change in its time zone" },
   timeouts_contradict: { kind: "programmer", says: "contradicts another timeout" },
   never_runs: {
     kind: "programmer",
     says: "ends at or before the job's scheduled time, so the job could never run",
   },
-  invalid_retry: { kind: "programmer", says: "is not a retry policy" },
+  invalid_retry: { kind: "programmer", says: "is not a valid retry policy" },
   invalid_name: { kind: "programmer", says: "is not a valid name" },
   invalid_option: { kind: "programmer", says: "is not a valid value here" },
   unknown_option: { kind: "programmer", says: "is not an option" },
   invalid_definition: { kind: "programmer", says: "is not a definition made by defineJob" },
-  invalid_workflow: { kind: "programmer", says: "is not a workflow that can be run" },
+  invalid_workflow: { kind: "programmer", says: "is not a valid workflow" },
   invalid_saga: { kind: "programmer", says: "is not a saga made by defineSaga" },
-  missing_handler: { kind: "programmer", says: "is declared and has no handler" },
-  missing_correlation: { kind: "programmer", says: "is declared and does not say which saga it belongs to" },
+  missing_handler: { kind: "programmer", says: "is declared but has no handler" },
+  missing_correlation: { kind: "programmer", says: "is declared but does not say which saga it belongs to" },
   invalid_correlation: { kind: "programmer", says: "does not name a saga" },
   unknown_message: { kind: "programmer", says: "is not a message of this saga" },
   unknown_timeout: { kind: "programmer", says: "is not a timeout of this saga" },
-  no_next_state: { kind: "programmer", says: "is not a next state, and nothing was saved" },
+  no_next_state: { kind: "programmer", says: "is not a next state, so nothing was saved" },
   invalid_saga_state: { kind: "programmer", says: "does not fit the saga's state schema" },
-  identity_changed: { kind: "programmer", says: "is not the id of this saga, and nothing was saved" },
-  too_many_pending: { kind: "programmer", says: "is one timeout too many" },
-  no_sender: { kind: "programmer", says: "has nobody to reply to" },
+  identity_changed: { kind: "programmer", says: "is not the id of this saga, so nothing was saved" },
+  too_many_pending: { kind: "programmer", says: "exceeds the limit of pending timeouts" },
+  no_sender: { kind: "programmer", says: "has no sender to reply to" },
   step_over: { kind: "programmer", says: "was called after its handler had ended" },
   newer_state: { kind: "operating", says: "A newer version of the saga wrote its state" },
   invalid_module: { kind: "operating", says: "The module of a sandbox is not a processor of its definition" },
   load_timeout: { kind: "operating", says: "The module of a sandbox was not loaded in time" },
   invalid_payload: { kind: "programmer", says: "does not fit the definition's schema" },
   invalid_result: { kind: "programmer", says: "does not fit the definition's result schema" },
-  not_json: { kind: "programmer", says: "cannot be kept as JSON" },
+  not_json: { kind: "programmer", says: "cannot be stored as JSON" },
   too_large: { kind: "programmer", says: "is larger than the limit" },
-  invalid_priority: { kind: "programmer", says: "is not a priority" },
-  invalid_limit: { kind: "programmer", says: "is not a usable limit" },
+  invalid_priority: { kind: "programmer", says: "is not a valid priority" },
+  invalid_limit: { kind: "programmer", says: "is not a valid limit" },
   closed: { kind: "operating", says: "The engine is closed" },
-  concurrency: { kind: "operating", says: "The lease on a timeout is not held by whoever names it" },
-  known_cron: { kind: "operating", says: "A cron with this name is stored already" },
-  known_id: { kind: "operating", says: "A timeout with this id is stored already" },
-  not_found: { kind: "operating", says: "There is no such job or cron" },
+  concurrency: { kind: "operating", says: "The caller does not hold the lease on the timeout" },
+  known_cron: { kind: "operating", says: "A cron with this name already exists" },
+  known_id: { kind: "operating", says: "A timeout with this id already exists" },
+  not_found: { kind: "operating", says: "The job or cron does not exist" },
   duplicate_job: { kind: "operating", says: "A job with the same unique key exists" },
   invalid_state: { kind: "operating", says: "The job's state does not allow this" },
-  unknown_store: { kind: "programmer", says: "is not a store curfew knows" },
+  unknown_store: { kind: "programmer", says: "is not a known store" },
   store_failed: { kind: "operating", says: "The store did not answer" },
   server_failed: { kind: "operating", says: "The server did not answer" },
   server_refused: { kind: "operating", says: "The server refused the request" },
-  not_over_http: { kind: "programmer", says: "cannot be said over HTTP" },
+  not_over_http: { kind: "programmer", says: "cannot be sent over HTTP" },
   unsupported_node: { kind: "operating", says: "This version of Node is too old" },
   result_timeout: { kind: "operating", says: "The job did not end within the time given" },
   result_gone: { kind: "operating", says: "The job ended, and its result was not kept" },
@@ -62,29 +62,37 @@ export const ERRORS = {
   workflow_failed: { kind: "operating", says: "The workflow ended without success" },
   parent_results_too_large: {
     kind: "verdict",
-    says: "The results of the steps before it are too large to be handed on",
+    says: "The results of the steps before it are too large to be passed on",
   },
   timeout: { kind: "verdict", says: "The attempt ran longer than its attempt timeout" },
   total_timeout: { kind: "verdict", says: "The job used up its total budget" },
   enqueue_ttl_expired: { kind: "verdict", says: "The job was not started within its wait timeout" },
-  stalled: { kind: "verdict", says: "The attempt gave no sign of life within its heartbeat timeout" },
-  visibility_timeout: { kind: "verdict", says: "A remote worker let its named visibility timeout run out" },
-  killed: { kind: "verdict", says: "The sandbox died in the middle of the attempt" },
-  shutdown: { kind: "verdict", says: "The worker shut down and gave the job back" },
-  handler_error: { kind: "verdict", says: "The handler threw an error without a code of its own" },
+  stalled: { kind: "verdict", says: "The attempt sent no heartbeat within its heartbeat timeout" },
+  visibility_timeout: {
+    kind: "verdict",
+    says: "A remote worker did not report within the visibility timeout that it named",
+  },
+  killed: { kind: "verdict", says: "The sandbox died during the attempt" },
+  shutdown: { kind: "verdict", says: "The worker shut down and released the job" },
+  handler_error: { kind: "verdict", says: "The handler threw an error that has no code" },
   discarded_by_handler: { kind: "verdict", says: "The handler threw Discard" },
-  too_many_returns: { kind: "verdict", says: "The job was given back too often without ending" },
+  too_many_returns: {
+    kind: "verdict",
+    says: "The job was released or snoozed too many times without ending",
+  },
   rate_limited: {
     kind: "verdict",
-    says: "The limit of the job's key was reached, and its limit says to drop it",
+    says: "The job's limit was reached, and its onLimit says to drop it",
   },
-  queue_full: { kind: "operating", says: "The queue holds as many waiting jobs as it may" },
+  queue_full: { kind: "operating", says: "The queue has as many waiting jobs as it may hold" },
   cancelled: { kind: "verdict", says: "The job was cancelled" },
 } as const satisfies Record<string, { kind: "programmer" | "operating" | "verdict"; says: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What curfew throws. `code` is stable; `field` and `value` name the offender where there is one. */
+/**
+ * An error that curfew throws. `code` is stable. `field` names the option or field that was refused, if there is one.
+ */
 export class CurfewError extends Error {
   override readonly name: string = "CurfewError";
   readonly code: ErrorCode;
@@ -97,7 +105,7 @@ export class CurfewError extends Error {
   }
 }
 
-/** A value as it appears in a message: recognisable, on one line and bounded, whatever it is. */
+/** A value for a message: recognisable, on one line, at most 120 characters. */
 export function show(value: unknown): string {
   let text: string | undefined;
   if (typeof value === "bigint") text = `${value}n`;
@@ -114,12 +122,14 @@ export function show(value: unknown): string {
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 
-/** A programmer error in the one form all of them have: field, value, what is wrong, and the fix. */
+/** A programmer error in the common form: field, value, problem, fix. */
 export function refuse(code: ErrorCode, field: string, value: unknown, fix: string): CurfewError {
   return new CurfewError(code, `${field}: ${show(value)} ${ERRORS[code].says}; ${fix}`, { field });
 }
 
-/** A number that is out of its range, as the RangeError that JavaScript itself would throw, with code and field. */
+/**
+ * Like `refuse`, for a number out of its range: a RangeError, as JavaScript itself would throw, with code and field.
+ */
 export function refuseRange(
   code: ErrorCode,
   field: string,
@@ -130,7 +140,7 @@ export function refuseRange(
   return Object.assign(new RangeError(message), { code, field });
 }
 
-/** A value of the wrong kind, as the TypeError that JavaScript itself would throw, with code and field. */
+/** Like `refuse`, for a value of the wrong kind: a TypeError, as JavaScript itself would throw, with code and field. */
 export function refuseType(
   code: ErrorCode,
   field: string,
@@ -141,7 +151,7 @@ export function refuseType(
   return Object.assign(new TypeError(message), { code, field });
 }
 
-/** Refuses keys that plain JavaScript may pass where TypeScript would not compile. */
+/** Refuses unknown keys. JavaScript callers may pass them; TypeScript would not compile. */
 export function refuseUnknownKeys(value: unknown, field: string, known: readonly string[]): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw refuse("invalid_option", field, value, "write an object");
@@ -152,7 +162,7 @@ export function refuseUnknownKeys(value: unknown, field: string, known: readonly
         "unknown_option",
         field === "" ? key : `${field}.${key}`,
         key,
-        `known are ${known.join(", ")}`,
+        `use one of ${known.join(", ")}`,
       );
     }
   }

@@ -1,6 +1,6 @@
 import type { Instant } from "./time.ts";
 
-/** Makes UUIDv7 strings that only grow, so that the order of ids is the order in which they were made. */
+/** Makes growing UUIDv7 strings, so that ids sort in the order in which they were made. */
 export type IdSource = () => string;
 
 const DIGITS = Uint8Array.from("0123456789abcdef", (character) => character.charCodeAt(0));
@@ -11,16 +11,16 @@ export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 export const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * `now` gives the engine's time and `fill` fills a pool with random bytes. The 26 bits behind the timestamp are a
- * counter, seeded low each millisecond; if it runs over, the timestamp is advanced instead of repeating an id
- * (`counterLimit` is there for the test of that: 67 million ids take long to make).
+ * `now` gives the engine's time, and `fill` fills a pool with random bytes. The 26 bits after the timestamp are a
+ * counter, seeded low each millisecond. If the counter overflows, the timestamp advances, so no id repeats.
+ * `counterLimit` exists for the test of that: making 67 million ids takes long.
  */
 export function createIdSource(
   now: () => Instant,
   fill: (bytes: Uint8Array) => void,
   counterLimit: number = COUNTER_LIMIT,
 ): IdSource {
-  // One call to the random source serves 512 ids: a call per id costs more than the rest of the id.
+  // One call to the random source serves 512 ids. A call per id would cost more than the rest of the id.
   const pool = new Uint8Array(4_096);
   let used = pool.length;
   let lastAt = -1;
@@ -49,8 +49,8 @@ export function createIdSource(
 }
 
 /**
- * Behind the timestamp: 12 bits of the counter, the variant, 14 bits of the counter, 48 random bits. It is made in one
- * piece: a text glued from parts is put together only when it is first hashed, and that costs more than this.
+ * The part after the timestamp: 12 bits of the counter, the variant, 14 bits of the counter, 48 random bits. Built in
+ * one call: a concatenated string is flattened when it is first hashed, which costs more.
  */
 function tailText(counter: number, pool: Uint8Array, from: number): string {
   const high = counter >>> 14;

@@ -2,8 +2,8 @@
 const LONGEST = 64;
 
 /**
- * The name that was probably meant: the one with the fewest typing mistakes, of which there may be two in five
- * characters and three in all. Undefined if none is near, or if the name itself is there.
+ * The name that was probably meant: the one with the fewest typing mistakes, at most two in five characters and three
+ * in total. Undefined if none is close, or if the name itself exists.
  */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
   let nearest: string | undefined;
@@ -12,7 +12,8 @@ export function nearestName(name: string, known: Iterable<string>): string | und
     if (other === name) return undefined;
     if (Math.abs(other.length - name.length) > fewest) continue;
     const mistakes = editDistance(name, other);
-    // Of two that are as near, the first in the alphabet: the answer must not depend on the order of the rows.
+    // Of two that are equally close, take the first in the alphabet: the answer must not depend on the order of the
+    // rows.
     if (mistakes < fewest || (mistakes === fewest && nearest !== undefined && other < nearest)) {
       nearest = other;
       fewest = mistakes;

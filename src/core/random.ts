@@ -2,8 +2,8 @@
 export type Random = () => number;
 
 /**
- * A small, fast generator with a 32-bit seed (mulberry32). It serves simulation and tests, where repeating
- * a run matters more than the quality of the bits; it is not for secrets.
+ * A small, fast generator with a 32-bit seed (mulberry32). It is for simulation and tests, where repeating a run
+ * matters more than the quality of the bits. Do not use it for secrets.
  */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;

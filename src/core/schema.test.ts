@@ -55,7 +55,7 @@ describe("JSON", () => {
     const refusal = refusalOf(() => toJsonText(value, "payload"));
     expect(refusal).toMatchObject({ code: "not_json", field: path });
     expect(refusal.message.startsWith(`${path}: `)).toBe(true);
-    expect(refusal.message).toMatch(/cannot be kept as JSON; (use|rename) /);
+    expect(refusal.message).toMatch(/cannot be stored as JSON; (use|rename) /);
   });
 
   it("nesting is bounded, and a cycle is found by it instead of hanging", () => {

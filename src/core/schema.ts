@@ -3,7 +3,10 @@ import { CurfewError, refuse, show } from "./errors.ts";
 /** Values that survive JSON unchanged. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** The Standard Schema interface (standardschema.dev), so that zod, valibot, arktype and others fit without an adapter. */
+/**
+ * The Standard Schema interface (standardschema.dev), so that zod, valibot, arktype and others work without an
+ * adapter.
+ */
 export interface Schema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -32,10 +35,10 @@ export function isSchema(value: unknown): value is Schema {
   return typeof standard === "object" && standard !== null && typeof standard.validate === "function";
 }
 
-/** The codes under which a value that does not fit its schema is refused. */
+/** The codes for a value that does not fit its schema. */
 type Misfit = "invalid_payload" | "invalid_result" | "invalid_saga_state";
 
-/** Validates without forcing a promise on synchronous schemas: the hot path must not pay for an await it does not need. */
+/** Validates synchronously if the schema is synchronous: the hot path must not pay for an await. */
 export function validate<Output>(
   schema: Schema<never, Output> | Schema<unknown, Output>,
   value: unknown,
@@ -67,19 +70,19 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   return at;
 }
 
-/** One megabyte of UTF-8: large documents belong into a blob store, with their address in the payload. */
+/** One megabyte of UTF-8. Larger documents belong in a blob store, with their address in the payload. */
 export const DOCUMENT_LIMIT = 1_000_000;
-/** A line of a job's log, with its fields. */
+/** The most characters of a line of a job's log, with its fields. */
 export const LOG_LINE_LIMIT = 16_000;
-/** So many lines are kept of one attempt, the last of which says so, and so many characters. */
+/** The most lines of one attempt's log. The last of them says that lines were dropped. */
 export const LOG_LINES_LIMIT = 1_000;
 export const LOG_SIZE_LIMIT = 1_000_000;
 const DEPTH_LIMIT = 1_000;
 
 /**
- * The JSON text of a value, or a refusal that names where it is not JSON. `undefined` properties are left out, as
- * TypeScript's optional fields expect; everything else that JSON would silently change (NaN, Date, Map, undefined
- * in a list, class instances) is refused, because a job that starts with other data than was given is a wrong job.
+ * The JSON text of a value. Refuses what is not JSON and names where. `undefined` properties are left out, as
+ * TypeScript's optional fields expect. Everything else that JSON would silently change (NaN, Date, Map, undefined in
+ * a list, class instances) is refused, because a job must not start with other data than was given.
  */
 export function toJsonText(value: unknown, field: string, limit: number = DOCUMENT_LIMIT): string {
   const flaw = findFlaw(value, 0);
@@ -96,7 +99,7 @@ export function toJsonText(value: unknown, field: string, limit: number = DOCUME
   return text;
 }
 
-/** What is not JSON and where; the path is built only on the way back from a flaw, so sound values cost no strings. */
+/** What is not JSON, and where. The path is built only on the way back from a flaw, so valid values cost no strings. */
 interface Flaw {
   path: string;
   readonly value: unknown;
@@ -126,7 +129,7 @@ function findObjectFlaw(value: object, depth: number): Flaw | undefined {
     return { path: "", value, fix: "use a plain object, or a string such as an ISO date" };
   }
   for (const key of Object.keys(value)) {
-    // A key named __proto__ would set a prototype in whoever copies the document carelessly.
+    // A careless copy of a document with a key named __proto__ would set the prototype of the copy.
     if (key === "__proto__") return { path: `.${key}`, value: key, fix: "rename this key" };
     const item = (value as Record<string, unknown>)[key];
     const flaw = item === undefined ? undefined : findFlaw(item, depth + 1);
@@ -135,7 +138,7 @@ function findObjectFlaw(value: object, depth: number): Flaw | undefined {
   return undefined;
 }
 
-/** Puts one step in front of a flaw's path; only the outermost steps are kept, so that a deep flaw stays readable. */
+/** Prepends one step to a flaw's path. Only the first 200 characters stay, so that a deep flaw is readable. */
 function at(step: string, flaw: Flaw): Flaw {
   flaw.path = `${step}${flaw.path}`.slice(0, 200);
   return flaw;

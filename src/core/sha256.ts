@@ -1,6 +1,6 @@
 /**
- * SHA-256 of a text's UTF-8, in hexadecimal (FIPS 180-4). It is written out because core imports nothing of Node, and
- * what it hashes (unique keys) is short; its test compares it with Node's own.
+ * SHA-256 of a text's UTF-8, in hexadecimal (FIPS 180-4). It is written out because core imports nothing of Node. It
+ * hashes only short texts (unique keys). Its test compares it with Node's.
  */
 export function sha256(text: string): string {
   const bytes = padded(new TextEncoder().encode(text));
@@ -13,7 +13,7 @@ export function sha256(text: string): string {
   return Array.from(state, (word) => word.toString(16).padStart(8, "0")).join("");
 }
 
-/** A one, zeros, and the length in bits, so that the whole is a multiple of 64 bytes. */
+/** A one, zeros, and the length in bits, so that the total is a multiple of 64 bytes. */
 function padded(message: Uint8Array): DataView {
   const { length } = message;
   const bytes = new Uint8Array((((length + 8) >>> 6) + 1) << 6);
@@ -51,7 +51,7 @@ function rotated(word: number, bits: number): number {
   return (word >>> bits) | (word << (32 - bits));
 }
 
-/** The first 32 bits of the fractional parts of roots of the first primes, as the standard defines its constants. */
+/** The first 32 bits of the fractional parts of roots of the first primes: the constants of the standard. */
 function fractions(count: number, root: (prime: number) => number): Uint32Array {
   const words: number[] = [];
   for (let n = 2; words.length < count; n++) {

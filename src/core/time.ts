@@ -1,11 +1,11 @@
 import { refuse } from "./errors.ts";
 
-/** Whole milliseconds since 1970-01-01T00:00Z, always read off the store's clock, never the machine's. */
+/** Whole milliseconds since 1970-01-01T00:00Z by the store's clock, never the machine's. */
 export type Instant = number;
 
 type DurationUnit = "ms" | "s" | "m" | "h" | "d";
 
-/** `"250ms"`, `"30s"`, `"5m"`, `"2h"`, `"7d"`. A bare number does not compile: it would not say its unit. */
+/** `"250ms"`, `"30s"`, `"5m"`, `"2h"`, `"7d"`. A bare number does not compile, because it has no unit. */
 export type DurationText = `${number}${DurationUnit}`;
 
 /** Anything shaped like a `Temporal.Duration` without calendar units. */
@@ -37,16 +37,18 @@ const FIELDS: Readonly<Record<keyof DurationFields, number>> = {
   milliseconds: 1,
 };
 
-/** Fields a `Temporal.Duration` has and a deadline cannot use: their length depends on the calendar or is below 1 ms. */
+/**
+ * Fields of a `Temporal.Duration` that a deadline cannot use: their length depends on the calendar or is below 1 ms.
+ */
 const UNUSABLE_FIELDS = ["years", "months", "microseconds", "nanoseconds"] as const;
 
-/** Ten years: longer limits are typing errors more often than wishes. */
+/** Ten years. Longer limits are typing errors more often than intended. */
 export const LONGEST_DURATION = 3_650 * UNITS.d;
 
-/** The first instant that no longer fits a rank (see `rankOf`), in the year 3084. */
+/** The first instant that does not fit into a rank (see `rankOf`), in the year 3084. */
 export const INSTANT_LIMIT = 2 ** 45;
 
-/** The exact milliseconds of a duration, or undefined where the text or the fields are not one. */
+/** The exact milliseconds of a duration; undefined if the value is not one. */
 function readDuration(value: unknown): number | undefined {
   if (typeof value === "string") {
     const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value);
@@ -72,8 +74,8 @@ function readDuration(value: unknown): number | undefined {
 const EXAMPLES = 'write "250ms", "30s", "5m", "2h" or "7d"';
 
 /**
- * Reads a duration as whole milliseconds, or refuses it where it was written.
- * Zero is allowed only where a caller says so: for most limits it would mean "never", which nobody wants silently.
+ * Parses a duration into whole milliseconds, or refuses it. Zero is allowed only if the caller says so: for most
+ * limits it would mean "never", which nobody wants silently.
  */
 export function parseDuration(value: unknown, field: string, allow: { zero?: boolean } = {}): number {
   const exact = readDuration(value);
@@ -83,28 +85,28 @@ export function parseDuration(value: unknown, field: string, allow: { zero?: boo
     throw refuse("invalid_duration", field, value, "use whole milliseconds");
   }
   if (whole < 0 || (whole === 0 && !allow.zero)) {
-    throw refuse("invalid_duration", field, value, `it must be longer than 0; ${EXAMPLES}`);
+    throw refuse("invalid_duration", field, value, `use more than 0, such as "30s" or "5m"`);
   }
   if (whole > LONGEST_DURATION) {
-    throw refuse("invalid_duration", field, value, "the longest duration is 10 years (3650d)");
+    throw refuse("invalid_duration", field, value, "use at most 10 years (3650d)");
   }
   return whole;
 }
 
-/** Whether the value is a duration below zero: those who count forward from now answer it with a RangeError. */
+/** Whether the value is a duration below zero. Callers that count forward from now refuse it with a RangeError. */
 export function isNegativeDuration(value: unknown): boolean {
   if (typeof value === "string") return value.startsWith("-") && (readDuration(value.slice(1)) ?? 0) > 0;
   return (readDuration(value) ?? 0) < 0;
 }
 
-/** Whether the text is meant as a duration, so that a message can speak of durations and not of dates. */
+/** Whether the text is meant as a duration, so that a message can mention durations and not dates. */
 export function isDurationText(value: string): boolean {
   return readDuration(value.startsWith("-") ? value.slice(1) : value) !== undefined;
 }
 
 /**
- * The largest unit that is exact: `90s`, `5m`, `2h`. One minute is written `60s`, as the contract's own
- * example of a stall does; every other count of one keeps its unit.
+ * The largest unit that is exact: `90s`, `5m`, `2h`. One minute is written `60s`, as in the contract's example of a
+ * stall. Every other count of one keeps its unit.
  */
 export function formatDuration(milliseconds: number): string {
   for (const unit of ["d", "h", "m", "s"] as const) {
@@ -114,7 +116,7 @@ export function formatDuration(milliseconds: number): string {
   return `${milliseconds}ms`;
 }
 
-/** An absolute time as a user may write it; a local time without an offset is refused, since it names no instant. */
+/** An absolute time as a user may write it. A local time without an offset is refused, since it names no instant. */
 export type InstantInput = Date | { readonly epochMilliseconds: number } | string;
 
 const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
@@ -151,7 +153,7 @@ function readInstant(value: unknown): number | undefined {
   return undefined;
 }
 
-/** The earlier of two instants, where null means "never". */
+/** The earlier of two instants. Null means "never". */
 export function earlier(a: Instant | null, b: Instant | null): Instant | null {
   if (a === null) return b;
   if (b === null) return a;

@@ -3,10 +3,9 @@ import type { JobId, JobRow, PolicySettings } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { Random } from "../core/random.ts";
 import type { Logger } from "../ports/log.ts";
-import type { Store } from "../ports/store.ts";
+import type { Outcome, Store, Unit } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import type { Tracing } from "../ports/trace.ts";
-import type { Committer } from "./commit/committer.ts";
 import type { EventBus } from "./events/event-bus.ts";
 import type { EventRecorder } from "./events/event-recorder.ts";
 import type { QueueSettings } from "./queues/queue-settings-cache.ts";
@@ -44,8 +43,8 @@ export interface EngineContext extends AttemptParts {
   readonly recorder: EventRecorder;
   readonly waiters: Waiters;
   readonly tracing: Tracing | undefined;
-  /** Commits what deliveries of timeouts write, many at once. */
-  readonly committer: Committer;
+  /** Commits what deliveries of timeouts write, many in one call. Rejects if the store fails. */
+  readonly committer: { commit(unit: Unit): Promise<Outcome> };
   /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
   readonly idlePollFactor: number;
   readonly random: Random;
@@ -58,4 +57,6 @@ export interface EngineContext extends AttemptParts {
   changed(id: JobId): void;
   /** Tells the sweep that something may be due at this instant. */
   wakeSweepAt(at: number): void;
+  /** Tells the workers of this process that a queue has something to claim. */
+  ready(queue: string): void;
 }

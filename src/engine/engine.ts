@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
@@ -12,8 +13,10 @@ import type { InputOf, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, JobFilter, Store } from "../ports/store.ts";
+import { within } from "../ports/system.ts";
 import type { LogLine } from "./attempt/unsent-notes.ts";
 import type { EngineContext } from "./context.ts";
+import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
 import { Crons } from "./crons/crons.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
@@ -23,6 +26,7 @@ import { checkEvents, type EngineOptions } from "./engine-options.ts";
 import { Intake } from "./enqueue/enqueue-batches.ts";
 import { Enqueuer } from "./enqueue/enqueuer.ts";
 import { UniqueJobs } from "./enqueue/unique-jobs.ts";
+import { UNIQUE } from "./enqueue/unique-keys.ts";
 import { AuditLog } from "./events/audit-log.ts";
 import type { EngineEvent, EngineEventName, EngineEvents } from "./events/event-bus.ts";
 import { EventJournal, type EventsOption } from "./events/event-journal.ts";
@@ -42,7 +46,6 @@ import { Maintenance } from "./queues/maintenance.ts";
 import { depthOfAll, Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
 import { Loop } from "./runtime/loop.ts";
-import { within } from "./runtime/within.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { resolveZones } from "./sagas/saga-zones.ts";
@@ -58,6 +61,7 @@ import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
 import { Worker } from "./worker/worker.ts";
 import { StepScheduler } from "./workflows/step-scheduler.ts";
 import { WorkflowCleanup } from "./workflows/workflow-cleanup.ts";
+import { WORKFLOWS } from "./workflows/workflow-records.ts";
 import { Workflows } from "./workflows/workflows.ts";
 
 const SETTINGS_EVERY = 5_000;
@@ -113,6 +117,7 @@ export class Engine implements AsyncDisposable {
       enqueueFrom: (parent, definition, payload, options) =>
         this.#enqueuer.enqueue(definition, payload, options, parent),
       wakeSweepAt: (at) => this.#sweep.wakeAt(at),
+      ready: (queue) => this.#ready(queue),
       changed: (id) => {
         for (const worker of this.#workers) worker.suspect(id);
       },
@@ -128,10 +133,9 @@ export class Engine implements AsyncDisposable {
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
     const assertOpen = () => this.#assertOpen();
-    const ready = (queue: string) => this.#ready(queue);
     this.crons = new Crons(this.#parts, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#parts, { context, notice });
-    this.#stepScheduler = new StepScheduler(this.#parts, ready);
+    this.#stepScheduler = new StepScheduler(this.#parts);
     this.#workflowCleanup = new WorkflowCleanup(this.#parts);
     this.workflows = new Workflows(this.#parts, {
       context,
@@ -142,18 +146,16 @@ export class Engine implements AsyncDisposable {
     const recordHandlers: RecordHandlers = {
       ...forgettingHandlers(this.#parts),
       ...startHandlers(this.#parts),
-      unique: (records, now) => this.#unique.clean(records, now),
-      cron: (records) => cronScheduler.decide(records),
-      workflow: (records) => this.#workflowCleanup.clean(records),
+      [UNIQUE]: (records, now) => this.#unique.clean(records, now),
+      [CRONS.kind]: (records) => cronScheduler.decide(records),
+      [WORKFLOWS.kind]: (records) => this.#workflowCleanup.clean(records),
     };
-    this.#sweep = new SweepLoop(this.#parts, ready, recordHandlers, (rows) =>
-      this.#stepScheduler.decide(rows),
-    );
+    this.#sweep = new SweepLoop(this.#parts, recordHandlers, (rows) => this.#stepScheduler.decide(rows));
     this.#prune = new PruneLoop(this.#parts);
     this.#dispatcher = new Dispatcher(this.#parts, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
-    this.queues = new Queues(this.#parts, { assertOpen, ready });
+    this.queues = new Queues(this.#parts, assertOpen);
     this.maintenance = new Maintenance(this.#parts, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#parts, assertOpen);
     this.#sagas = new Sagas(this.#parts, notice);

@@ -2,6 +2,8 @@ import { createIdSource } from "../core/ids.ts";
 import { parseSettings } from "../core/job/policy.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { parseDuration } from "../core/time.ts";
+import type { Unit } from "../ports/store.ts";
+import { commitUnits } from "./commit/commit.ts";
 import { Committer } from "./commit/committer.ts";
 import type { EngineContext } from "./context.ts";
 import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
@@ -13,7 +15,7 @@ import { Waiters } from "./runtime/waiters.ts";
 import { Counters } from "./statistics/counters.ts";
 
 /** What an engine shares out, but for what only the engine itself can do. */
-export type SharedParts = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed">;
+export type SharedParts = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed" | "ready">;
 
 /** Checks the options and reads what the store says for all: its clock and the settings of its queues. */
 export async function openSharedParts(options: EngineOptions): Promise<SharedParts> {
@@ -30,6 +32,7 @@ export async function openSharedParts(options: EngineOptions): Promise<SharedPar
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
   };
+  const commit = (units: readonly Unit[]) => commitUnits({ store, clock }, units);
   return {
     system,
     store,
@@ -40,7 +43,7 @@ export async function openSharedParts(options: EngineOptions): Promise<SharedPar
     settings: settings,
     counters: new Counters(),
     waiters: new Waiters(),
-    committer: new Committer({ store, clock }),
+    committer: new Committer(commit),
     tracing: options.tracing,
     random: system.random,
     nextId: createIdSource(() => clock.now(), system.fill),
@@ -48,7 +51,7 @@ export async function openSharedParts(options: EngineOptions): Promise<SharedPar
     eventsKept,
     auditKept,
     idlePollFactor: options.idlePollFactor ?? 1,
-    recorder: new EventRecorder({ store, clock, system, storeFailed }),
+    recorder: new EventRecorder({ commit, system, storeFailed }),
     storeFailed,
   };
 }

@@ -2,7 +2,7 @@ import type { JournalEvent } from "../core/event/journal-event.ts";
 import type { ErrorRecord } from "../core/job/job.ts";
 import { errorFields, instantText, noteFields } from "./wire-fields.ts";
 
-/** An event in the envelope of CloudEvents, with the data that Open Job Spec asks of each type. */
+/** An event in the CloudEvents envelope, with the data that Open Job Spec defines for each type. */
 export interface CloudEvent {
   readonly specversion: "1.0";
   readonly id: string;
@@ -76,7 +76,10 @@ function dataOfProgress({ value, note }: NonNullable<JournalEvent["progress"]>):
   return { progress: value, message, data };
 }
 
-/** What the specification of events asks of `job.expired`, beside what that of timeouts asks of `job.ttl_expired`. */
+/**
+ * The fields that the event specification requires for `job.expired`. Those of `job.ttl_expired` come from the
+ * timeout specification.
+ */
 function dataOfExpiry(at: number, { limit = 0, elapsed = 0 }: ErrorRecord): Data {
   return { created_at: instantText(at - elapsed), expired_at: instantText(at), ttl_ms: limit };
 }

@@ -204,7 +204,7 @@ export function readFetched(value: unknown): FetchedJob {
 /** What a row has that says nothing about a fetched job: the server keeps it. */
 const IDLE = {
   state: "active",
-  wake: "judge",
+  wake: "decide",
   wakeAt: null,
   rank: 0,
   returns: 0,

@@ -2,13 +2,16 @@ import type { ErrorRecord } from "../core/job/job.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 
-/** Making a date into text costs more than all else about a small job, and most instants lie within a few seconds. */
+/**
+ * Formats of recent seconds, cached: formatting a date costs more than everything else about a small job, and most
+ * instants lie within a few seconds.
+ */
 const SLOTS = 64;
 const seconds = new Float64Array(SLOTS).fill(Number.NaN);
 const texts: string[] = new Array(SLOTS).fill("");
 const MILLISECONDS = Array.from({ length: 1_000 }, (_, ms) => `${String(ms).padStart(3, "0")}Z`);
 
-/** An instant as it is written on the wire. */
+/** An instant in the format of the wire. */
 export function instantText(at: Instant): string {
   const second = Math.floor(at / 1_000);
   const slot = Math.abs(second % SLOTS);
@@ -19,7 +22,7 @@ export function instantText(at: Instant): string {
   return `${texts[slot]}${MILLISECONDS[Math.floor(at - second * 1_000)]}`;
 }
 
-/** An error as it is written on the wire. */
+/** An error in the format of the wire. */
 export function errorFields(record: ErrorRecord): { readonly [key: string]: unknown } {
   const { type, code, message, attempt, at, kind, limit, elapsed, details, stack, cause } = record;
   return {
@@ -46,8 +49,8 @@ interface NoteFields {
 }
 
 /**
- * What was noted with a progress report. Over the wire a note is a message and data; a processor in an engine notes
- * whatever it likes, which is the message if it is a text, and data otherwise.
+ * The note of a progress report in the format of the wire, where a note has a message and data. A local processor may
+ * note any value: a text becomes the message, any other value becomes the data.
  */
 export function noteFields(note: Json | undefined): NoteFields {
   if (typeof note === "string") return { message: note, data: null, updated_at: null };

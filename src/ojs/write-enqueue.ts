@@ -1,6 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { UUID_V7 } from "../core/ids.ts";
-import type { EnqueueOptions } from "../core/job/envelope.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/envelope.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
 import {
   assertDefinition,
@@ -14,23 +14,6 @@ import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
 import type { WireEnqueue, WireRetention, WireRetry, WireSettings, WireTimeouts } from "./wire-types.ts";
 
-const KEYS = [
-  "id",
-  "queue",
-  "priority",
-  "delay",
-  "at",
-  "expiresAt",
-  "meta",
-  "unique",
-  "detach",
-  "limit",
-  "timeouts",
-  "retry",
-  "retention",
-  "tx",
-] as const;
-
 /**
  * Everything of an enqueue but its id and payload, in the words of the wire. Whatever can be checked without the
  * server is checked here; whether a job could ever run depends on the server's clock, so the server says that.
@@ -42,7 +25,7 @@ export function enqueueFields<Input>(
 ): WireEnqueue {
   assertDefinition(definition, "definition");
   const said = options ?? {};
-  refuseUnknownKeys(said, "options", KEYS);
+  refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.tx !== undefined)
     throw refuse(
       "not_over_http",

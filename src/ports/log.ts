@@ -1,4 +1,4 @@
-/** The logger a user may hand in; pino, console and the like fit. Nothing secret is ever passed to it. */
+/** The logger that a user may pass in. pino and console have this shape. No secret is ever passed to it. */
 export interface Logger {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -6,5 +6,5 @@ export interface Logger {
   error(fields: object, message: string): void;
 }
 
-/** For tests, and for whoever wants to hear nothing. */
+/** Discards every line. */
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };

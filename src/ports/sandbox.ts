@@ -6,7 +6,7 @@ import type { Instant } from "../core/time.ts";
 import type { Logger } from "./log.ts";
 import type { System } from "./system.ts";
 
-/** What the handler inside is told about its job. Documents cross as the JSON text they are stored as. */
+/** What the handler in a sandbox learns about its job. Documents cross as the JSON text that the store holds. */
 export interface SandboxJob {
   readonly id: string;
   readonly type: string;
@@ -14,32 +14,35 @@ export interface SandboxJob {
   readonly attempt: number;
   readonly meta: { readonly [key: string]: Json };
   readonly payload: string;
-  /** A list. */
+  /** A JSON list. */
   readonly parentResults: string;
   readonly checkpoint: string | null;
   readonly deadline: Instant | null;
-  /** The most bytes of a result, a checkpoint, a note of progress or a payload. */
+  /** The most bytes of a result, a checkpoint, a progress note or a payload. */
   readonly documentLimit: number;
-  /** Milliseconds until the soft signal when this was written; a sandbox has no clock in common with the store. */
+  /**
+   * Milliseconds from the moment of writing until the soft signal. A duration, because a sandbox does not know the
+   * store's time.
+   */
   readonly remaining: number | null;
 }
 
-/** One attempt as a sandbox sees it: what to run, and whom to tell. */
+/** One attempt for a sandbox: the job to run, and the callbacks for what its handler does. */
 export interface SandboxCall {
-  /** Names the attempt in every message, so that late talk of one never reaches another. */
+  /** Every message names the attempt by this key, so that a late message of one attempt never reaches another. */
   readonly key: string;
   readonly job: SandboxJob;
-  /** The longest silence that is allowed to it, in milliseconds: shortly before its end the stack is looked at. */
+  /** The longest allowed silence, in milliseconds. The runner reads the stack of the sandbox shortly before it ends. */
   readonly silence: number | null;
   progress(fraction: number, note: Json | undefined): void;
   checkpoint(state: Json): Promise<void>;
-  /** The handler gave a sign of life. */
+  /** The handler called `heartbeat`. */
   beat(): void;
-  /** The event loop inside gave a sign of life, whatever the handler does. */
+  /** The event loop of the sandbox still runs. This says nothing about the handler. */
   alive(): void;
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void;
   cleanupFailed(error: unknown): void;
-  /** Enqueues on behalf of this job (SEMANTICS 4.7). What comes from a sandbox is checked like what any user writes. */
+  /** Enqueues on behalf of this job (SEMANTICS 4.7). Input from a sandbox is checked as any user's input is. */
   enqueue(
     definition: PortableDefinition,
     payload: string,
@@ -48,79 +51,82 @@ export interface SandboxCall {
 }
 
 export interface SandboxEnd {
-  /** False for a thread inside a native call, which nothing can end. */
+  /** False for a thread that is inside a native call: nothing can end it. */
   readonly isGone: boolean;
   readonly where: string | undefined;
 }
 
-/** One attempt under way in a sandbox. */
+/** One running attempt in a sandbox. */
 export interface SandboxRun {
-  /** Settles as the handler does, and rejects when the sandbox dies under it. */
+  /** Settles as the handler does. Rejects if the sandbox dies first. */
   readonly result: Promise<unknown>;
   abort(reason: AbortReason): void;
-  /** The soft deadline moved. */
+  /** Tells the handler that its soft deadline moved. */
   deadline(at: Instant | null, remaining: number | null): void;
   /**
-   * Its verdict has fallen, and nothing that it says counts any more. Resolves in a moment, when it is known where the
-   * code hung or that this will stay unknown.
+   * The verdict is decided, so further messages of the attempt are ignored. Resolves shortly after, when the runner
+   * knows where the code hung or knows that it cannot find out.
    */
   condemn(): Promise<void>;
-  /** What is known so far about where the code hangs. */
+  /** Where the code hangs, as far as the runner knows. */
   where(): string | undefined;
-  /** Ends it by force, and says what was learned on the way. */
+  /** Ends the attempt by force. The answer says whether it is gone and where its code hung. */
   kill(): Promise<SandboxEnd>;
 }
 
-/** Why the jobs of a sandbox are given back instead of being run, and for how long. */
+/** Why jobs are released instead of run, and after what delay they are due again. */
 export interface SandboxRefusal {
   readonly reason: string;
   readonly delay: number;
 }
 
-/** How the sandboxes of one processor stand. */
+/** How many sandboxes of one processor are in use. */
 export interface SandboxStatus {
-  /** The most at once. */
+  /** The most sandboxes at once. */
   readonly size: number;
   readonly busy: number;
   readonly loading: number;
-  /** Jobs that wait for one. */
+  /** Jobs that wait for a sandbox. */
   readonly waiting: number;
 }
 
-/** Runs attempts of one processor outside of the event loop of its worker. */
+/** Runs the attempts of one processor outside the event loop of its worker. */
 export interface SandboxRunner {
   /**
-   * Whether an attempt under this key can be run now; a sandbox is then kept for it for a moment. If not, one is being
-   * started, and `again` is called when it is ready or is known not to come.
+   * Whether an attempt under this key can run now. If so, a sandbox is reserved for it for a short time. If not, a
+   * sandbox is being started, and `again` is called when it is ready or failed to start.
    */
   admits(key: string, again: () => void): boolean;
-  /** The attempt that was to be admitted goes elsewhere. */
+  /** Gives back the sandbox that `admits` reserved, or stops waiting for one. */
   dismiss(key: string): void;
   run(call: SandboxCall): SandboxRun;
   refusal(): SandboxRefusal | null;
   status(): SandboxStatus;
-  /** Ends every sandbox; resolves when their processes are gone. */
+  /** Ends every sandbox. Resolves when their processes are gone. */
   close(): Promise<void>;
 }
 
-/** What a sandbox needs of the worker that opens it. */
+/** What a sandbox needs from the worker that opens it. */
 export interface SandboxHost {
   readonly system: System;
   readonly logger: Logger;
   /** The most attempts that the worker runs at once. */
   readonly concurrency: number;
-  /** The runner began to refuse jobs, or takes them again. */
+  /** Called when the runner begins to refuse jobs, and with null when it accepts them again. */
   changed(refusal: SandboxRefusal | null): void;
 }
 
-/** A processor whose handler lives in a module of its own; a worker opens a runner for it. */
+/** A processor whose handler is in a separate module. A worker opens a runner for it. */
 export interface SandboxedProcessor {
   readonly definition: AnyDefinition;
   readonly handler: () => never;
   readonly sandbox: (host: SandboxHost) => SandboxRunner;
 }
 
-/** The result of a run that could not begin through no fault of its job: the job is given back unspent. */
+/**
+ * The error of a run that could not begin, through no fault of its job. The job is released and the attempt is not
+ * counted.
+ */
 export class SandboxUnavailable extends Error {
   override readonly name = "SandboxUnavailable";
   readonly delay: number;
@@ -131,7 +137,7 @@ export class SandboxUnavailable extends Error {
   }
 }
 
-/** A sandbox that ended in the middle of an attempt: an ordinary failure, with what the operating system says of it. */
+/** The error of an attempt whose sandbox ended during it: an ordinary failure, with the exit code and signal. */
 export class SandboxKilled extends Error {
   override readonly name = "killed";
   readonly code = "killed";
@@ -140,11 +146,11 @@ export class SandboxKilled extends Error {
   constructor(
     because: string,
     exit: { readonly code: number | null; readonly signal: string | null },
-    when = "in the middle of the attempt",
+    when = "during the attempt",
   ) {
     super(`The sandbox ended ${when} (${because})`);
     this.details = { exitCode: exit.code, signal: exit.signal };
-    // The stack of whoever noticed the death says nothing about its cause.
+    // This stack belongs to the code that noticed the death. It does not show the cause.
     Object.defineProperty(this, "stack", { value: undefined });
   }
 }

@@ -12,9 +12,9 @@ import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 export type { HeldSlots, JobFilter, ScanFilter };
 
 /**
- * What storage must offer. Stores claim, commit and list; they contain no rule about jobs beyond comparing fences,
- * revisions and versions. Time is always passed in. Calls that take a list answer per item, in order; nothing
- * expected (a lost fence, a known id) throws.
+ * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
+ * compares fences, revisions and versions. Time is always passed in. Calls that take a list answer per item, in
+ * order. Expected results (a lost fence, a known id) are returned, never thrown.
  */
 export interface Store {
   readonly capabilities: Capabilities;
@@ -23,87 +23,94 @@ export interface Store {
   readonly timeouts: TimeoutStore;
   readonly inspect: Inspector;
   /**
-   * The store's own time, which is everybody's, in whole milliseconds rounded down: see SEMANTICS 3.10. Nothing else in
-   * a store reads a clock.
+   * The store's time, which all processes share, in whole milliseconds rounded down (SEMANTICS 3.10). Only this call
+   * reads a clock.
    */
   clock(): Promise<Instant>;
   /**
-   * Writes guarded units, in their order. Each is all or nothing, whatever becomes of the others, and sees what those
-   * before it in the call have written; what other calls write may come in between. All of them are durable when it
-   * answers. A call that throws may have written some units and not others: whoever repeats it learns which by the
-   * guards.
+   * Applies guarded units in order. Each unit is all or nothing and sees what the units before it wrote. A refused
+   * unit does not stop the others. Writes of other calls may come in between. When the call resolves, all units are
+   * durable. A call that throws may have written some of the units: repeat it, and the guards show which.
    */
   commit(units: readonly Unit[], options: CommitOptions): Promise<Outcome[]>;
   /**
-   * Calls back with hints, which may be lost or doubled; whoever listens polls as well. A hint comes after the commit
-   * that it tells of. A listener that is given twice is called twice.
+   * Calls back with hints. A hint may be lost or repeated, so a listener must poll as well. A hint comes after the
+   * commit that caused it. A listener that is registered twice is called twice.
    */
   listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable>;
-  /** From then on every call is refused with the code `closed`, a second close excepted. */
+  /** After this, every call except `close` is refused with the code `closed`. */
   close(): Promise<void>;
 }
 
 export interface CommitOptions {
   readonly now: Instant;
   /**
-   * The caller's own transaction, where the store has such a thing. A call that fails in it leaves nothing of itself
-   * behind, and the caller's own work stays. What it wrote is told when the caller commits.
+   * The caller's transaction, if the store supports one. A failed call undoes its own writes and keeps the caller's.
+   * Hints are sent when the caller commits.
    */
   readonly tx?: unknown;
   /**
-   * It need not have reached the disk when it is answered: everybody sees it at once, and a crash of the machine may
-   * take it back together with the claim it belongs to. For starts of attempts, never for verdicts.
+   * The write need not be on disk when the call resolves. All processes see it at once, but a crash of the machine
+   * may undo it together with the claim that it belongs to. For starts of attempts, never for verdicts.
    */
   readonly relaxed?: boolean;
 }
 
-/** What a store can do, as data: the conformance kit prints what it skips, the engine refuses what cannot work. */
+/** What a store can do, as data. The conformance kit prints what it skips, and the engine refuses what cannot work. */
 export interface Capabilities {
   readonly name: string;
   /** Units are atomic across the whole store, or within one slot of a cluster. */
   readonly atomic: "store" | "slot";
-  /** An acknowledged write survives a crash of the store (`ack`), may lose the last moment (`interval`), or is gone with the process. */
+  /**
+   * An acknowledged write survives a crash of the store (`ack`), may be lost if it is very recent (`interval`), or is
+   * lost with the process (`none`).
+   */
   readonly durable: "ack" | "interval" | "none";
-  /** Whether `tx` is understood. */
+  /** Whether the store accepts `tx`. */
   readonly tx: boolean;
-  /** Whether `listen` reaches other processes, or only polling does. */
+  /** Whether `listen` reaches other processes, or they must poll. */
   readonly hints: "push" | "poll";
 }
 
 /**
- * The most items one call may bring or ask for; a caller with more splits them, so that no call holds a store for long.
- * How many bytes they make is the store's to bound: it splits what is too much for one statement or transaction.
+ * The most items that one call may carry or ask for. A caller with more splits them, so that no call occupies a store
+ * for long. The store itself bounds the bytes: it splits what is too large for one statement or transaction.
  */
 export const BATCH_LIMIT = 1_000;
 
-/** The most characters of what is looked up by equality: unique keys, limits, workflows, kinds and keys of records. */
+/**
+ * The most characters of names that are looked up by equality: unique keys, limit keys, workflows, kinds and keys of
+ * records.
+ */
 export const NAME_LIMIT = 512;
 
 export interface JobStore {
   /**
-   * Adds jobs, each by itself and in their order: a call that throws may have added some of them. All that were created
-   * are durable when it answers.
+   * Adds jobs one by one, in order. When the call resolves, all created jobs are durable. A call that throws may have
+   * added some of them.
    */
   enqueue(jobs: readonly NewJob[], options: EnqueueCallOptions): Promise<Enqueued[]>;
   /**
-   * Takes the best available jobs of a queue exclusively, in the order (rank, id), and writes of each what `decide`
-   * makes of a claim; a paused queue gives none. It gives fewer than `limit` only if there are no more that others do not
-   * hold at this moment.
+   * Claims the best available jobs of a queue exclusively, in the order (rank, id). Writes what `decide` makes of a
+   * claim for each. A paused queue gives none. Returns fewer than `limit` only if every other available job is being
+   * claimed by another call at this moment.
    */
   claim(request: ClaimRequest): Promise<JobRow[]>;
   /**
-   * Renews the worker's record, moves `stallAt` of jobs that name one and still hold, and tells what became of each job.
-   * A beat is no revision. A job that is named twice has no promised answer.
+   * Renews the worker's record. Moves the `stallAt` of each job that names one and whose fence still holds. Answers
+   * what became of each job. A beat does not change the revision. The answer for a job that is named twice is
+   * undefined.
    */
   beat(request: BeatRequest): Promise<BeatAnswer[]>;
   /**
-   * Promotes what is due and ready in one set, and hands out what must be judged; nobody else gets it until `holdUntil`.
-   * A hold is neither a revision nor a version: a verdict is committed under those that were handed out.
+   * Promotes jobs that are due and ready in one set. Returns jobs and records that need a decision, and holds them
+   * until `holdUntil`, so that no other sweep gets them. A hold changes neither revision nor version: the decision is
+   * committed under those that were returned.
    */
   sweep(request: SweepRequest): Promise<Swept>;
-  /** Live and finished jobs by id, null for those that are unknown. */
+  /** Live and finished jobs by id; null for an unknown id. */
   load(ids: readonly JobId[]): Promise<(JobRow | null)[]>;
-  /** Deletes finished jobs whose `pruneAt` has come, and events from before `eventsBefore`; at most `limit` of each. */
+  /** Deletes finished jobs whose `pruneAt` has come, and events older than `eventsBefore`: at most `limit` of each. */
   prune(request: {
     readonly now: Instant;
     readonly eventsBefore: Instant;
@@ -113,18 +120,18 @@ export interface JobStore {
 
 export interface EnqueueCallOptions extends CommitOptions {
   /**
-   * How many jobs may wait in these queues, whatever for: available, pending, scheduled and retryable ones together. A job
-   * for which there is no room is answered `full`; the count holds over all processes. Queues that are not named are not
-   * counted.
+   * The most waiting jobs of these queues: available, pending, scheduled and retryable ones together, over all
+   * processes. A job that does not fit is answered `full`. Queues that are not named are not counted.
    */
   readonly bounds?: ReadonlyMap<string, number>;
-  /** Is told how many jobs wait in each bounded queue once these are stored; in a bounded queue only up to its bound. */
+  /** Called with the number of waiting jobs in each bounded queue after the call. The count stops at the bound. */
   readonly onDepth?: (queue: string, waiting: number) => void;
 }
 
 /**
- * `exists`: the id is known, of a live job or a finished one, and nothing was changed. `duplicate`: a live job holds the
- * unique key. `full`: its queue is bounded and holds as many waiting jobs as it may. A job gives its unique key up when it ends, and takes it back when it is revived and nobody else has it.
+ * `exists`: a live or finished job has this id, and nothing was changed. `duplicate`: a live job holds the unique
+ * key. `full`: the queue has reached its bound. A job releases its unique key when it ends. It takes the key back
+ * when it is revived, if the key is free.
  */
 export type Enqueued = "created" | "exists" | "full" | { readonly duplicate: JobId };
 
@@ -132,17 +139,17 @@ export interface ClaimRequest {
   readonly queue: string;
   readonly limit: number;
   readonly now: Instant;
-  /** How long the claim holds before the handler must have been entered. */
+  /** How long the claim is valid, in milliseconds. The handler must start within it. */
   readonly lease: number;
   /** 21 random bits for the fences of this claim. */
   readonly salt: number;
   readonly worker: string;
-  /** Jobs of a lower rank are passed over: a hint that saves a store from walking its own dead entries. 0 for all. */
+  /** Skips jobs of a lower rank. It saves the store from reading dead entries of its index. 0 skips none. */
   readonly from: Rank;
   /**
-   * How many jobs of the queue may be active, over all processes: it gives only as many as that leaves room for. What is
-   * claimed so, and has no limit, is marked with `queueMark` as its limit, and only limited jobs are counted: a job that was
-   * claimed before the queue had a limit is not. Left out: no limit.
+   * The most active jobs of the queue, over all processes: the claim gives only as many jobs as there is room for. A
+   * job without a limit key gets `queueMark` as its limit key. Only jobs with a limit key count, so a job that was
+   * claimed before the queue had a limit does not. Left out: no limit.
    */
   readonly most?: number;
 }
@@ -156,20 +163,23 @@ export interface BeatRequest {
     readonly fence: Fence;
     readonly rev: number;
     readonly stallAt?: Instant;
-    /** What is told of it, in the same write, if its `stallAt` is moved. */
+    /** The event to record in the same write, if `stallAt` is moved. */
     readonly records?: NewEvent;
   }[];
 }
 
 /**
- * `changed`: the fence still holds, but somebody wrote the row (an extension): load it again. `lost`: another fence
- * holds, or the job is no longer active.
+ * `changed`: the fence still holds, but another writer changed the row, for example by an extension; load it again.
+ * `lost`: another fence holds, or the job is no longer active.
  */
 export type BeatAnswer = "ok" | "changed" | { readonly lost: JobState | "gone" };
 
 export interface SweepRequest {
   readonly now: Instant;
-  /** For each of the three kinds: jobs to promote, jobs to judge, records. A flood of one does not starve the others. */
+  /**
+   * For each of the three kinds: jobs to promote, jobs to decide on, and records. Many of one kind do not delay the
+   * others.
+   */
   readonly limit: number;
   readonly holdUntil: Instant;
 }
@@ -179,18 +189,18 @@ export interface Swept {
   readonly ready: ReadonlyMap<string, number>;
   readonly jobs: JobRow[];
   readonly records: RecordRow[];
-  /** When something will be due next, after this sweep; not later than `now` if it left something. Null: never. */
+  /** When something is due next after this sweep. At or before `now` if the sweep left something. Null: never. */
   readonly nextWakeAt: Instant | null;
 }
 
 export type RecordKey = readonly [kind: string, key: string];
 
-/** Versioned documents with a time to look at them again: workers, pauses, queues, sagas, cron, limits. */
+/** A versioned document that may have a time to wake up: workers, pauses, queues, sagas, crons, limits. */
 export interface RecordRow {
   readonly key: RecordKey;
   /**
-   * Grows with each `put`; by how much is the store's own business. It never comes back, not even when the record is
-   * deleted and put again: so the version at which a record was created tells it from all others of the same key.
+   * Grows with each `put`, by any amount. A version is never used again, even after the record is deleted and put
+   * again. So the version at which a record was created identifies it among all records of its key.
    */
   readonly version: number;
   readonly wakeAt: Instant | null;
@@ -199,120 +209,129 @@ export interface RecordRow {
 
 export interface RecordStore {
   load(keys: readonly RecordKey[]): Promise<(RecordRow | null)[]>;
-  /** Records of a kind in the order of their keys. */
+  /** Records of a kind in the order of their keys, after a cursor. */
   list(kind: string, after: string | null, limit: number): Promise<RecordRow[]>;
 }
 
-/** The record whose existence pauses a queue: a claim looks at it, so a pause holds from the moment it is committed. */
+/**
+ * The record that pauses a queue while it exists. Every claim reads it, so a pause takes effect when it is committed.
+ */
 export function pauseKey(queue: string): RecordKey {
   return ["pause", queue];
 }
 
-/** The record that overrules what the jobs of a limit say (a `LimitOverride`): `admit` and `spend` look at it. */
+/** The record that overrides the limit that jobs of this key name (a `LimitOverride`). `admit` and `spend` read it. */
 export function limitRecordKey(limitKey: string): RecordKey {
   return ["limit", limitKey];
 }
 
-/** The kind of the records that remember starts behind limits; each is due when its start no longer counts. */
+/** The kind of the records that remember the starts under a limit. Each wakes when its start no longer counts. */
 export const START_KIND = "start";
 
-/** The record of one start behind a limit. */
 export function startKey(limitKey: string, by: string): RecordKey {
   return [START_KIND, `${startsOf(limitKey).from}${by}`];
 }
 
-/** Where the keys of a limit's starts lie: its length goes first, so that no name of a limit is the beginning of another. */
+/**
+ * The range of the keys of a limit's starts. The length comes first, so that no limit key is the prefix of another.
+ */
 export function startsOf(limitKey: string): { readonly from: string; readonly to: string } {
   const name = `${limitKey.length} ${limitKey}`;
   return { from: `${name} `, to: `${name}!` };
 }
 
-/** The limit of a job that has none of its own, once it was claimed under the limit of its whole queue. */
+/** The limit key of a job that names none and was claimed under the limit of its queue. */
 export function queueMark(queue: string): string {
   return `queue ${queue}`;
 }
 
 export interface Unit {
-  /** The job this unit writes: the fence is the guard, and so is `rev` where it is named. */
+  /** The job that this unit writes. Its fence is a guard, and so is `rev` if it is named. */
   readonly job?: JobWrite;
   readonly when?: readonly Guard[];
   readonly effects?: readonly Effect[];
 }
 
 /**
- * Without an image only documents are written, and the revision stays; with neither, the guard alone is looked at. A
- * write without `rev` is an attempt's, which has nothing to say about a job that has ended: it is answered `lost`, also
- * under the fence that the job ended with. A write that names the revision may change a finished job, or revive it.
+ * Without an image, only documents are written and the revision stays. With neither, only the guard is checked. A
+ * write without `rev` belongs to an attempt: on a job that has ended it is answered `lost`, even under the fence that
+ * the job ended with. A write that names the revision may change or revive a finished job.
  */
 export interface JobWrite {
   readonly id: JobId;
   readonly fence: Fence;
-  /** Named by outsiders, and by verdicts that an outsider's change would spoil. */
+  /** Named by everybody except the holder, and by verdicts that another writer's change would invalidate. */
   readonly rev?: number;
-  /** The whole new image. Writing it is a revision more. */
+  /** The whole new image. It increases the revision by one. */
   readonly image?: JobImage;
-  /** Those that are named are written, null clears one, and the others stay. */
+  /** Writes the documents that are named; null clears one. The others stay. */
   readonly documents?: JobDocuments;
-  /** The fence from now on: an outsider's verdict voids the one that an attempt holds. */
+  /** The new fence. A decision of somebody else than the holder voids the holder's fence with it. */
   readonly nextFence?: Fence;
-  /** Its holder shall hear at once that somebody wrote the row, although its fence still holds. */
+  /** Sends the holder a hint that its row changed, although its fence still holds. */
   readonly notifyHolder?: true;
-  /** Delete the job instead of keeping it, and its log with it. */
+  /** Deletes the job and its log instead of writing it. */
   readonly drop?: true;
 }
 
-/** `version` 0 means that the record must not exist. A timeout must be held by its owner, under a lease that still runs. */
+/**
+ * `version` 0 means that the record must not exist. A timeout must be leased by `owner`, and the lease must not have
+ * expired.
+ */
 export type Guard =
   | { readonly record: RecordKey; readonly version: number }
   | { readonly timeout: TimeoutId; readonly owner: Owner };
 
-/** What a unit does beside its job. None of it fails: what cannot be done is left out. Records are written in the order given. */
+/**
+ * What a unit does besides writing its job. An effect never fails: what cannot be done is skipped. Records are
+ * written in the order given.
+ */
 export type Effect =
-  /** Adds a job; one whose id or unique key is taken is left out. */
+  /** Adds a job. It is skipped if its id or unique key is taken. */
   | { readonly enqueue: NewJob }
   /**
-   * Counts down what a pending or scheduled job still needs; at zero the job is woken to be judged, and that is a
-   * revision. One with a limit is woken at one as well: then it needs only the word that its limit may let it through.
+   * Decrements `needs` of a pending or scheduled job. At zero the sweep is woken to decide on the job, which
+   * increases its revision. A job with a limit key is also woken at one: then only its limit still has to admit it.
    */
   | { readonly countdown: JobId }
-  /** Writes another job's image if it is still live, whatever its fence; its attempt, if any, is voided. */
+  /** Writes another job's image if that job is live, under any fence. Its attempt, if one runs, loses its fence. */
   | { readonly stop: JobId; readonly image: JobImage; readonly nextFence: Fence }
   | { readonly put: RecordKey; readonly body: Json; readonly wakeAt: Instant | null }
   | { readonly delete: RecordKey }
   /**
-   * Moves the best `count` jobs that wait behind a limit to available; under a limit, no more than it has room for.
-   * Whoever asks at the same time waits, so that no limit is ever exceeded. Within one call a store may put it off until
-   * it has written the jobs of the units behind it.
+   * Makes the best `count` jobs that wait for this limit available; with `limit`, at most as many as it has room for.
+   * Concurrent admits of a key run one after the other, so a limit is never exceeded. Within a call, a store may
+   * apply it after the job writes of later units.
    */
   | { readonly admit: string; readonly count: number; readonly limit?: KeyLimit }
   /**
-   * Remembers that a job behind the limit started, until the rate of its limit no longer counts it; under the same `by` it
-   * is remembered once. Without a rate, and when that time is over already, it does nothing.
+   * Remembers that a job of this limit key started, until the rate no longer counts it. The same `by` is remembered
+   * once. Does nothing without a rate, or if the start no longer counts.
    */
   | { readonly spend: string; readonly by: string; readonly at: Instant; readonly limit: KeyLimit }
-  /** Tells those who listen that a queue may have something to claim. */
+  /** Sends a hint that a queue may have something to claim. */
   | { readonly ready: string }
-  /** Inserts a timeout; a known id does nothing, a known key replaces what has it. */
+  /** Inserts a timeout. A known id does nothing. A known key replaces the timeout that has it. */
   | { readonly request: NewTimeout }
-  /** Removes timeouts, held or not; the outcome says how many. */
+  /** Removes timeouts, leased or not. The outcome says how many. */
   | { readonly revoke: Which }
-  /** Removes the one timeout, whoever holds it: its guard says who that must be. */
+  /** Removes one timeout under any lease. A guard of the unit names the owner that must hold it. */
   | { readonly remove: TimeoutId }
   | NewEvent
-  /** A line of a job's log, which goes when the job does; of a log the last 1,000 lines are kept. */
+  /** Appends a line to a job's log, which is deleted with the job. The last `LOG_LIMIT` lines are kept. */
   | { readonly log: Json; readonly job: JobId };
 
 /**
- * `lost`: another fence holds, or the job has ended and no revision was named. `stale`: the fence holds but the revision
- * has moved on. `conflict`: a record guard failed. `lapsed`: a timeout is no longer held. `gone`: there is no such job.
- * `at` says where the job stands, so that a writer whose reply was lost can recognise its own success; after a
- * `conflict` or a `lapsed` it may be null.
+ * `lost`: another fence holds, or the job has ended and the write named no revision. `stale`: the fence holds, but
+ * the revision is newer. `conflict`: a record guard failed. `lapsed`: a timeout is no longer leased by its owner.
+ * `gone`: there is no such job. `at` is the job's current position, so that a writer whose reply was lost can
+ * recognise its own success. It may be null after `conflict` and `lapsed`.
  */
 export type Outcome = Done | Refused;
 
 interface Done {
   readonly ok: true;
-  /** What each `revoke` of the unit removed, in their order; left out where there is none. */
+  /** What each `revoke` of the unit removed, in order. Left out if there is none. */
   readonly revoked?: readonly Revoked[];
 }
 
@@ -322,41 +341,43 @@ export interface Refused {
   readonly at: { readonly state: JobState; readonly fence: Fence; readonly rev: number } | null;
 }
 
-/** `lost`: the fence of a claimed job was voided, or its row changed under it; whoever holds it asks what is left. */
+/**
+ * `lost`: the fence of a claimed job was voided, or its row changed. Its holder beats to learn which. `timeouts`: the
+ * due time of the first timeout that was added.
+ */
 export type Hint =
   | { readonly ready: string }
   | { readonly settled: JobId }
   | { readonly lost: JobId }
-  /** Timeouts were added of which the first is due then. */
   | { readonly timeouts: Instant };
 
-/** What is behind a limit and in use of it. */
+/** A limit key and what uses it. */
 export interface LimitRow extends KeyUse {
   readonly key: string;
-  /** Jobs that wait for the limit and for nothing else. */
+  /** Jobs that wait only for the limit. */
   readonly waiting: number;
-  /** When the first remembered start no longer counts. */
+  /** When the oldest remembered start no longer counts. */
   readonly nextAt: Instant | null;
 }
 
-/** Where a waiting job stands: among the available jobs of a queue, or among those that wait for a limit. */
+/** The line of a waiting job: the available jobs of a queue, or the jobs that wait for a limit. */
 export type Line = { readonly queue: string } | { readonly limitKey: string };
 
 /** The most jobs that `slots` names as holders. */
 export const HOLDERS_SHOWN = 5;
 
 /**
- * A way through the jobs that match, in bounded steps: each looks at no more than so many rows, whether they match or
- * not. Dead letters come in the order in which they ended, for which there is an index; all others in that of their ids.
+ * A query in bounded steps. Each step reads at most `SCAN_STEP` rows, matching or not. Dead letters come in the order
+ * in which they ended, for which there is an index. Other jobs come in the order of their ids.
  */
 export interface Scan {
   readonly filter: ScanFilter;
-  /** The cursor that the step before answered with; null begins. */
+  /** The cursor that the previous step returned. Null: start. */
   readonly after: string | null;
   readonly newestFirst?: boolean;
 }
 
-/** `cursor` goes on; null: that was all. A step may find nothing and still not be the last. */
+/** `cursor` continues the scan. Null: the scan is complete. A step may find nothing and still return a cursor. */
 export interface ScannedJobs {
   readonly jobs: JobRow[];
   readonly cursor: string | null;
@@ -374,20 +395,19 @@ export interface LiveCount {
   readonly count: number;
 }
 
-/** A unique key and the live job that holds it. */
 export interface KeyHolder {
   readonly key: string;
   readonly job: JobId;
 }
 
-/** The most rows that one step of a walk looks at. */
+/** The most rows that one step of a scan reads. */
 export const SCAN_STEP = 2_000;
-/** The most counts that `live` answers with. */
+/** The most counts that `live` returns. */
 export const LIVE_LIMIT = 5_000;
-/** The most lines that are kept of a job's log. */
+/** The most lines that the store keeps of a job's log. */
 export const LOG_LIMIT = 1_000;
 
-/** A line of a log and its number: numbers grow, and a job never has one twice. */
+/** A line of a log and its number. Numbers grow, and a job never has one twice. */
 export interface NumberedLine {
   readonly seq: number;
   readonly line: Json;
@@ -396,56 +416,56 @@ export interface NumberedLine {
 export interface EventPage {
   readonly events: readonly Json[];
   /**
-   * For each event the cursor that continues after it: the same whenever it is read. It is made of digits, with at most
-   * one dot and after it one dash, such as `12`, `7.12` or `7.12-3`; `0` stands for the beginning.
+   * For each event, the cursor that continues after it. It is the same on every read. It consists of digits, with at
+   * most one dot and one dash after the dot, such as `12`, `7.12` or `7.12-3`. `0` stands for the beginning.
    */
   readonly cursors: readonly string[];
-  /** Continues where this page ended. */
+  /** Continues after this page. */
   readonly cursor: string | null;
   /**
-   * Set if committed events follow that have no final position yet, because a transaction that began before theirs still
-   * runs. They can be read from `cursor` on as soon as it ends.
+   * Set if committed events follow that have no final position yet, because a transaction that began before theirs
+   * still runs. They can be read from `cursor` on when it ends.
    */
   readonly isIncomplete?: true;
 }
 
-/** For people and tools: not every answer is the state of one moment, and none is for deciding anything by it. */
+/** Queries for people and tools. Answers may mix several moments. Never base a write on one. */
 export interface Inspector {
   /** Jobs in the order of their ids, after a cursor. */
   jobs(filter: JobFilter, after: JobId | null, limit: number): Promise<JobRow[]>;
-  /** One step of a walk, with at most `limit` jobs. */
+  /** One step of a scan, with at most `limit` jobs. */
   page(scan: Scan, limit: number): Promise<ScannedJobs>;
-  /** One step of the same walk that only counts. */
+  /** One step of a scan that only counts. */
   count(scan: Scan): Promise<ScannedCount>;
-  /** Counts all jobs, finished ones included: its cost follows all that is kept. */
+  /** Counts all jobs, finished ones included. It reads every row that is kept. */
   depth(queue?: string): Promise<Record<JobState, number>>;
-  /** The depth of every queue that has a job, finished ones included, in the order of their names. */
+  /** The depth of every queue that has a job, finished ones included, in the order of the queue names. */
   depths(): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
-  /** Unique keys that live jobs hold, in their order, after a cursor; jobs without one cost nothing here. */
+  /** Unique keys that live jobs hold, in order, after a cursor. Jobs without a key cost nothing. */
   holders(after: string | null, limit: number): Promise<KeyHolder[]>;
-  /** Limits with live jobs, in the order of their names, after a cursor. */
+  /** Limits that have live jobs, in the order of their keys, after a cursor. */
   limitKeys(after: string | null, limit: number): Promise<LimitRow[]>;
-  /** One limit, whether anything is behind it or not. */
+  /** One limit, used or not. */
   limitKey(limitKey: string): Promise<LimitRow>;
-  /** Jobs that have not ended, by queue, type and state, none with a count of 0; history costs nothing here. */
+  /** Counts live jobs by queue, type and state, without zeros. Finished jobs cost nothing. */
   live(): Promise<LiveCount[]>;
-  /** Counts the jobs of a line that come before a place in it, up to `most`: its cost follows `most` alone. */
+  /** Counts the jobs of a line before a position, up to `most`. The cost depends on `most` alone. */
   ahead(line: Line, before: { readonly rank: Rank; readonly id: JobId }, most: number): Promise<number>;
   /**
-   * What is in use of a limit, or of a queue whose active jobs are counted. Each count stops at `most`. Of a queue only
+   * What uses a limit, or a queue whose active jobs are counted. Each count stops at `most`. Of a queue only
    * `active`, `unstarted` and `jobs` are filled.
    */
   slots(line: Line, most: number): Promise<HeldSlots>;
-  /** Names of queues with available jobs, in their order, after a name; the cost follows `limit` alone. */
+  /** Names of queues with available jobs, in order, after a name. The cost depends on `limit` alone. */
   readyQueues(after: string | null, limit: number): Promise<string[]>;
   /**
-   * Events in the order of their commits, and those of one call in the order of its units; none that is committed later
-   * has its place before one that was read. Fewer than `limit` only at the end, or if the page is incomplete.
+   * Events in the order of their commits. Those of one call are in the order of its units. An event that is committed
+   * later never precedes one that was read. Returns fewer than `limit` only at the end, or if the page is incomplete.
    */
   events(after: string | null, limit: number): Promise<EventPage>;
   /** The newest events, in the same order. */
   latestEvents(limit: number): Promise<EventPage>;
   logs(id: JobId): Promise<Json[]>;
-  /** Lines of a log after the one with this number (0 for the first that is kept), oldest first. */
+  /** Lines of a log after the given number, oldest first. 0 starts at the first line that is kept. */
   logLines(id: JobId, after: number, limit: number): Promise<NumberedLine[]>;
 }

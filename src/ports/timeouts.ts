@@ -9,38 +9,41 @@ import type {
 } from "../core/timeout/timeout.ts";
 
 /**
- * The leased timeout store (SEMANTICS 6): what is due is claimed under a lease, sent, and removed by whoever holds it.
- * A store of one's own may serve this port alone. Time is always passed in; calls that take a list answer per item, in
- * order, at most `BATCH_LIMIT` of them; nothing expected throws.
+ * The leased timeout store (SEMANTICS 6). A dispatcher claims due timeouts under a lease, sends them and removes
+ * them. A custom store may implement this port alone. Time is always passed in. Calls that take a list take at most
+ * `BATCH_LIMIT` items and answer per item, in order. Expected results are returned, never thrown.
  */
 export interface TimeoutStore {
-  /** Whether a claim keeps others off. A store without leases hands out what is due to everybody who asks. */
+  /** Whether a claim excludes others. A store without leases gives what is due to every caller. */
   readonly leases: boolean;
-  /** What is stored is a copy. A known id changes nothing and answers `exists`; a known key replaces what has it. */
+  /** Stores copies. A known id changes nothing and answers `exists`. A known key replaces the timeout that has it. */
   insert(timeouts: readonly NewTimeout[], options: TimeoutWriteOptions): Promise<("created" | "exists")[]>;
   /**
    * Leases what is due (`dueAt <= now`) and free (never leased, or `leaseUntil <= now`), in the order (dueAt, id).
-   * Rows that others hold neither block nor count.
+   * Rows under the lease of another owner neither block the claim nor count against its limit.
    */
   claimDue(request: DueRequest): Promise<TimeoutRow[]>;
-  /** With an owner, only what it holds at `now`; without one, whatever is there. */
-  remove(held: readonly LeasedTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
-  /** Frees a lease, as `remove` does its row; the timeout is due as before, unless a new instant is named. */
+  /** With an owner, removes only what that owner holds at `now`. Without one, removes whatever is there. */
+  remove(leased: readonly LeasedTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
+  /** Frees a lease under the same condition as `remove`. The timeout keeps its due time unless a new one is named. */
   release(released: readonly ReleasedTimeout[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
   extend(extended: readonly ExtendedLease[], options: { readonly now: Instant }): Promise<LeaseAnswer[]>;
-  /** Frees every lease that has run out, and gives how many. */
+  /** Frees every expired lease. Returns how many. */
   reap(request: { readonly now: Instant }): Promise<number>;
-  /** Removes timeouts, held or not: what is cancelled is never handled. */
+  /** Removes timeouts, leased or not. A cancelled timeout is never handled. */
   cancel(which: Which, options: TimeoutWriteOptions): Promise<Revoked>;
-  /** Tries dead ones again, at once and with all their tries. Gives how many of them were dead. */
+  /** Makes dead timeouts due at once, with all their tries. Returns how many of them were dead. */
   requeue(ids: readonly TimeoutId[], options: { readonly now: Instant }): Promise<number>;
-  /** Moves what is still due at the instant named and held by nobody: others have their say first. Gives how many moved. */
+  /**
+   * Moves timeouts that are still due at `from` and not leased: a lease or another change takes precedence. Returns
+   * how many moved.
+   */
   reschedule(moves: readonly Move[], options: { readonly now: Instant }): Promise<number>;
-  /** Timeouts in the order of their ids, after a cursor. */
+  /** Lists timeouts in the order of their ids, after a cursor. */
   list(filter: TimeoutFilter, after: TimeoutId | null, limit: number): Promise<TimeoutRow[]>;
   /**
-   * When there will be something to claim, for these destinations or for all: the earliest due instant or end of a
-   * lease; null when nothing is pending.
+   * When a claim will next find something, for these destinations or for all: the earliest due time or end of a
+   * lease. Null if nothing is pending.
    */
   nextDueAt(destinations?: readonly string[]): Promise<Instant | null>;
   count(request: { readonly now: Instant }): Promise<TimeoutCounts>;
@@ -48,20 +51,20 @@ export interface TimeoutStore {
 
 export interface TimeoutWriteOptions {
   readonly now: Instant;
-  /** The caller's own transaction, where the store has such a thing. */
+  /** The caller's transaction, if the store supports one. */
   readonly tx?: unknown;
 }
 
-/** What a claim takes where its caller names no limit. */
+/** The limit of a claim whose caller names none. */
 export const CLAIM_BATCH = 100;
 
 export interface DueRequest {
   readonly now: Instant;
   readonly leaseUntil: Instant;
-  /** A token that no other claim has. */
+  /** A token that is unique to this claim. */
   readonly owner: Owner;
   readonly limit?: number;
-  /** Only for these, and at most so many for each; left out, for all. */
+  /** Claims only for these destinations, and at most `limit` for each. Left out: for all. */
   readonly destinations?: readonly DestinationLimit[];
 }
 
@@ -77,9 +80,9 @@ export interface LeasedTimeout {
 
 export interface ReleasedTimeout extends LeasedTimeout {
   readonly dueAt?: Instant;
-  /** Why it could not be sent; it counts as a try. */
+  /** Why it could not be sent. It counts as a try. */
   readonly error?: string;
-  /** It is not tried again until somebody requeues it. */
+  /** Not tried again until an operator requeues it. */
   readonly isDead?: true;
 }
 
@@ -91,13 +94,13 @@ export interface ExtendedLease {
 
 export type LeaseAnswer = "ok" | LeaseLoss;
 
-/** One by its id, all of a saga, or the one that has a key within a saga or a destination. */
+/** One timeout by its id, all of a saga, or the one with a key within a saga or a destination. */
 export type Which =
   | { readonly id: TimeoutId }
   | { readonly saga: SagaKey; readonly key?: string }
   | { readonly destination: string; readonly key: string };
 
-/** How many were removed: those that nobody held, and those that somebody had claimed and will now find gone. */
+/** How many were removed. `leased` counts those that an owner had claimed and now finds gone. */
 export interface Revoked {
   readonly pending: number;
   readonly leased: number;
@@ -113,18 +116,21 @@ export interface TimeoutFilter {
   readonly destination?: string;
   readonly saga?: SagaKey;
   readonly isDead?: boolean;
-  /** Only those that were requested as a wall-clock time. */
+  /** Only timeouts that were requested as a wall-clock time. */
   readonly hasWallClock?: true;
 }
 
 export interface TimeoutCounts {
-  /** All that are neither dead nor leased, due or not. */
+  /** Neither dead nor leased, due or not. */
   readonly pending: number;
-  /** Those of them that are due. */
+  /** The pending ones that are due. */
   readonly due: number;
   readonly leased: number;
   readonly dead: number;
 }
 
-/** Who listens polls as well, so nobody is told of what is due later than this. */
+/**
+ * A hint is sent only for timeouts that are due within this many milliseconds. Listeners poll as well, so later ones
+ * need none.
+ */
 export const HINTED_WITHIN = 60_000;

@@ -4,14 +4,14 @@ import type { AbortReason } from "../core/job/reasons.ts";
 import type { Instant } from "../core/time.ts";
 
 /**
- * Tells a tracer what becomes of jobs. What connects the spans of a job travels in its `meta`, so they belong together
- * whichever process enqueues, runs and settles it. An engine without a tracer pays nothing for it.
+ * Reports to a tracer what happens to jobs. The `meta` of a job carries the trace context, so its spans belong
+ * together even if different processes enqueue, run and settle it. An engine without a tracer pays nothing.
  */
 export interface Tracing {
   enqueue(what: EnqueueToTrace): EnqueueTrace;
-  /** A handler of this process is about to be entered. */
+  /** Called before this process enters a handler. */
   enter(row: JobRow): AttemptTrace;
-  /** An attempt that ran elsewhere has been judged: by its worker's report, or for want of one. */
+  /** An attempt of another process ended: its worker reported it, or the sweep ended it because no report came. */
   ended(row: JobRow, verdict: TracedVerdict): void;
 }
 
@@ -23,24 +23,24 @@ export interface EnqueueToTrace {
 }
 
 export interface EnqueueTrace {
-  /** What the jobs' meta shall carry. */
+  /** Added to the `meta` of the jobs. */
   readonly meta: Readonly<Record<string, string>>;
   ended(outcome: { readonly ids: readonly string[] } | { readonly error: unknown }): void;
 }
 
 export interface AttemptTrace {
-  /** Calls the handler where its own spans become children of this one. */
+  /** Calls the handler in the context of this span, so that the handler's spans become its children. */
   run<Value>(call: () => Value): Value;
-  /** Its signal was given. */
+  /** The attempt's abort signal fired. */
   aborted(reason: AbortReason): void;
   settled(verdict: TracedVerdict): void;
 }
 
 export interface TracedVerdict {
-  /** The state of the job afterwards; `lost` if the verdict did not count. */
+  /** The state of the job afterwards; `lost` if the store refused the verdict. */
   readonly state: JobState | "lost";
   readonly events: readonly LifecycleEvent[];
-  /** When it was given, and when the store had it. */
+  /** When the verdict was decided. `committedAt` is when the store had it. */
   readonly at: Instant;
   readonly committedAt: Instant;
 }

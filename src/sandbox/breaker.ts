@@ -1,13 +1,13 @@
+import { backoff } from "../core/pace.ts";
 import type { System, Timer } from "../ports/system.ts";
 
-/** So many loads in a row may fail before the module is taken for broken. */
+/** How many loads in a row may fail before the module counts as broken. */
 const OPENS_AFTER = 3;
-const FIRST_DELAY = 2_000;
-const LONGEST_DELAY = 5 * 60_000;
+const PROBE_BACKOFF = { first: 2_000, factor: 2, most: 5 * 60_000 };
 
 /**
- * Keeps a module that cannot be loaded from burning the jobs of its queue: after a few failures jobs are given back,
- * and a sandbox without a job is tried from time to time, until one loads.
+ * Keeps a module that cannot be loaded from failing all jobs of its queue. After `OPENS_AFTER` failures, jobs are
+ * released, and a sandbox without a job is tried from time to time until one loads.
  */
 export class Breaker {
   readonly #system: System;
@@ -30,18 +30,18 @@ export class Breaker {
   refusal(): { reason: string; delay: number } | null {
     if (this.#reason === undefined) return null;
     const untilProbe = Math.max(0, this.#probesAt - this.#system.monotonic());
-    // A little after the probe, and not all at once.
+    // Shortly after the probe, and spread out.
     return { reason: this.#reason, delay: Math.round(untilProbe + 500 + 1_000 * this.#system.random()) };
   }
 
-  /** Answers whether it has just opened. */
+  /** Returns whether it has just opened. */
   failed(error: unknown): boolean {
     this.#failures += 1;
     const wasOpen = this.isOpen;
     if (this.#failures < OPENS_AFTER || this.#timer) return false;
     const says = error instanceof Error ? error.message : String(error);
     this.#reason = `the module cannot be loaded: ${says}`;
-    const delay = Math.min(FIRST_DELAY * 2 ** Math.min(this.#opened++, 20), LONGEST_DELAY);
+    const delay = backoff(++this.#opened, PROBE_BACKOFF);
     this.#probesAt = this.#system.monotonic() + delay;
     this.#timer = this.#system.after(delay, () => {
       this.#timer = undefined;
@@ -50,7 +50,7 @@ export class Breaker {
     return !wasOpen;
   }
 
-  /** Answers whether it has just closed. */
+  /** Returns whether it has just closed. */
   loaded(): boolean {
     const wasOpen = this.isOpen;
     this.#failures = 0;

@@ -16,20 +16,20 @@ export type Hook = () => void | Promise<void>;
 export interface LoadedModule {
   readonly definition: AnyDefinition;
   readonly handler: (context: object) => unknown;
-  /** The module's own hook, for all its attempts. */
+  /** The hook of the module, for all its attempts. */
   readonly onCleanup: ((context: object) => void | Promise<void>) | undefined;
 }
 
-/** What fits a message whatever the engine's own limit is. */
+/** The most bytes of a document that fit into a message, if the engine's limit is higher. */
 const DOCUMENT_LIMIT = 3_000_000;
 const LONGEST_MESSAGE = 4_000;
 
-/** One attempt inside its child. What it says after its end is dropped by the parent. */
+/** One attempt inside its child. The parent drops what it sends after its end. */
 export class ChildAttempt {
   readonly key: string;
   readonly #job: SandboxJob;
   readonly #module: LoadedModule;
-  readonly #tell: (report: Report) => void;
+  readonly #report: (report: Report) => void;
   readonly #controller = new AbortController();
   readonly #hooks: Hook[] = [];
   readonly #questions: Questions;
@@ -38,7 +38,7 @@ export class ChildAttempt {
   #logLines = 0;
   readonly #limit: number;
   #deadline: number | null;
-  /** On this process's own monotonic clock. */
+  /** On the monotonic clock of this process. */
   #softAt: number;
   #cleaning = 0;
   #hasSettled = false;
@@ -48,17 +48,17 @@ export class ChildAttempt {
     key: string,
     job: SandboxJob,
     module: LoadedModule,
-    tell: (report: Report) => void,
+    report: (report: Report) => void,
     onIdle: () => void,
   ) {
     this.key = key;
     this.#job = job;
     this.#module = module;
-    this.#tell = tell;
+    this.#report = report;
     this.#onIdle = onIdle;
-    this.#questions = new Questions(tell);
-    this.#output = new Output(key, tell);
-    this.#latest = { progress: new Latest(tell), beat: new Latest(tell) };
+    this.#questions = new Questions(report);
+    this.#output = new Output(key, report);
+    this.#latest = { progress: new Latest(report), beat: new Latest(report) };
     this.#limit = Math.min(job.documentLimit, DOCUMENT_LIMIT);
     this.#deadline = job.deadline;
     this.#softAt = performance.now() + (job.remaining ?? Number.POSITIVE_INFINITY);
@@ -91,7 +91,7 @@ export class ChildAttempt {
     const payload = definition.payload
       ? await validate(definition.payload, raw, "payload", "invalid_payload")
       : raw;
-    // A schema that takes its time may take more than there was: a handler is never entered past its deadline.
+    // A slow schema may use up the time: a handler never starts past its deadline.
     this.#controller.signal.throwIfAborted();
     const context = this.#context(payload);
     if (onCleanup) this.#hooks.push(() => onCleanup(context));
@@ -102,7 +102,7 @@ export class ChildAttempt {
     this.#hasSettled = true;
     this.#output.flush();
     this.#latest.progress.flush();
-    this.#tell(report);
+    this.#report(report);
     this.#idleIfDone();
   }
 
@@ -130,7 +130,7 @@ export class ChildAttempt {
     for (const hook of this.#hooks.splice(0)) {
       this.#cleaning += 1;
       void (async () => hook())()
-        .catch((error) => this.#tell({ say: "cleanup_failed", key: this.key, error: encodeError(error) }))
+        .catch((error) => this.#report({ say: "cleanup_failed", key: this.key, error: encodeError(error) }))
         .finally(() => {
           this.#cleaning -= 1;
           this.#output.flush();
@@ -166,11 +166,11 @@ export class ChildAttempt {
 
   #log(text: string, fields: { readonly [key: string]: Json } | undefined): void {
     const message = String(text).slice(0, LONGEST_MESSAGE);
-    // As long as the line that will be kept, so that one which is too long is refused where it is written.
+    // As long as the stored line, so that one that is too long is refused where it is written.
     if (fields)
       toJsonText({ at: 10 ** 12, attempt: this.#job.attempt, message, fields }, "log", LOG_LINE_LIMIT);
     if (this.#logLines++ < LOG_LINES_LIMIT)
-      this.#tell({ say: "log", key: this.key, message, ...(fields && { fields }) });
+      this.#report({ say: "log", key: this.key, message, ...(fields && { fields }) });
   }
 
   #onCleanup(hook: Hook): void {

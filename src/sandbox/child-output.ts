@@ -4,16 +4,16 @@ import { MOST_LINES, type Report } from "./protocol.ts";
 
 type Stream = "stdout" | "stderr";
 
-/** What one attempt writes to stdout and stderr, as lines that name it. */
+/** What one attempt writes to stdout and stderr, as lines with its key. */
 export class Output {
   readonly #readers: Readonly<Record<Stream, LineReader>>;
 
-  constructor(key: string, tell: (report: Report) => void) {
+  constructor(key: string, send: (report: Report) => void) {
     let lines = 0;
     const reader = (stream: Stream) =>
       new LineReader((text) => {
-        // The worker keeps no more, and says so; what nobody reads is not sent.
-        if (lines++ < MOST_LINES) tell({ say: "print", key, stream, text });
+        // The worker keeps no more and logs that, so further lines are not sent.
+        if (lines++ < MOST_LINES) send({ say: "print", key, stream, text });
       });
     this.#readers = { stdout: reader("stdout"), stderr: reader("stderr") };
   }
@@ -22,7 +22,7 @@ export class Output {
     this.#readers[stream].push(text);
   }
 
-  /** Gives out what has no end of line yet. */
+  /** Sends a line that has no end yet. */
   flush(): void {
     for (const reader of Object.values(this.#readers)) reader.flush();
   }
@@ -30,14 +30,14 @@ export class Output {
 
 const current = new AsyncLocalStorage<Output>();
 
-/** Runs the code of an attempt: what it writes is its own, also when it writes after its end. */
+/** Runs the code of an attempt. Its output belongs to the attempt, even after its end. */
 export function writingTo<Result>(output: Output, code: () => Result): Result {
   return current.run(output, code);
 }
 
 /**
- * Output of an attempt goes the same way as everything else it says, in order and under its name. What native code and
- * other processes write comes over the streams themselves.
+ * Output of an attempt takes the same way as its other reports, in order and with its key. Output of native code and
+ * of other processes comes over the streams.
  */
 export function captureOutput(): void {
   for (const name of ["stdout", "stderr"] as const) {

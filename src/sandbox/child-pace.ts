@@ -1,21 +1,21 @@
 import type { Report } from "./protocol.ts";
 
-/** A burst of this size passes as it is; after it, one report per millisecond. */
+/** Reports in a burst of this size pass unchanged. After that, one report per millisecond passes. */
 const BURST = 100;
 
 /**
  * Reports of which only the latest matters. A handler that reports in a tight loop must not keep its worker busy with
- * reading, so a flood is thinned out; what was said last is always told, in order before the result.
+ * reading, so reports are thinned out. The last one is always sent, before the result.
  */
 export class Latest {
-  readonly #tell: (report: Report) => void;
+  readonly #send: (report: Report) => void;
   #tokens = BURST;
   #filledAt = performance.now();
-  #held: Report | undefined;
+  #pending: Report | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(tell: (report: Report) => void) {
-    this.#tell = tell;
+  constructor(send: (report: Report) => void) {
+    this.#send = send;
   }
 
   say(report: Report): void {
@@ -24,19 +24,19 @@ export class Latest {
     this.#filledAt = now;
     if (this.#tokens >= 1) {
       this.#tokens -= 1;
-      this.#held = undefined;
-      this.#tell(report);
+      this.#pending = undefined;
+      this.#send(report);
       return;
     }
-    this.#held = report;
+    this.#pending = report;
     this.#timer ??= setTimeout(() => this.flush(), 1).unref();
   }
 
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const held = this.#held;
-    this.#held = undefined;
-    if (held) this.#tell(held);
+    const pending = this.#pending;
+    this.#pending = undefined;
+    if (pending) this.#send(pending);
   }
 }

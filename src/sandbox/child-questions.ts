@@ -6,25 +6,28 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** More wait here, so that a loop over thousands of enqueues fills neither the pipe nor the worker. */
+/**
+ * The most questions at once; further ones wait here. A loop over thousands of enqueues must fill neither the pipe
+ * nor the worker.
+ */
 const MOST_ASKED = 100;
 
-/** What an attempt has asked of the worker and waits for: checkpoints and enqueues, told apart by number. */
+/** The questions of an attempt to the worker: checkpoints and enqueues, each with a number. */
 export class Questions {
-  readonly #tell: (report: Report) => void;
+  readonly #report: (report: Report) => void;
   readonly #asked = new Map<number, Waiting>();
   readonly #next: { readonly report: (number: number) => Report; readonly waiting: Waiting }[] = [];
   #count = 0;
 
-  constructor(tell: (report: Report) => void) {
-    this.#tell = tell;
+  constructor(report: (report: Report) => void) {
+    this.#report = report;
   }
 
   ask(report: (number: number) => Report): Promise<unknown> {
     const answer = new Promise<unknown>((resolve, reject) => {
       this.#next.push({ report, waiting: { resolve, reject } });
     });
-    // Whoever does not wait for the answer must not be ended by it.
+    // A caller that does not await the answer must not be ended by its rejection.
     answer.catch(() => {});
     this.#send();
     return answer;
@@ -36,7 +39,7 @@ export class Questions {
       if (!next) return;
       const number = this.#count++;
       this.#asked.set(number, next.waiting);
-      this.#tell(next.report(number));
+      this.#report(next.report(number));
     }
   }
 

@@ -1,6 +1,6 @@
 /**
- * The entry of a sandbox, as a process or as a thread: loads the module and runs the attempts that the parent sends.
- * It trusts its parent and holds nothing of value; the parent trusts nothing that it says.
+ * The entry of a sandbox, as a process or as a thread. It loads the module and runs the attempts that the parent
+ * sends. It trusts its parent and has nothing of value. The parent trusts nothing that it sends.
  */
 import { Socket } from "node:net";
 import { isMainThread, parentPort } from "node:worker_threads";
@@ -9,19 +9,22 @@ import { ChildAttempt, type LoadedModule } from "./child-attempt.ts";
 import { captureOutput } from "./child-output.ts";
 import { decodeReason, encodeError, FrameReader, type Order, PROTOCOL, type Report } from "./protocol.ts";
 
-/** How often the event loop says that it runs, while there is work. */
+/** How often the child reports that its event loop runs, in milliseconds, during an attempt. */
 const ALIVE_EVERY = 100;
-/** The descriptor of the pipe to the parent. It is not Node's own channel, so nothing in the module can speak on it by mistake. */
+/**
+ * The descriptor of the pipe to the parent. It is not Node's IPC channel, so the module cannot write to it by
+ * mistake.
+ */
 const PIPE = 3;
 
 let loaded: LoadedModule | undefined;
 let current: ChildAttempt | undefined;
-let pulse: NodeJS.Timeout | undefined;
+let aliveTimer: NodeJS.Timeout | undefined;
 let resourcesBefore: readonly string[] = [];
 const send = isMainThread ? openPipe() : openPort();
 captureOutput();
 
-/** Over a pipe the parent's death is the end of the stream; the whole group goes with it, grandchildren included. */
+/** The death of the parent ends the stream. Then the whole process group ends, including grandchildren. */
 function openPipe(): (text: string) => void {
   const socket = new Socket({ fd: PIPE, readable: true, writable: true });
   const frames = new FrameReader(Number.POSITIVE_INFINITY);
@@ -30,7 +33,7 @@ function openPipe(): (text: string) => void {
   });
   socket.on("error", endWithParent);
   socket.on("close", endWithParent);
-  process.on("uncaughtExceptionMonitor", (error) => tell({ say: "crashed", error: encodeError(error) }));
+  process.on("uncaughtExceptionMonitor", (error) => report({ say: "crashed", error: encodeError(error) }));
   return (text) => void socket.write(`${text}\n`);
 }
 
@@ -42,15 +45,15 @@ function endWithParent(): void {
   }
 }
 
-/** A thread ends with its process, so there is nothing to watch; flags of its own it has none. */
+/** A thread ends with its process, so it need not watch its parent. It has no flags of Node. */
 function openPort(): (text: string) => void {
   process.setSourceMapsEnabled(true);
   parentPort?.on("message", (text: string) => follow(JSON.parse(text) as Order));
   return (text) => parentPort?.postMessage(text);
 }
 
-function tell(report: Report): void {
-  send(JSON.stringify(report));
+function report(message: Report): void {
+  send(JSON.stringify(message));
 }
 
 function follow(order: Order): void {
@@ -60,12 +63,12 @@ function follow(order: Order): void {
   else if (order.say === "deadline") current.deadline(order.deadline, order.remaining);
   else if (order.say === "answer") current.answered(order.number, order.value, order.error);
   else {
-    tell({ say: "heard", key: order.key, resources: newResources() });
+    report({ say: "heard", key: order.key, resources: newResources() });
     current.abort(decodeReason(order.reason));
   }
 }
 
-/** What keeps the event loop busy now and did not before the attempt: what its handler may be waiting for. */
+/** Resources that are active now and were not before the attempt: what its handler may be waiting for. */
 function newResources(): string[] {
   const before = [...resourcesBefore];
   return process.getActiveResourcesInfo().filter((name) => {
@@ -78,11 +81,13 @@ function newResources(): string[] {
 async function load(order: Extract<Order, { say: "load" }>): Promise<void> {
   try {
     if (order.protocol !== PROTOCOL)
-      throw new Error(`the parent speaks version ${order.protocol} of the protocol, this child ${PROTOCOL}`);
+      throw new Error(
+        `protocol: the parent has version ${order.protocol}, this child ${PROTOCOL}; install one version of curfew`,
+      );
     loaded = checkModule(await import(order.module), order);
-    tell({ say: "ready", protocol: PROTOCOL });
+    report({ say: "ready", protocol: PROTOCOL });
   } catch (error) {
-    tell({ say: "unloadable", error: encodeError(error) });
+    report({ say: "unloadable", error: encodeError(error) });
   }
 }
 
@@ -96,7 +101,7 @@ function checkModule(
     throw new CurfewError("invalid_module", `${url}: its default export is not a processor; ${fix}`);
   }
   if (definition.type !== type) {
-    const says = `its processor is for "${definition.type}" and not for "${type}"`;
+    const says = `its processor is for "${definition.type}", expected "${type}"`;
     throw new CurfewError("invalid_module", `${url}: ${says}; name the module of this definition`);
   }
   const hook = module.onCleanup;
@@ -105,15 +110,15 @@ function checkModule(
 
 function run({ key, job }: Extract<Order, { say: "run" }>): void {
   if (!loaded) throw new Error("an attempt was sent before the module was loaded");
-  const attempt = new ChildAttempt(key, job, loaded, tell, () => {
-    tell({ say: "idle", key });
+  const attempt = new ChildAttempt(key, job, loaded, report, () => {
+    report({ say: "idle", key });
     if (current !== attempt) return;
     current = undefined;
-    clearInterval(pulse);
+    clearInterval(aliveTimer);
   });
   current = attempt;
   resourcesBefore = process.getActiveResourcesInfo();
-  clearInterval(pulse);
-  pulse = setInterval(() => tell({ say: "alive", key }), ALIVE_EVERY).unref();
+  clearInterval(aliveTimer);
+  aliveTimer = setInterval(() => report({ say: "alive", key }), ALIVE_EVERY).unref();
   attempt.run();
 }

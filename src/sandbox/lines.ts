@@ -1,6 +1,6 @@
 const LONGEST_LINE = 4_000;
 
-/** Cuts output into lines, bounded: what goes beyond the longest line is left out. */
+/** Splits output into lines. Characters beyond `LONGEST_LINE` are dropped. */
 export class LineReader {
   readonly #onLine: (line: string) => void;
   #rest = "";
@@ -17,7 +17,7 @@ export class LineReader {
     }
   }
 
-  /** Gives out a line that has no end yet. */
+  /** Emits a line that has no end yet. */
   flush(): void {
     const line = this.#rest.trimEnd();
     this.#rest = "";

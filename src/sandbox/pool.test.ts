@@ -114,7 +114,7 @@ function openPool(options: Partial<PoolOptions> = {}) {
   };
 }
 
-function callOf(key: string, told: unknown[] = []): SandboxCall {
+function callOf(key: string, calls: unknown[] = []): SandboxCall {
   return {
     key,
     silence: null,
@@ -131,12 +131,12 @@ function callOf(key: string, told: unknown[] = []): SandboxCall {
       documentLimit: 1_000_000,
       remaining: 500,
     },
-    progress: (fraction) => told.push(["progress", fraction]),
-    checkpoint: async (state) => void told.push(["checkpoint", state]),
-    beat: () => told.push(["beat"]),
+    progress: (fraction) => calls.push(["progress", fraction]),
+    checkpoint: async (state) => void calls.push(["checkpoint", state]),
+    beat: () => calls.push(["beat"]),
     alive: () => {},
-    log: (message) => told.push(["log", message]),
-    cleanupFailed: () => told.push(["cleanup_failed"]),
+    log: (message) => calls.push(["log", message]),
+    cleanupFailed: () => calls.push(["cleanup_failed"]),
     enqueue: async () => ({ id: "child", duplicate: false }),
   };
 }
@@ -145,14 +145,14 @@ function callOf(key: string, told: unknown[] = []): SandboxCall {
 function openRun(options: Partial<PoolOptions> = {}, key = "a 1") {
   const opened = openPool({ spare: 1, size: 1, ...options });
   opened.ready(0);
-  const told: unknown[] = [];
+  const calls: unknown[] = [];
   expect(opened.pool.admits(key, () => {})).toBe(true);
-  const run = opened.pool.run(callOf(key, told));
-  return { ...opened, run, told, child: opened.carrier(0) };
+  const run = opened.pool.run(callOf(key, calls));
+  return { ...opened, run, calls, child: opened.carrier(0) };
 }
 
 describe("a run", () => {
-  it("gives the result that came before the verdict, and none that came after", async () => {
+  it("returns a result from before the verdict, and none from after it", async () => {
     const { run, child } = openRun();
     run.abort(REASON);
     child.say({ say: "returned", key: "a 1", result: 1 });
@@ -181,8 +181,8 @@ describe("a run", () => {
     expect(done.carriers).toHaveLength(2);
   });
 
-  it("hears nothing of another attempt in the same child", async () => {
-    const { pool, run, child, told } = openRun();
+  it("ignores reports of another attempt in the same child", async () => {
+    const { pool, run, child, calls } = openRun();
     child.say({ say: "returned", key: "a 1" }, { say: "idle", key: "a 1" });
     await run.result;
     expect(pool.admits("b 1", () => {})).toBe(true);
@@ -199,22 +199,22 @@ describe("a run", () => {
       { say: "returned", key: "b 1", result: "its own" },
     );
     expect(await next.result).toBe("its own");
-    expect([told, heard]).toEqual([[], []]);
+    expect([calls, heard]).toEqual([[], []]);
     expect(child.isKilled).toBe(false);
   });
 
-  it("a child that calls itself idle in the middle of it, or asks without end, is ended", async () => {
+  it("a child that reports idle during an attempt, or asks too many questions, is ended", async () => {
     const { run, child, system } = openRun();
     child.say({ say: "idle", key: "a 1" });
     await system.advance(10);
-    await expect(run.result).rejects.toThrow("calling itself idle");
+    await expect(run.result).rejects.toThrow("reporting idle");
 
     const flood = openRun();
     const ask: Report = { say: "checkpoint", key: "a 1", number: 1, state: 1 };
     expect(() => flood.child.say(...Array.from({ length: 1_001 }, () => ask))).toThrow("too much at once");
   });
 
-  it("a child whose cleanup goes on for ever after the result is replaced", async () => {
+  it("a child whose cleanup never ends is replaced", async () => {
     const { run, child, system, carriers } = openRun();
     child.say({ say: "returned", key: "a 1", result: 1 });
     expect(await run.result).toBe(1);
@@ -225,7 +225,7 @@ describe("a run", () => {
     expect(carriers).toHaveLength(2);
   });
 
-  it("tells the child the deadline of now, whatever it was when the run was called for", () => {
+  it("sends the child the current deadline, even if it changed while the run waited", () => {
     const { pool, ready, carrier } = openPool();
     expect(pool.admits("a 1", () => {})).toBe(false);
     const run = pool.run(callOf("a 1"));
@@ -236,7 +236,7 @@ describe("a run", () => {
 });
 
 describe("8.4 where it hangs", () => {
-  it("a healthy event loop is never asked", async () => {
+  it("a healthy event loop is never looked at", async () => {
     const { run, child, system } = openRun();
     for (let beat = 0; beat < 5; beat++) {
       await system.advance(100);
@@ -254,7 +254,7 @@ describe("8.4 where it hangs", () => {
     expect(child.captures).toEqual([]);
   });
 
-  it("a blocked one is asked in grace, right after the signal", async () => {
+  it("a blocked event loop is looked at in grace, right after the signal", async () => {
     const { run, child, system } = openRun();
     child.look = { stack: "It hung here:\n    at spin" };
     await system.advance(500);
@@ -269,7 +269,7 @@ describe("8.4 where it hangs", () => {
     expect(child.captures).toHaveLength(1);
   });
 
-  it("one that has just begun to block is asked once it has been silent for long enough", async () => {
+  it("a loop that has just begun to block is looked at after 250 ms of silence", async () => {
     const { run, child, system } = openRun();
     await system.advance(400);
     child.say({ say: "alive", key: "a 1" });
@@ -281,7 +281,7 @@ describe("8.4 where it hangs", () => {
     expect(child.captures).toHaveLength(1);
   });
 
-  it("asked in vain, it is asked again after the verdict, for 100 ms, and the reason is given", async () => {
+  it("if the first look finds nothing, it is looked at again for 100 ms after the verdict, and the reason is given", async () => {
     const { run, child, system } = openRun();
     await system.advance(500);
     run.abort(REASON);
@@ -311,7 +311,7 @@ describe("8.4 where it hangs", () => {
     expect(run.where()).toBe("(no stack: it has not answered the debugger; nothing is seen)");
   });
 
-  it("one that has slept through a look in grace is not waited for", async () => {
+  it("a child that slept through an earlier look is not waited for", async () => {
     const { run, child, system } = openRun();
     child.isAsleep = true;
     await system.advance(500);
@@ -326,7 +326,7 @@ describe("8.4 where it hangs", () => {
     expect(run.where()).toBe("(no stack: it has not answered the debugger; nothing is seen)");
   });
 
-  it("an answer of one that runs again is no news", async () => {
+  it("the stack of a child that runs again is dropped", async () => {
     const { run, child, system } = openRun();
     await system.advance(500);
     run.abort(REASON);
@@ -341,7 +341,7 @@ describe("8.4 where it hangs", () => {
 });
 
 describe("the queue", () => {
-  it("lets a job in when its sandbox is ready, in the order in which they came", async () => {
+  it("admits jobs when a sandbox is ready, in order", async () => {
     const { pool, carriers, ready, system } = openPool({ size: 3, loading: 2 });
     const again: string[] = [];
     for (const key of ["a 1", "b 1", "c 1"]) expect(pool.admits(key, () => again.push(key))).toBe(false);
@@ -357,7 +357,7 @@ describe("the queue", () => {
     expect(again).toEqual(["a 1", "b 1"]);
   });
 
-  it("keeps a sandbox for the one it let in, but not for ever", async () => {
+  it("reserves a sandbox for an admitted job for one second", async () => {
     const { pool, ready, system } = openPool({ size: 1 });
     const again: string[] = [];
     pool.admits("a 1", () => again.push("a 1"));
@@ -370,7 +370,7 @@ describe("the queue", () => {
     expect(pool.admits("a 1", () => again.push("a 1 again"))).toBe(false);
   });
 
-  it("forgets a job that went elsewhere, waiting or let in", () => {
+  it("forgets a dismissed job, waiting or admitted", () => {
     const { pool, ready, carriers } = openPool({ size: 1 });
     const again: string[] = [];
     for (const key of ["a 1", "b 1", "c 1"]) pool.admits(key, () => again.push(key));
@@ -382,7 +382,7 @@ describe("the queue", () => {
     expect(carriers).toHaveLength(1);
   });
 
-  it("a run that comes without having been let in waits for a sandbox that is not kept", async () => {
+  it("a run without a reservation waits for a sandbox that is not reserved", async () => {
     const { pool, ready, carrier } = openPool({ size: 1 });
     pool.admits("a 1", () => {});
     ready(0);
@@ -401,7 +401,7 @@ describe("the queue", () => {
 describe("8.5 a module that does not load", () => {
   const unloadable: Report = { say: "unloadable", error: encodeError(new SyntaxError("bad deploy")) };
 
-  it("fails the job that waited for it; after three the others are given back until one loads", async () => {
+  it("fails the job that waited for it; after three failures jobs are released until one loads", async () => {
     const { pool, carriers, carrier, changes, system, ready } = openPool({ size: 10 });
     const again: string[] = [];
     for (let nth = 0; nth < 10; nth++) pool.admits(`${nth} 1`, () => again.push(`${nth} 1`));
@@ -441,7 +441,7 @@ describe("8.5 a module that does not load", () => {
     expect(carrier(0).isKilled).toBe(true);
   });
 
-  it("because its process ends meanwhile says how", async () => {
+  it("names the exit of a process that ends while it loads", async () => {
     const { pool, carrier } = openPool();
     pool.admits("a 1", () => {});
     carrier(0).exit({ code: 3, signal: null });
@@ -450,7 +450,7 @@ describe("8.5 a module that does not load", () => {
     );
   });
 
-  it("because no process can be started is a failure like any other", async () => {
+  it("counts a process that cannot be started as a failed load", async () => {
     const { pool, system, changes } = openPool({
       spare: 1,
       open: () => {
@@ -488,13 +488,13 @@ describe("8.5 limits of a sandbox", () => {
     expect(carriers).toHaveLength(2);
   });
 
-  it("too much memory ends it in the middle of an attempt", async () => {
+  it("too much memory ends it during an attempt", async () => {
     const { run, child, system } = openRun({ memory: 64 * MEGABYTE });
     child.taken += 60 * MEGABYTE;
     await system.advance(1_000);
     expect(child.isKilled).toBe(false);
     child.taken += 10 * MEGABYTE;
     await system.advance(300);
-    await expect(run.result).rejects.toThrow("out of memory: it took 70 MB of 64");
+    await expect(run.result).rejects.toThrow("out of memory: it used 70 MB, and 64 MB are allowed");
   });
 });

@@ -7,14 +7,13 @@ import {
   type SandboxStatus,
   SandboxUnavailable,
 } from "../ports/sandbox.ts";
-import type { Timer } from "../ports/system.ts";
+import { type Timer, within } from "../ports/system.ts";
 import { Breaker } from "./breaker.ts";
 import type { Carrier, CarrierEvents } from "./carrier.ts";
 import { reaper } from "./reaper.ts";
 import { Run } from "./run.ts";
 import { Sandbox, type SandboxOwner } from "./sandbox.ts";
 import { SandboxQueue } from "./sandbox-queue.ts";
-import { within } from "./within.ts";
 
 export interface PoolOptions {
   readonly module: string;
@@ -25,22 +24,27 @@ export interface PoolOptions {
   readonly spare: number;
   /** How long loading the module may take. */
   readonly load: number;
-  /** How many load at once: each takes a core for itself, which is missed by those that run. */
+  /** How many load at once. Each uses a core that running attempts need. */
   readonly loading: number;
   readonly jobs: number;
   readonly age: number;
-  /** Bytes. */
   readonly memory: number;
-  /** Whether what is opened would outlive this process: threads do not. */
+  /** Whether a sandbox could outlive this process. Threads cannot. */
   readonly reaps: boolean;
 }
 
 const MEMORY_EVERY = 250;
-/** Starting a process holds the event loop up for 10 to 40 ms on a busy machine: between two starts others get a turn. */
+/**
+ * Milliseconds between two starts. Starting a process blocks the event loop for 10 to 40 ms on a busy machine, so
+ * other work runs in between.
+ */
 const STARTS_APART = 10;
 const CLOSE_WITHIN = 5_000;
 
-/** The sandboxes of one processor: warm ones wait for attempts, worn ones are replaced, broken ones are not tried for ever. */
+/**
+ * The sandboxes of one processor. Idle ones wait for attempts, worn ones are replaced, and after repeated load
+ * failures no more are started for a while.
+ */
 export class Pool implements SandboxRunner, SandboxOwner {
   readonly #host: SandboxHost;
   readonly #options: PoolOptions;
@@ -49,11 +53,11 @@ export class Pool implements SandboxRunner, SandboxOwner {
   readonly #idle: Sandbox[] = [];
   readonly #loading = new Set<Sandbox>();
   readonly #queue: SandboxQueue;
-  /** Runs that have begun without finding the sandbox that was kept for them. */
+  /** Runs that have begun without a reserved sandbox. */
   readonly #waiting: Run[] = [];
   readonly #breaker: Breaker;
   #watching: Timer | undefined;
-  /** Another sandbox was started a moment ago. */
+  /** Set for a short time after a start. */
   #resting: Timer | undefined;
   #closing: Promise<void> | undefined;
 
@@ -70,7 +74,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
   admits(key: string, again: () => void): boolean {
     if (this.#queue.has(key) || this.#closing || this.#breaker.isOpen) return true;
     if (this.#free > 0) {
-      this.#queue.pass(key);
+      this.#queue.reserve(key);
       return true;
     }
     this.#queue.wait(key, again);
@@ -84,16 +88,16 @@ export class Pool implements SandboxRunner, SandboxOwner {
 
   run(call: SandboxCall): SandboxRun {
     const run = new Run(this.#host.system, call);
-    const pass = this.#queue.take(call.key);
-    if (pass?.failure) run.fail(pass.failure.error);
+    const reservation = this.#queue.take(call.key);
+    if (reservation?.failure) run.fail(reservation.failure.error);
     else this.#waiting.push(run);
     this.#serve();
     return run;
   }
 
-  /** Idle sandboxes that are kept for nobody. */
+  /** Idle sandboxes that are not reserved. */
   get #free(): number {
-    return this.#idle.length - this.#queue.kept;
+    return this.#idle.length - this.#queue.reserved;
   }
 
   refusal(): SandboxRefusal | null {
@@ -107,7 +111,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
     return { size: this.#size, busy, loading: this.#loading.size, waiting };
   }
 
-  /** Gives idle sandboxes to runs, and lets jobs in for what is left. */
+  /** Gives idle sandboxes to waiting runs, and admits jobs for the rest. */
   #serve(): void {
     while (this.#waiting.length > 0) {
       const [run] = this.#waiting as [Run];
@@ -125,12 +129,12 @@ export class Pool implements SandboxRunner, SandboxOwner {
       }
       this.#waiting.shift();
     }
-    if (this.#closing || this.#breaker.isOpen) this.#queue.turnAway();
-    else while (this.#free > 0 && this.#queue.passFirst());
+    if (this.#closing || this.#breaker.isOpen) this.#queue.refuseAll();
+    else while (this.#free > 0 && this.#queue.admitFirst());
     this.#fill();
   }
 
-  /** Starts what is missing, one after the other: one for every run or job that waits, and the spare. */
+  /** Starts one missing sandbox after the other: one for every run or job that waits, and the spare ones. */
   #fill(): void {
     if (this.#resting || this.#closing || this.#breaker.isOpen) return;
     const waiting = this.#waiting.length + this.#queue.size;
@@ -153,7 +157,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
       const plan = { module, type, load, open: (events: CarrierEvents) => open(this.#host, events) };
       sandbox = new Sandbox(this.#host.system, this, plan);
     } catch (error) {
-      // The system is out of processes or memory; whoever waits hears of it as of any sandbox that does not load.
+      // The system is out of processes or memory. This counts as a failed load.
       this.#host.system.soon(() => this.#failed(error));
       return;
     }
@@ -161,7 +165,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#loading.add(sandbox);
   }
 
-  // What sandboxes tell.
+  // Called by sandboxes.
 
   ready(sandbox: Sandbox): void {
     this.#loading.delete(sandbox);
@@ -170,7 +174,10 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#serve();
   }
 
-  /** The job that waited for it fails with the error, unless it is known by now that all would (SEMANTICS 8.5). */
+  /**
+   * The job that waited for it fails with the error, unless the breaker is open: then all jobs are released
+   * (SEMANTICS 8.5).
+   */
   unloadable(sandbox: Sandbox, error: unknown): void {
     this.#loading.delete(sandbox);
     this.#failed(error);
@@ -178,7 +185,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
 
   #failed(error: unknown): void {
     if (this.#closing) return;
-    this.#host.logger.error({ error, module: this.#options.module }, "a sandbox could not load its module");
+    this.#host.logger.error({ error, module: this.#options.module }, "sandbox: loading its module failed");
     const wasOpen = this.#breaker.isOpen;
     if (this.#breaker.failed(error)) this.#host.changed(this.refusal());
     if (!wasOpen) this.#failFirst(error);
@@ -188,14 +195,14 @@ export class Pool implements SandboxRunner, SandboxOwner {
   #failFirst(error: unknown): void {
     const run = this.#waiting.shift();
     if (run) run.fail(error);
-    else this.#queue.passFirst({ error });
+    else this.#queue.admitFirst({ error });
   }
 
   idle(sandbox: Sandbox): void {
     const { jobs, age, memory } = this.#options;
     const isOld = this.#host.system.monotonic() - sandbox.bornAt >= age;
     const isWorn = sandbox.jobs >= jobs || isOld || (sandbox.memory ?? 0) > memory;
-    if (isWorn || sandbox.wasLookedInto) sandbox.end("it had done its share");
+    if (isWorn || sandbox.wasLookedInto) sandbox.end("it was due for replacement");
     else this.#idle.push(sandbox);
     this.#serve();
   }
@@ -212,7 +219,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#host.logger.debug({ stream, module: this.#options.module }, text);
   }
 
-  /** V8 keeps its heap within a limit by itself; buffers and native memory are seen only from outside. */
+  /** V8 limits its heap by itself. Buffers and native memory are visible only from outside. */
   #watch(): void {
     this.#watching = undefined;
     let isBusy = false;
@@ -222,7 +229,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
       const { memory } = sandbox;
       if (memory === undefined || memory <= this.#options.memory) continue;
       const [used, limit] = [memory, this.#options.memory].map((bytes) => Math.round(bytes / 2 ** 20));
-      sandbox.end(`out of memory: it took ${used} MB of ${limit}`);
+      sandbox.end(`out of memory: it used ${used} MB, and ${limit} MB are allowed`);
     }
     if (isBusy) this.#watching = this.#host.system.after(MEMORY_EVERY, () => this.#watch());
   }
@@ -239,7 +246,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#queue.close();
     const gone = [...this.#all].map((sandbox) => sandbox.gone());
     for (const sandbox of this.#all) sandbox.end("its worker closed");
-    // Those that waited are answered once `#closing` is set, so not before the first pause.
+    // Waiting runs are refused once `#closing` is set, which is after the first await.
     await Promise.resolve();
     this.#serve();
     await within(this.#host.system, CLOSE_WITHIN, Promise.all(gone));

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 
-/** What Linux tells about a process from outside; elsewhere, and of a process that is gone, nothing is known. */
+/**
+ * What Linux shows about a process from outside. On other systems, and for a process that is gone, nothing is known.
+ */
 
 function read(pid: number, name: string): string | undefined {
   try {
@@ -10,16 +12,16 @@ function read(pid: number, name: string): string | undefined {
   }
 }
 
-/** Bytes of memory that it takes, heap or not. */
+/** The bytes of memory that it uses, heap or not. */
 export function memoryOf(pid: number): number | undefined {
-  // In kilobytes, whatever the size of a page on this machine is.
+  // In kilobytes, whatever the page size of this machine is.
   const match = /^VmRSS:\s+(\d+) kB$/m.exec(read(pid, "status") ?? "");
   return match ? Number(match[1]) * 1_024 : undefined;
 }
 
-/** Why a sandbox does not answer, as far as that can be seen from outside. */
+/** Why a sandbox does not answer, as far as it is visible from outside. */
 export interface Silence {
-  /** It does not even compute, so it will not answer. */
+  /** It is not running, so it will not answer. */
   readonly isAsleep: boolean;
   readonly says: string;
 }
@@ -30,7 +32,7 @@ export const UNSEEN: Silence = {
 };
 
 export function silenceOf(pid: number | undefined): Silence {
-  // The name stands in parentheses and may hold any character, so the state follows the last one.
+  // The name is in parentheses and may contain any character, so the state follows the last one.
   const state = pid && read(pid, "stat")?.split(") ").at(-1)?.[0];
   if (!state) return UNSEEN;
   if (state === "R")

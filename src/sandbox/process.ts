@@ -17,24 +17,30 @@ import { besides, reaper } from "./reaper.ts";
 import { captureStack, type Look } from "./stack.ts";
 
 const PIPE = 3;
-/** What the child said before its death is read within this time; a grandchild may hold the pipe open for longer. */
+/**
+ * How long the last reports of a dead child are read, in milliseconds. A grandchild may keep the pipe open for
+ * longer.
+ */
 const LAST_WORDS = 100;
-/** The end of a process closes its pipe, and is told a moment later; one that lives on without a pipe is of no use. */
+/**
+ * The exit of a process follows the end of its pipe within this time, in milliseconds. A process without a pipe is
+ * useless.
+ */
 const EXIT_FOLLOWS = 1_000;
 const DEBUGGER_LINE =
   /^Debugger (listening on |attached\.|ending on )|^For help, see: https:\/\/nodejs\.org\/|^Waiting for the debugger/;
-/** The line comes from code that is not trusted: it may name a port of this machine and nothing else. */
+/** The line comes from untrusted code. It may name only a port of this machine. */
 const DEBUGGER_URL = /ws:\/\/127\.0\.0\.1:\d+\/\S+/;
 /**
- * Neither loops nor modules that load may take the time away from the process that has to end them. All sandboxes are
- * equals: one that loads at the cost of those that run would hold up the death of the killed, who need a turn to die.
+ * Sandboxes have a lower priority than the worker, which has to end them. All sandboxes are equal: a killed process
+ * needs CPU time to die, and one that loads must not delay it.
  */
 const NICE = 5;
 const NICE_AGAIN = 120;
 const NICE_TRIES = 20;
 const FEW_LINES = 50;
 
-/** A child process at the head of a process group of its own, so that one signal ends it and all it has started. */
+/** A child process that leads its own process group, so that one signal ends it and everything that it started. */
 export class ProcessCarrier implements Carrier {
   readonly #system: System;
   readonly #events: CarrierEvents;
@@ -43,10 +49,10 @@ export class ProcessCarrier implements Carrier {
   readonly #pipe: Duplex | undefined;
   #exit: Exit | undefined;
   #crash: { readonly error: unknown } | undefined;
-  #hasTold = false;
+  #hasExited = false;
   #isPipeOver = false;
   #onDebugger: ((url: string) => void) | undefined;
-  /** Its debugger opens once, and says so once. */
+  /** Its debugger opens once and prints its address once. */
   #debugger: Promise<string> | undefined;
 
   constructor(system: System, options: CarrierOptions, events: CarrierEvents) {
@@ -64,7 +70,7 @@ export class ProcessCarrier implements Carrier {
     this.#child.on("error", (error) => this.#exited({ code: null, signal: null, error }));
     this.#child.on("exit", (code, signal) => this.#exited({ code, signal }));
     const { pid } = this.#child;
-    // Where none could be started, the error follows, and there may not even be streams.
+    // If no process could be started, the error event follows, and there may be no streams.
     if (pid === undefined) return;
     reaper.add(pid);
     this.#lowerPriority(pid);
@@ -72,14 +78,14 @@ export class ProcessCarrier implements Carrier {
     this.#listen(this.#pipe);
     this.#readLines("stdout", this.#child.stdout as Readable);
     this.#readLines("stderr", this.#child.stderr as Readable);
-    // A sandbox never keeps the process of its worker alive; what is running does.
+    // A sandbox does not keep the process of its worker alive. A running attempt does.
     this.#child.unref();
     for (const stream of this.#child.stdio) (stream as { unref?: () => void } | null)?.unref?.();
   }
 
   /**
-   * Linux may share time out between sessions first, and each sandbox is one: its own niceness then counts for nothing,
-   * and that of the session is set as well. Only one is taken every 100 ms from whoever is not root.
+   * Linux may divide CPU time between sessions first, and each sandbox is one. Then the niceness of the process has
+   * no effect, so that of the session is set too. Without root, Linux accepts one such change per 100 ms.
    */
   #lowerPriority(pid: number, tries = NICE_TRIES): void {
     if (this.#exit) return;
@@ -87,7 +93,7 @@ export class ProcessCarrier implements Carrier {
       setPriority(pid, NICE);
       if (process.platform === "linux") writeFileSync(`/proc/${pid}/autogroup`, String(NICE));
     } catch (error) {
-      // Not every system has priorities, and not every process lives that long.
+      // Not every system has priorities, and the process may already be gone.
       const isTooSoon = (error as NodeJS.ErrnoException).code === "EAGAIN" && tries > 0;
       if (isTooSoon) this.#system.after(NICE_AGAIN, () => this.#lowerPriority(pid, tries - 1));
     }
@@ -102,7 +108,7 @@ export class ProcessCarrier implements Carrier {
           this.#hear(line);
           count += 1;
         }
-        // A child that talks without end is read one chunk per turn, so that others are heard, too.
+        // Read a busy child one chunk per turn of the event loop, so that other children are read too.
         if (count > FEW_LINES) {
           pipe.pause();
           this.#system.soon(() => pipe.resume());
@@ -116,14 +122,14 @@ export class ProcessCarrier implements Carrier {
     pipe.on("error", () => {});
     pipe.on("close", () => {
       this.#isPipeOver = true;
-      if (this.#exit) this.#tellExit();
+      if (this.#exit) this.#emitExit();
       else this.#system.after(EXIT_FOLLOWS, () => this.#exit || this.#events.onFlaw("closing its pipe"));
     });
   }
 
   #hear(line: string): void {
     const report = parseReport(line);
-    // A module may catch what nobody else did; then it goes on, and its end has another cause.
+    // A module may handle the uncaught error and continue. Then its end has another cause.
     this.#crash = report.say === "crashed" ? { error: decodeError(report.error) } : undefined;
     if (report.say !== "crashed") this.#events.onReport(report);
   }
@@ -132,17 +138,17 @@ export class ProcessCarrier implements Carrier {
     this.#exit ??= exit;
     const { pid } = this.#child;
     if (pid !== undefined) {
-      // Its group may have members left: they go with it.
+      // Ends the other members of its group.
       killGroup(pid);
       reaper.delete(pid);
     }
-    if (this.#isPipeOver || pid === undefined) this.#tellExit();
-    else this.#system.after(LAST_WORDS, () => this.#tellExit());
+    if (this.#isPipeOver || pid === undefined) this.#emitExit();
+    else this.#system.after(LAST_WORDS, () => this.#emitExit());
   }
 
-  #tellExit(): void {
-    if (this.#hasTold) return;
-    this.#hasTold = true;
+  #emitExit(): void {
+    if (this.#hasExited) return;
+    this.#hasExited = true;
     for (const stream of this.#child.stdio ?? []) stream?.destroy();
     this.#events.onExit({ ...(this.#exit as Exit), ...this.#crash });
   }
@@ -177,7 +183,7 @@ export class ProcessCarrier implements Carrier {
   async capture(limit: number): Promise<Look> {
     const { captures } = this.#options;
     const { pid } = this.#child;
-    if (!captures || pid === undefined) return { because: "its capture is switched off" };
+    if (!captures || pid === undefined) return { because: "capture is turned off" };
     if (process.platform === "win32") return { because: "this system has no SIGUSR1" };
     const open = () => {
       this.#debugger ??= this.#openDebugger();

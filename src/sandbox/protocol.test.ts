@@ -18,7 +18,7 @@ const travelled = <Value>(value: Value): Value => JSON.parse(JSON.stringify(valu
 const crossed = (error: unknown) => decodeError(travelled(encodeError(error)));
 
 describe("errors that cross", () => {
-  it("keep name, message, stack, cause and fields of their own", () => {
+  it("keep name, message, stack, cause and own fields", () => {
     const cause = Object.assign(new RangeError("because"), { code: "E_CAUSE" });
     const error = Object.assign(new TypeError("wrong", { cause }), { code: "E_WRONG", far: { deep: [1] } });
     const arrived = crossed(error) as Error;
@@ -34,7 +34,7 @@ describe("errors that cross", () => {
     expect(Object.keys(arrived)).not.toContain("name");
   });
 
-  it("are of the classes that the engine judges by", () => {
+  it("keep the classes that affect the verdict", () => {
     expect(crossed(new Discard("no use"))).toBeInstanceOf(Discard);
     const error = crossed(new CurfewError("never_runs", "too late", { field: "timeouts.wait" }));
     expect(error).toBeInstanceOf(CurfewError);
@@ -47,7 +47,7 @@ describe("errors that cross", () => {
     expect(crossed(1n)).toBeNull();
   });
 
-  it("lose what is not JSON or too much, and no more than that", () => {
+  it("lose only fields that are not JSON or too large", () => {
     const loop: Record<string, unknown> = {};
     loop.self = loop;
     let deep = new Error("deepest");
@@ -133,7 +133,7 @@ describe("what the parent reads", () => {
     expect(() => parseReport(JSON.stringify({ ...report, key: undefined }))).toThrow(ProtocolFlaw);
   });
 
-  it("nothing but a report or a flaw comes of any text", () => {
+  it("any text gives a report or a flaw", () => {
     const texts = fc.oneof(
       fc.string(),
       fc.json(),
@@ -161,7 +161,7 @@ describe("what the parent reads", () => {
 });
 
 describe("frames", () => {
-  it("are the same however the stream is cut", () => {
+  it("are the same for every split of the stream", () => {
     const lines = fc.array(fc.string({ unit: "binary" }).map((text) => text.replaceAll("\n", "")));
     fc.assert(
       fc.property(lines, fc.array(fc.nat(20)), (texts, cuts) => {
@@ -178,7 +178,7 @@ describe("frames", () => {
     );
   });
 
-  it("beyond the limit are a flaw before they end", () => {
+  it("beyond the limit are a flaw before they are complete", () => {
     const reader = new FrameReader(10);
     expect([...reader.push(Buffer.from("0123456789\n"))]).toEqual(["0123456789"]);
     expect([...reader.push(Buffer.from("01234567"))]).toEqual([]);

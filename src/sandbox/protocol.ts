@@ -5,13 +5,13 @@ import type { Json } from "../core/schema.ts";
 import { type Duration, type InstantInput, parseDuration, parseInstant } from "../core/time.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
 
-/** Both sides come from one package; a child of another version is refused instead of being misunderstood. */
+/** Both sides come from one package. A child of another version is refused. */
 export const PROTOCOL = 1;
 
-/** The most characters of one message: a document of the usual limit fits four times over. */
+/** The most characters of one message: four documents of the default limit. */
 export const MESSAGE_LIMIT = 4_000_000;
 
-/** So many lines of output become part of a job's log, per attempt. */
+/** The most lines of output per attempt that go into the job's log. */
 export const MOST_LINES = 500;
 
 /** From parent to child. Every message about an attempt names it. */
@@ -26,7 +26,7 @@ export type Order =
       readonly remaining: number | null;
     }
   | {
-      /** To a checkpoint or an enqueue, by its number. */
+      /** The answer to a checkpoint or an enqueue, by its number. */
       readonly say: "answer";
       readonly key: string;
       readonly number: number;
@@ -55,12 +55,12 @@ export type Report =
       readonly key: string;
       readonly number: number;
       readonly definition: PortableDefinition;
-      /** Checked inside against its schema, which cannot travel; as JSON text. */
+      /** JSON text. The child has checked it against its schema, which cannot be sent. */
       readonly payload: string;
       readonly options: PortableOptions;
     }
   | {
-      /** A line written to stdout or stderr by the code of this attempt. */
+      /** A line that the code of this attempt wrote to stdout or stderr. */
       readonly say: "print";
       readonly key: string;
       readonly stream: "stdout" | "stderr";
@@ -77,7 +77,7 @@ export interface ErrorText {
   readonly message: string;
   readonly stack?: string;
   readonly cause?: ErrorText;
-  /** What was thrown, where it was not an Error. */
+  /** What was thrown, if it was not an Error. */
   readonly thrown?: Json;
   readonly fields?: { readonly [key: string]: Json };
 }
@@ -113,7 +113,7 @@ export function encodeError(thrown: unknown, depth = 0): ErrorText {
   };
 }
 
-/** The value if it is small JSON, else null: a field that cannot cross must not cost the error that carries it. */
+/** The value if it is small JSON, else null: a field that cannot be sent must not cost the error that has it. */
 function jsonOr(value: unknown): Json {
   try {
     const text = JSON.stringify(value);
@@ -123,12 +123,15 @@ function jsonOr(value: unknown): Json {
   }
 }
 
-/** What was thrown inside, as good as it can be rebuilt; only the classes that the engine judges by are real again. */
+/**
+ * What was thrown in the child, as far as it can be rebuilt. Only the classes that affect the verdict are rebuilt as
+ * such.
+ */
 export function decodeError(text: ErrorText): unknown {
   if (text.thrown !== undefined) return text.thrown;
   const options = text.cause === undefined ? undefined : { cause: decodeError(text.cause) };
   const error = rebuild(text, options);
-  // Classes of ours have their name already; defining it again would make it writable.
+  // Classes of curfew already have their name. Defining it again would make it writable.
   if (error.name !== text.name) hide(error, "name", text.name);
   hide(error, "stack", text.stack ?? `${text.name}: ${text.message}`);
   for (const [key, value] of Object.entries(text.fields ?? {})) {
@@ -159,7 +162,7 @@ export function decodeReason({ name, kind, limit, elapsed, deadline }: ReasonTex
     : new StopError(kind as StopError["kind"], elapsed, deadline);
 }
 
-/** A snooze as JSON; durations and instants of every kind become texts that mean the same. */
+/** A snooze as JSON. Durations and instants of every kind become equivalent texts. */
 export function encodeSnooze({ after, until }: Snooze): Json {
   if (after !== undefined) return { after: `${parseDuration(after, "snooze.after")}ms` };
   return { until: new Date(parseInstant(until, "snooze.until")).toISOString() };
@@ -169,7 +172,7 @@ export function decodeSnooze(when: Json): Snooze {
   return new Snooze(when as unknown as { after: Duration } | { until: InstantInput });
 }
 
-/** Something arrived that no child of ours sends: it cannot be trusted any further. */
+/** The child sent something that no child of curfew sends. It is not trusted any further. */
 export class ProtocolFlaw extends Error {
   override readonly name = "ProtocolFlaw";
 }
@@ -191,7 +194,7 @@ const error: Check = (value) => {
   return text(name) && text(message) && maybe(text)(stack) && maybe(error)(cause) && maybe(object)(fields);
 };
 
-/** What each report must hold; it comes from code that the parent does not trust. */
+/** The required fields of each report. Reports come from code that the parent does not trust. */
 const REPORTS: { readonly [Say in Report["say"]]: { readonly [field: string]: Check } } = {
   ready: { protocol: number },
   unloadable: { error },
@@ -211,7 +214,7 @@ const REPORTS: { readonly [Say in Report["say"]]: { readonly [field: string]: Ch
   idle: { key: text },
 };
 
-/** Reads one report, or throws a ProtocolFlaw that says what is wrong with it. */
+/** Reads one report. Throws a ProtocolFlaw that names what is wrong. */
 export function parseReport(line: string): Report {
   let value: unknown;
   try {
@@ -230,7 +233,7 @@ export function parseReport(line: string): Report {
   return value as Report;
 }
 
-/** Cuts a stream into lines. A line beyond the limit is a flaw at once, before it has filled the memory. */
+/** Splits a stream into lines. A line beyond the limit is a flaw at once, before it fills the memory. */
 export class FrameReader {
   #parts: Buffer[] = [];
   #size = 0;

@@ -1,7 +1,7 @@
 /**
- * The entry of the reaper: a process that outlives its parent by a moment. It holds the names of the process groups
- * that the parent has started; when the pipe to the parent ends, however the parent died, it kills them. A child that
- * loops cannot notice the death of its parent by itself.
+ * The entry of the reaper: a process that briefly outlives its parent. It knows the process groups that the parent
+ * has started. When the pipe to the parent ends, it kills them, whatever ended the parent. A child in an endless loop
+ * cannot notice the death of its parent.
  */
 const groups = new Set<number>();
 let rest = "";
@@ -21,9 +21,9 @@ process.stdin.on("close", () => {
     try {
       process.kill(-group, "SIGKILL");
     } catch {
-      // It has ended by itself.
+      // The group has already ended.
     }
   }
 });
-// Signals that end a whole terminal session must not end the one process that cleans up after it.
+// A signal that ends a terminal session must not end the process that cleans up after it.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});

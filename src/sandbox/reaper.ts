@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** The file beside this one, in the sources and in the built package alike. */
+/** The path of a file next to this one, in the sources and in the built package. */
 export function besides(name: string): string {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   return fileURLToPath(new URL(`./${name}.${extension}`, import.meta.url));
@@ -11,8 +11,8 @@ export function besides(name: string): string {
 const MOST_RESTARTS = 100;
 
 /**
- * The parent's end of the reaper process, one for all sandboxes of this process. It runs while somebody holds it.
- * Without process groups (Windows) there is nothing that it could kill, and it is not started.
+ * The parent's side of the reaper process, one for all sandboxes of this process. It runs while it has holders.
+ * Without process groups (Windows) it could kill nothing and is not started.
  */
 class Reaper {
   #process: ChildProcess | undefined;
@@ -25,7 +25,7 @@ class Reaper {
     if (process.platform !== "win32") this.#process ??= this.#start();
   }
 
-  /** Resolves when the last holder has let go and the process is gone. */
+  /** Resolves when there is no holder left and the process is gone. */
   async release(): Promise<void> {
     this.#holders -= 1;
     if (this.#holders > 0 || !this.#process) return;
@@ -48,7 +48,7 @@ class Reaper {
     child.unref();
     (child.stdin as unknown as { unref?: () => void } | null)?.unref?.();
     child.stdin?.on("error", () => {});
-    // Somebody killed it: the next one must know all groups that are still there. One that cannot live is not tried for ever.
+    // Somebody killed the reaper. Start another one and send it all groups, at most MOST_RESTARTS times.
     child.on("exit", () => {
       if (this.#process !== child) return;
       this.#restarts += 1;

@@ -2,7 +2,7 @@ import type { AbortReason } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { SandboxCall, SandboxEnd, SandboxRun } from "../ports/sandbox.ts";
-import type { System, Timer } from "../ports/system.ts";
+import { type System, type Timer, within } from "../ports/system.ts";
 import type { Silence } from "./proc.ts";
 import {
   decodeError,
@@ -15,38 +15,40 @@ import {
   type Report,
 } from "./protocol.ts";
 import { type Look, lookText } from "./stack.ts";
-import { within } from "./within.ts";
 
-/** A child of ours waits with the next one; see `child-questions.ts`. */
+/** A child of curfew has at most 100 questions open; see `child-questions.ts`. */
 const MOST_QUESTIONS = 1_000;
 
-/** What a run asks of the sandbox that it was given to. */
+/** What a run needs from its sandbox. */
 export interface RunHost {
   send(order: Order): void;
   capture(limit: number): Promise<Look>;
   silence(): Silence;
-  /** It gets no other attempt, and is ended in a moment. */
+  /** It gets no other attempt and will be ended. */
   condemn(): void;
   kill(): Promise<boolean>;
 }
 
-/** A beat comes every 100 ms, so several are missing when a loop is taken for blocked. */
+/**
+ * A loop that is silent for this long, in milliseconds, counts as blocked. It reports every 100 ms, so several
+ * reports are missing.
+ */
 const SILENT_FOR = 250;
-/** After a standstill of this process what the sandbox has said meanwhile is read before its silence is judged. */
+/** Milliseconds to read pending reports before silence counts: this process may have been blocked itself. */
 const READ_FIRST = 5;
 const CAPTURE_IN_GRACE = 1_000;
-/** The most by SEMANTICS 8.4, counted from the hard deadline. */
+/** The longest look after the hard deadline, in milliseconds (SEMANTICS 8.4). */
 const LAST_LOOK = 100;
 const NO_ANSWER = "it has not answered the debugger";
-/** How long before a stall its stack is looked at. */
+/** How long before a stall the stack is read, in milliseconds. */
 const LOOK_AHEAD = 700;
 
-/** One attempt on its way through a pool: it waits for a sandbox, runs in it, and ends with it or before it. */
+/** One attempt in a pool: it waits for a sandbox, runs in it, and ends with it or before it. */
 export class Run implements SandboxRun {
   readonly call: SandboxCall;
   readonly result: Promise<unknown>;
   readonly #system: System;
-  /** The soft deadline as last heard of, and when that was. */
+  /** The latest known soft deadline, and when it was received. */
   #limits: { readonly at: Instant | null; readonly remaining: number | null; readonly since: number };
   #resolve: (value: unknown) => void = () => {};
   #reject: (error: unknown) => void = () => {};
@@ -59,10 +61,10 @@ export class Run implements SandboxRun {
   #resources: readonly string[] | undefined;
   #hearing: Timer | undefined;
   #listening: Timer | undefined;
-  /** A look that is under way; another one may follow a vain one. */
+  /** The running look. Another one may follow if it finds nothing. */
   #looking: Promise<void> | undefined;
   #seen: Look | undefined;
-  /** When it was first asked since it last spoke; never yet, at first. */
+  /** When it was first looked at since its last report; Infinity if never. */
   #lookedAt = Number.POSITIVE_INFINITY;
   #lastLook: Promise<void> | undefined;
   #lastProgress: number | undefined;
@@ -79,11 +81,11 @@ export class Run implements SandboxRun {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    // An attempt that is over has nobody left who listens.
+    // A finished attempt may have no listener left.
     this.result.catch(() => {});
   }
 
-  /** Whatever it says from here on is late. */
+  /** Later reports are ignored. */
   get isOver(): boolean {
     return this.#isSettled || this.#isCondemned;
   }
@@ -95,14 +97,14 @@ export class Run implements SandboxRun {
     const { at, remaining, since } = this.#limits;
     const left = remaining === null ? null : Math.max(0, remaining - (this.#aliveAt - since));
     host.send({ say: "run", key, job: { ...job, deadline: at, remaining: left } });
-    // Starting a sandbox took its time; the silence counts from here.
+    // Starting a sandbox took time. The silence counts from here.
     this.call.alive();
     if (this.#reason) this.#sendAbort(this.#reason);
-    this.#listenFor(this.#patience);
+    this.#listenFor(this.#lookAfter);
   }
 
-  /** A blocked loop that is about to count as stalled is looked at while there is still time for it. */
-  get #patience(): number {
+  /** The silence after which the stack is read: a blocked loop is looked at shortly before it counts as stalled. */
+  get #lookAfter(): number {
     const { silence } = this.call;
     return silence === null
       ? Number.POSITIVE_INFINITY
@@ -113,7 +115,7 @@ export class Run implements SandboxRun {
     if (delay === Number.POSITIVE_INFINITY) return;
     this.#listening = this.#system.after(delay, () => {
       if (this.isOver || this.#looking || this.#seen) return;
-      const rest = this.#patience - this.#silentFor;
+      const rest = this.#lookAfter - this.#silentFor;
       if (rest > 0) this.#listenFor(rest);
       else void this.#look(CAPTURE_IN_GRACE);
     });
@@ -126,7 +128,7 @@ export class Run implements SandboxRun {
     }
     const { call } = this;
     this.#aliveAt = this.#system.monotonic();
-    // It runs again, so where it once hung is no news any more.
+    // It runs again, so an earlier stack is outdated.
     this.#seen = undefined;
     this.#lookedAt = Number.POSITIVE_INFINITY;
     call.alive();
@@ -183,7 +185,7 @@ export class Run implements SandboxRun {
     );
   }
 
-  /** A line that was written to stdout or stderr while this ran. */
+  /** A line on stdout or stderr during this run. */
   line(stream: "stdout" | "stderr", text: string): void {
     this.#lines += 1;
     if (this.isOver || this.#lines > MOST_LINES) return;
@@ -207,7 +209,7 @@ export class Run implements SandboxRun {
     this.#resources = resources.slice(0, 50).map(String);
   }
 
-  /** A healthy loop answers the signal and is left alone; one that has been silent for too long is looked at. */
+  /** A healthy loop answers the signal. One that has been silent for too long is looked at. */
   #unheard(): void {
     if (this.isOver || this.#looking || this.#seen) return;
     const rest = SILENT_FOR - this.#silentFor;
@@ -224,7 +226,7 @@ export class Run implements SandboxRun {
     this.#lookedAt = Math.min(this.#lookedAt, this.#system.monotonic());
     this.#looking ??= (this.#host as RunHost).capture(limit).then((look) => {
       this.#looking = undefined;
-      // What has spoken meanwhile was not hanging, and the end of a process is no news about where it hung.
+      // A loop that has reported meanwhile was not hanging. The end of a process does not show where it hung.
       if (this.#aliveAt === aliveAt && ("stack" in look || !this.#seen)) this.#seen = look;
     });
     return this.#looking;
@@ -262,15 +264,15 @@ export class Run implements SandboxRun {
     if (this.#isSettled || !this.#host) return Promise.resolve();
     this.#isCondemned = true;
     this.#host.condemn();
-    this.#lastLook ??= this.#lookForTheLastTime();
+    this.#lastLook ??= this.#takeLastLook();
     return this.#lastLook;
   }
 
-  async #lookForTheLastTime(): Promise<void> {
+  async #takeLastLook(): Promise<void> {
     const isBlocked = this.#silentFor >= SILENT_FOR || !this.#resources;
     if (!isBlocked || (this.#seen && "stack" in this.#seen)) return;
     const host = this.#host as RunHost;
-    // What has slept through a look in grace would sleep through this one, too.
+    // A process that slept through an earlier look would sleep through this one too.
     const isVain = this.#system.monotonic() - this.#lookedAt >= LAST_LOOK && host.silence().isAsleep;
     if (!isVain) await within(this.#system, LAST_LOOK, this.#look(LAST_LOOK));
     this.#seen ??= { because: `${NO_ANSWER}; ${host.silence().says}` };

@@ -1,35 +1,37 @@
 import type { System, Timer } from "../ports/system.ts";
 
-/** What an admitted attempt finds: a sandbox that is kept for it, or the error of the one that could not load. */
-interface Pass {
+/** What an admitted attempt gets: a reserved sandbox, or the error of a sandbox that could not load. */
+interface Reservation {
   readonly failure: { readonly error: unknown } | undefined;
   readonly timer: Timer;
 }
 
-/** Middleware stands between the admission and the run; a sandbox is not kept for ever for what may never come. */
-const KEPT_FOR = 1_000;
+/**
+ * How long a sandbox is reserved, in milliseconds. Middleware runs between the admission and the run, and the run may
+ * never come.
+ */
+const RESERVED_FOR = 1_000;
 
-/** Jobs that wait for a sandbox before their attempt starts, and those that were just let through. */
+/** Jobs that wait for a sandbox before their attempt starts, and the reservations of admitted ones. */
 export class SandboxQueue {
   readonly #system: System;
   readonly #onExpired: () => void;
   readonly #waiting = new Map<string, () => void>();
-  readonly #passes = new Map<string, Pass>();
-  #kept = 0;
+  readonly #reservations = new Map<string, Reservation>();
+  #reserved = 0;
 
   constructor(system: System, onExpired: () => void) {
     this.#system = system;
     this.#onExpired = onExpired;
   }
 
-  /** How many jobs wait. */
   get size(): number {
     return this.#waiting.size;
   }
 
-  /** How many sandboxes are kept for jobs that were let through. */
-  get kept(): number {
-    return this.#kept;
+  /** The number of reserved sandboxes. */
+  get reserved(): number {
+    return this.#reserved;
   }
 
   wait(key: string, again: () => void): void {
@@ -37,45 +39,45 @@ export class SandboxQueue {
   }
 
   has(key: string): boolean {
-    return this.#passes.has(key);
+    return this.#reservations.has(key);
   }
 
-  /** Keeps a sandbox, or an error, for this job. */
-  pass(key: string, failure?: { readonly error: unknown }): void {
-    const timer = this.#system.after(KEPT_FOR, () => {
+  /** Reserves a sandbox, or an error, for this job. */
+  reserve(key: string, failure?: { readonly error: unknown }): void {
+    const timer = this.#system.after(RESERVED_FOR, () => {
       this.take(key);
       this.#onExpired();
     });
-    this.#passes.set(key, { failure, timer });
-    if (!failure) this.#kept += 1;
+    this.#reservations.set(key, { failure, timer });
+    if (!failure) this.#reserved += 1;
   }
 
-  /** Lets the first that waits through; false if nobody waits. */
-  passFirst(failure?: { readonly error: unknown }): boolean {
+  /** Admits the first waiting job. Returns false if none waits. */
+  admitFirst(failure?: { readonly error: unknown }): boolean {
     for (const [key, again] of this.#waiting) {
       this.#waiting.delete(key);
-      this.pass(key, failure);
+      this.reserve(key, failure);
       again();
       return true;
     }
     return false;
   }
 
-  /** Lets all look again without a sandbox: they are refused, and told why. */
-  turnAway(): void {
+  /** Calls all waiting jobs back without a sandbox. They find the refusal and its reason. */
+  refuseAll(): void {
     for (const [key, again] of this.#waiting) {
       this.#waiting.delete(key);
       again();
     }
   }
 
-  take(key: string): Pass | undefined {
-    const pass = this.#passes.get(key);
-    if (!pass) return undefined;
-    pass.timer.cancel();
-    this.#passes.delete(key);
-    if (!pass.failure) this.#kept -= 1;
-    return pass;
+  take(key: string): Reservation | undefined {
+    const reservation = this.#reservations.get(key);
+    if (!reservation) return undefined;
+    reservation.timer.cancel();
+    this.#reservations.delete(key);
+    if (!reservation.failure) this.#reserved -= 1;
+    return reservation;
   }
 
   dismiss(key: string): void {
@@ -85,6 +87,6 @@ export class SandboxQueue {
 
   close(): void {
     this.#waiting.clear();
-    for (const key of [...this.#passes.keys()]) this.take(key);
+    for (const key of [...this.#reservations.keys()]) this.take(key);
   }
 }

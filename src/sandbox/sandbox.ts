@@ -1,15 +1,14 @@
 import { CurfewError } from "../core/errors.ts";
 import { formatDuration } from "../core/time.ts";
 import { SandboxKilled } from "../ports/sandbox.ts";
-import type { System, Timer } from "../ports/system.ts";
+import { type System, type Timer, within } from "../ports/system.ts";
 import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
 import type { Silence } from "./proc.ts";
 import { decodeError, type Order, PROTOCOL, type Report } from "./protocol.ts";
 import type { Run, RunHost } from "./run.ts";
 import { type Look, lookText } from "./stack.ts";
-import { within } from "./within.ts";
 
-/** What a sandbox tells the pool that it belongs to. */
+/** Calls of a sandbox to its pool. */
 export interface SandboxOwner {
   ready(sandbox: Sandbox): void;
   unloadable(sandbox: Sandbox, error: unknown): void;
@@ -20,24 +19,24 @@ export interface SandboxOwner {
   line(stream: string, text: string): void;
 }
 
-/** What is started, and how long it may take. */
+/** The module to load, and how to open a carrier. */
 interface SandboxPlan {
   readonly module: string;
   readonly type: string;
-  /** Milliseconds from the start until the module is loaded. */
+  /** Milliseconds from the start until the module must be loaded. */
   readonly load: number;
   open(events: CarrierEvents): Carrier;
 }
 
-/** How long a module that hangs while it is loaded is asked where. */
+/** How long a module that hangs while it loads is asked for its stack, in milliseconds. */
 const LOOK_AT_LOAD = 1_000;
-/** Cleanup may outlast the handler that returned, but not for ever. */
+/** How long cleanup may run after the handler has returned, in milliseconds. */
 const IDLE_WITHIN = 5_000;
-/** A process is gone a few milliseconds after SIGKILL; what is still there after this is a thread in a native call. */
+/** A process is gone a few milliseconds after SIGKILL. What still exists after this is a thread in a native call. */
 const GONE_WITHIN = 1_000;
 const OUT_OF_MEMORY = /heap out of memory|ERR_WORKER_OUT_OF_MEMORY/;
 
-/** One child process or thread with the module loaded in it, running at most one attempt at a time. */
+/** One child process or thread with the loaded module. It runs at most one attempt at a time. */
 export class Sandbox implements CarrierEvents, RunHost {
   readonly bornAt: number;
   jobs = 0;
@@ -64,16 +63,16 @@ export class Sandbox implements CarrierEvents, RunHost {
     this.#loading = system.after(what.load, () => void this.#neverLoaded(what));
   }
 
-  /** A module may hang while it is loaded, too: in an endless loop, or in an await at its top. */
+  /** A module may hang while it loads, in an endless loop or in a top-level await. */
   async #neverLoaded({ module, load }: SandboxPlan): Promise<void> {
     const look = await this.#carrier.capture(LOOK_AT_LOAD);
-    const says = `${module}: it was not loaded within ${formatDuration(load)}`;
-    const error = new CurfewError("load_timeout", `${says}; see sandbox.load`);
+    const says = `${module}: not loaded within ${formatDuration(load)}`;
+    const error = new CurfewError("load_timeout", `${says}; look at its stack, or raise sandbox.load`);
     Object.defineProperty(error, "stack", { value: lookText(look) });
     this.#unloadable(error);
   }
 
-  /** Whether it is neither gone nor about to be. */
+  /** Whether it is neither gone nor being ended. */
   get isLiving(): boolean {
     return this.#state === "loading" || this.#state === "ready";
   }
@@ -82,7 +81,7 @@ export class Sandbox implements CarrierEvents, RunHost {
     return this.#run !== undefined;
   }
 
-  /** Bytes that it takes beyond what Node and the module took when it was loaded. */
+  /** The bytes that it uses beyond those of Node and the loaded module. */
   get memory(): number | undefined {
     const memory = this.#carrier.memory();
     return memory === undefined ? undefined : memory - this.#loadedMemory;
@@ -101,7 +100,7 @@ export class Sandbox implements CarrierEvents, RunHost {
     }
     if (report.say === "crashed") return;
     if (report.key !== this.#run?.call.key) {
-      // Late talk of an attempt that this sandbox has left behind; its output is for the worker's own log.
+      // A late report of an earlier attempt. Its output goes to the worker's log.
       if (report.say === "print") this.#owner.line(report.stream, report.text);
       return;
     }
@@ -111,13 +110,13 @@ export class Sandbox implements CarrierEvents, RunHost {
         this.#idling ??= this.#system.after(IDLE_WITHIN, () => this.end("its cleanup hung"));
       return;
     }
-    // A sandbox that is about to be ended keeps its attempt, which ends with it.
+    // A sandbox that is being ended keeps its attempt, which ends with it.
     if (this.#state !== "ready") return;
     this.#idling?.cancel();
     this.#idling = undefined;
-    // Idle before its attempt has settled is something no sandbox of ours says.
+    // No sandbox of curfew reports idle before its attempt has settled.
     if (!this.#run.isOver) {
-      this.onFlaw("calling itself idle in the middle of an attempt");
+      this.onFlaw("reporting idle during an attempt");
       return;
     }
     this.#run = undefined;
@@ -165,7 +164,7 @@ export class Sandbox implements CarrierEvents, RunHost {
     this.#owner.gone(this);
   }
 
-  /** An uncaught error is that error; every other death is `killed`, with what is known about it (SEMANTICS 8.3). */
+  /** An uncaught error is that error. Every other death is `killed`, with what is known about it (SEMANTICS 8.3). */
   #lossOf(exit: Exit, when?: string): unknown {
     const code = (exit.error as { code?: unknown } | undefined)?.code;
     const isOutOfMemory = this.#isOutOfMemory || OUT_OF_MEMORY.test(String(code));
@@ -174,7 +173,7 @@ export class Sandbox implements CarrierEvents, RunHost {
     return new SandboxKilled(this.#because ?? (isOutOfMemory ? `out of memory, ${how}` : how), exit, when);
   }
 
-  // What a run asks for.
+  // Called by runs.
 
   send(order: Order): void {
     if (this.#state === "ready") this.#carrier.send(order);
@@ -193,7 +192,7 @@ export class Sandbox implements CarrierEvents, RunHost {
     if (this.#state !== "gone") this.#state = "ending";
   }
 
-  /** Ends it; resolves with whether it is gone. */
+  /** Ends it. Resolves with whether it is gone. */
   async kill(): Promise<boolean> {
     const gone = this.gone();
     this.end("it was ended by force");

@@ -8,34 +8,37 @@ import { Pool } from "./pool.ts";
 import { ProcessCarrier } from "./process.ts";
 import { ThreadCarrier } from "./thread.ts";
 
-/** `"256mb"`, `"2gb"`: a size carries its unit in its value, as a duration does. */
+/** `"256mb"`, `"2gb"`: a size has its unit in its value, as a duration does. */
 export type MemorySize = `${number}mb` | `${number}gb`;
 
 export interface SandboxOptions {
-  /** A child process, which can always be killed, or a worker thread, which cannot inside a native call. Default process. */
+  /**
+   * A child process, which can always be killed, or a worker thread, which cannot be ended inside a native call.
+   * Default process.
+   */
   readonly kind?: "process" | "thread";
   /**
-   * The most memory of one sandbox: the limit of its heap, and on Linux of all that a process takes beyond what it took
-   * when its module was loaded. Default 512 MB.
+   * The most memory of one sandbox: the limit of its heap, and on Linux of all that a process uses beyond what it
+   * used when its module was loaded. Default 512 MB.
    */
   readonly memory?: MemorySize;
   /** The most sandboxes at once. Default: the concurrency of the worker. A job that finds none free waits unstarted. */
   readonly size?: number;
   /** How many are started and loaded ahead of the jobs. Default 1. */
   readonly spare?: number;
-  /** How long it may take to start one and load the module. Default 30 s. */
+  /** How long starting one and loading the module may take. Default 30 s. */
   readonly load?: Duration;
-  /** After so many jobs a sandbox is replaced. Default: never. */
+  /** Replace a sandbox after this many jobs. Default: never. */
   readonly jobs?: number;
-  /** At this age a sandbox is replaced, between two jobs. Default: never. */
+  /** Replace a sandbox of this age, between two jobs. Default: never. */
   readonly age?: Duration;
   /** Environment variables that it may see, besides PATH, HOME, TZ, LANG and NODE_ENV. */
   readonly env?: readonly string[];
-  /** Flags of Node, such as `--import=tsx`. Default: those of the worker's own process. */
+  /** Flags of Node, such as `--import=tsx`. Default: those of the worker's process. */
   readonly flags?: readonly string[];
-  /** Flags of Node's permission model; naming any, or an empty list, switches it on. Then no stack can be captured. */
+  /** Flags of Node's permission model. Any list, even an empty one, turns it on. Then no stack can be captured. */
   readonly permissions?: readonly string[];
-  /** Whether the stack of code that hangs is captured. Default true. */
+  /** Whether to capture the stack of code that hangs. Default true. */
   readonly capture?: boolean;
 }
 
@@ -56,8 +59,8 @@ const MEGABYTE = 2 ** 20;
 const LEAST_MEMORY = 64;
 
 /**
- * A processor that runs in a process of its own, so that it can be killed at its deadline whatever it does. The module
- * says `export default processor(definition, handler)` with the same definition; the compiler checks it there.
+ * A processor that runs in its own process, so that it can be killed at its deadline whatever it does. The module has
+ * `export default processor(definition, handler)` with the same definition; the compiler checks it there.
  */
 export function sandboxed(
   definition: AnyDefinition,
@@ -83,7 +86,12 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
   if (kind !== "process" && kind !== "thread")
     throw refuse("invalid_option", "sandbox.kind", kind, 'write "process" or "thread"');
   if (kind === "thread" && permissions)
-    throw refuse("invalid_option", "sandbox.permissions", permissions, "threads have none of their own");
+    throw refuse(
+      "invalid_option",
+      "sandbox.permissions",
+      permissions,
+      'leave it out, or use kind "process": threads have no permissions',
+    );
   const memory = parseMemory(options.memory ?? "512mb");
   const flags = [
     ...(options.flags ?? (kind === "process" ? inheritedFlags() : [])),
@@ -132,7 +140,7 @@ function parseMemory(value: unknown): number {
 const OWN_FLAGS = /^--(inspect|disable-sigusr1|watch|test|input-type|max-old-space-size|permission|allow-)/;
 const OWN_TEXTS = new Set(["-e", "--eval", "-p", "-pe", "--print"]);
 
-/** What makes modules loadable in this process makes them loadable in a child. */
+/** The flags with which this process can load its modules, so that a child can load them too. */
 function inheritedFlags(): string[] {
   const { execArgv } = process;
   return execArgv.filter(
@@ -141,7 +149,7 @@ function inheritedFlags(): string[] {
   );
 }
 
-/** The code of the sandbox itself and the folder of the module can be read; everything else is the user's to allow. */
+/** The sandbox code and the folder of the module are readable. The user allows everything else. */
 function permissionFlags(module: URL, permissions: readonly string[]): string[] {
   const readable = [new URL("../", import.meta.url), new URL("./", module)];
   return [

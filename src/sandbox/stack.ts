@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { System } from "../ports/system.ts";
 import { encodeFrame, FrameDecoder } from "./websocket.ts";
 
-/** Where code hangs, or why that is not known. */
+/** Where code hangs, or why that is unknown. */
 export type Look = { readonly stack: string } | { readonly because: string };
 
 export function lookText(look: Look): string {
@@ -12,22 +12,24 @@ export function lookText(look: Look): string {
 
 interface CaptureOptions {
   readonly system: System;
-  /** Milliseconds; what is not known by then stays unknown. */
+  /** Milliseconds. What is unknown by then stays unknown. */
   readonly limit: number;
-  /** Asks the process to open its debugger, and gives the address that it prints. */
+  /** Makes the process open its debugger. Returns the address that it prints. */
   readonly open: () => Promise<string>;
 }
 
 const LONGEST_STACK = 8_000;
-/** Runs between two steps of whatever is running, on top of its stack; the positions are mapped to the sources inside. */
+/**
+ * Runs between two steps of the running code, on top of its stack. Positions are mapped to the sources in the child.
+ */
 export const ASK = "(() => { Error.stackTraceLimit = 30; return new Error().stack; })()";
-/** The frames of the question itself. */
+/** The frames of this expression itself. */
 const OWN_FRAME = /^\s+at (\S+ \()?<anonymous>:\d+:\d+\)?$/;
 
 /**
- * The JavaScript stack of a process whose event loop is blocked, asked from outside. Node runs its debugger on a thread
- * of its own and opens it at SIGUSR1, and V8 answers in the middle of a loop without being paused; inside a native call
- * it does not.
+ * The JavaScript stack of a process whose event loop is blocked, read from outside. Node runs its debugger on a
+ * separate thread and opens it at SIGUSR1. V8 answers in the middle of a loop without a pause, but not inside a
+ * native call.
  */
 export async function captureStack({ system, limit, open }: CaptureOptions): Promise<Look> {
   const question = new Question();
@@ -37,7 +39,7 @@ export async function captureStack({ system, limit, open }: CaptureOptions): Pro
   });
   try {
     const asked = question.ask(open);
-    // The one that loses the race may still fail, long after anybody listens.
+    // The loser of the race may still reject, long after.
     asked.catch(() => {});
     return { stack: stackOf(await Promise.race([asked, late])) };
   } catch (error) {
@@ -48,7 +50,7 @@ export async function captureStack({ system, limit, open }: CaptureOptions): Pro
   }
 }
 
-/** One question to a debugger. Whoever answers may be code that is not trusted, so nothing it says can throw here. */
+/** One question to a debugger. The answer may come from untrusted code, so nothing in it may throw here. */
 class Question {
   /** What has not happened yet, for the message. */
   waitsFor = "its debugger did not open";
@@ -70,7 +72,7 @@ class Question {
     this.#socket?.destroy();
   }
 
-  /** A WebSocket by hand: loading Node's own would block the event loop of the worker for a tenth of a second. */
+  /** A minimal WebSocket: loading Node's would block the event loop of the worker for a tenth of a second. */
   #connect(url: string): Promise<Socket> {
     const { hostname, port, pathname } = new URL(url);
     return new Promise((resolve, reject) => {
@@ -118,10 +120,10 @@ class Question {
   }
 }
 
-/** It comes from code that is not trusted, which may have replaced what makes stacks. */
+/** The answer comes from untrusted code, which may have replaced the functions that make stacks. */
 export function stackOf(stack: unknown): string {
-  if (typeof stack !== "string") throw new Error("what it answered is no stack");
+  if (typeof stack !== "string") throw new Error("its answer is not a stack");
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line) && !OWN_FRAME.test(line));
-  if (frames.length === 0) throw new Error("what it answered is no stack");
+  if (frames.length === 0) throw new Error("its answer is not a stack");
   return ["It hung here:", ...frames].join("\n").slice(0, LONGEST_STACK);
 }

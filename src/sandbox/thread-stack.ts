@@ -3,8 +3,8 @@ import type { System } from "../ports/system.ts";
 import { ASK, type Look, stackOf } from "./stack.ts";
 
 /**
- * The JavaScript stack of a thread whose event loop is blocked. The debugger of this process reaches its threads without
- * a port, and V8 answers in the middle of a loop.
+ * The JavaScript stack of a thread whose event loop is blocked. The debugger of this process reaches its threads
+ * without a port, and V8 answers in the middle of a loop.
  */
 export async function captureThreadStack(system: System, thread: number, limit: number): Promise<Look> {
   let session: Session | undefined;
@@ -27,7 +27,7 @@ export async function captureThreadStack(system: System, thread: number, limit: 
   }
 }
 
-/** Attaching tells of every thread there is; only the one that is meant is asked. */
+/** Attaching reports every thread. Only this one is asked. */
 function ask(session: Session, thread: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
     session.on("NodeWorker.attachedToWorker", ({ params: { sessionId, workerInfo } }) => {

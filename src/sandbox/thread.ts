@@ -10,8 +10,8 @@ import type { Look } from "./stack.ts";
 import { captureThreadStack } from "./thread-stack.ts";
 
 /**
- * A worker thread: starts faster and takes less memory than a process, but shares the worker's fate, and nothing can
- * end it inside a native call.
+ * A worker thread. It starts faster and uses less memory than a process. But it ends with the worker's process, and
+ * nothing can end it inside a native call.
  */
 export class ThreadCarrier implements Carrier {
   readonly #worker: Worker;
@@ -56,7 +56,7 @@ export class ThreadCarrier implements Carrier {
     void this.#worker.terminate();
   }
 
-  /** Its memory is that of the process; only its heap has a limit of its own. */
+  /** Its memory is part of the process. Only its heap has a limit. */
   memory(): undefined {
     return undefined;
   }
@@ -66,7 +66,7 @@ export class ThreadCarrier implements Carrier {
   }
 
   async capture(limit: number): Promise<Look> {
-    if (!this.#captures) return { because: "its capture is switched off" };
+    if (!this.#captures) return { because: "capture is turned off" };
     const look = await captureThreadStack(this.#system, this.#worker.threadId, limit);
     return "stack" in look ? look : { because: `${look.because}; ${UNSEEN.says}` };
   }

@@ -7,16 +7,16 @@ function served(text: string): Buffer {
   const body = Buffer.from(text);
   const { length } = body;
   if (length < 126) return Buffer.concat([Buffer.from([0x81, length]), body]);
-  const head = Buffer.alloc(length <= 0xffff ? 4 : 10);
-  head[0] = 0x81;
-  head[1] = length <= 0xffff ? 126 : 127;
-  if (length <= 0xffff) head.writeUInt16BE(length, 2);
-  else head.writeBigUInt64BE(BigInt(length), 2);
-  return Buffer.concat([head, body]);
+  const header = Buffer.alloc(length <= 0xffff ? 4 : 10);
+  header[0] = 0x81;
+  header[1] = length <= 0xffff ? 126 : 127;
+  if (length <= 0xffff) header.writeUInt16BE(length, 2);
+  else header.writeBigUInt64BE(BigInt(length), 2);
+  return Buffer.concat([header, body]);
 }
 
 describe("frames of a debugger", () => {
-  it("are read however they are cut and however long they are", () => {
+  it("are read for every split and length", () => {
     const texts = fc.array(fc.oneof(fc.string(), fc.constantFrom("", "x".repeat(200), "y".repeat(70_000))), {
       maxLength: 5,
     });
@@ -32,12 +32,12 @@ describe("frames of a debugger", () => {
     );
   });
 
-  it("a frame that announces too much is refused before it arrives", () => {
-    const head = Buffer.alloc(10);
-    head[0] = 0x81;
-    head[1] = 127;
-    head.writeBigUInt64BE(2n ** 40n, 2);
-    expect(() => [...new FrameDecoder().push(head)]).toThrow("too large");
+  it("a frame with too large a length is refused before it arrives", () => {
+    const header = Buffer.alloc(10);
+    header[0] = 0x81;
+    header[1] = 127;
+    header.writeBigUInt64BE(2n ** 40n, 2);
+    expect(() => [...new FrameDecoder().push(header)]).toThrow("too large");
   });
 
   it("a frame of a client carries a mask", () => {

@@ -1,23 +1,22 @@
-/** The two ends of a WebSocket frame, as far as a debugger on loopback needs them: unfragmented texts. */
+/** The part of WebSocket frames that a debugger on loopback needs: unfragmented texts. */
 
 const TEXT = 0x81;
 const MASKED = 0x80;
 
-/** A text frame of a client. The mask is there because servers ask for one; on loopback it guards nothing. */
+/** A text frame of a client. Servers require the mask; on loopback it protects nothing. */
 export function encodeFrame(text: string): Buffer {
   const body = Buffer.from(text, "utf8");
-  if (body.length > 0xffff) throw new RangeError("a frame of this size is never sent here");
-  const head =
+  if (body.length > 0xffff) throw new RangeError("encodeFrame: more than 65,535 bytes; send a shorter text");
+  const header =
     body.length < 126
       ? Buffer.from([TEXT, MASKED | body.length])
       : Buffer.from([TEXT, MASKED | 126, body.length >> 8, body.length & 0xff]);
-  return Buffer.concat([head, Buffer.alloc(4), body]);
+  return Buffer.concat([header, Buffer.alloc(4), body]);
 }
 
-/** A stack is a few kilobytes; whoever sends more than this is no debugger. */
+/** A stack has a few kilobytes. A debugger never sends more than this. */
 const LONGEST_ANSWER = 1_000_000;
 
-/** Reads the frames of a server. */
 export class FrameDecoder {
   #rest: Buffer = Buffer.alloc(0);
 
@@ -34,13 +33,13 @@ export class FrameDecoder {
     const data = this.#rest;
     if (data.length < 2) return undefined;
     const short = (data[1] as number) & 0x7f;
-    const head = short < 126 ? 2 : short === 126 ? 4 : 10;
-    if (data.length < head) return undefined;
+    const header = short < 126 ? 2 : short === 126 ? 4 : 10;
+    if (data.length < header) return undefined;
     const length =
       short < 126 ? short : short === 126 ? data.readUInt16BE(2) : Number(data.readBigUInt64BE(2));
-    if (length > LONGEST_ANSWER) throw new RangeError("what it answered is too large");
-    if (data.length < head + length) return undefined;
-    this.#rest = data.subarray(head + length);
-    return data.toString("utf8", head, head + length);
+    if (length > LONGEST_ANSWER) throw new RangeError("its answer is too large");
+    if (data.length < header + length) return undefined;
+    this.#rest = data.subarray(header + length);
+    return data.toString("utf8", header, header + length);
   }
 }

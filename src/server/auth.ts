@@ -26,6 +26,14 @@ export interface Identity {
   readonly rate: number | undefined;
   /** Why it is done, as far as the caller says; only for what is entered in the audit. */
   readonly reason?: string | undefined;
+  /** How the server knows: by a key if left out. */
+  readonly by?: "session" | "host" | "nobody";
+}
+
+/** Who a request comes from, as the application around the server says. */
+export interface Visitor {
+  readonly name: string;
+  readonly role: Role;
 }
 
 interface Key extends Identity {
@@ -85,9 +93,13 @@ export class Keyring {
    */
   find(token: string): Identity | "unknown" | "expired" {
     if (!KEY.test(token)) return "unknown";
-    const digest = hash("sha256", token, "buffer");
-    const key = this.#keys.get(digest.toString("latin1"));
-    if (!key || !timingSafeEqual(key.digest, digest)) return "unknown";
+    return this.findByDigest(hash("sha256", token, "buffer").toString("latin1"));
+  }
+
+  /** The same by the SHA-256 of a key, as a Latin-1 text: a login keeps this and not the key. */
+  findByDigest(text: string): Identity | "unknown" | "expired" {
+    const key = this.#keys.get(text);
+    if (!key || !timingSafeEqual(key.digest, Buffer.from(text, "latin1"))) return "unknown";
     return key.notAfter !== null && this.#now() >= key.notAfter ? "expired" : key;
   }
 }
@@ -150,7 +162,23 @@ export function authenticate(keyring: Keyring | undefined, authorization: string
   throw new HttpError(401, "unauthorized", message, { headers: CHALLENGE });
 }
 
-const LOCAL: Identity = { name: "local", role: "admin", rate: undefined };
+const LOCAL: Identity = { name: "local", role: "admin", rate: undefined, by: "nobody" };
+
+/** What the application's own `authorize` said, as an identity; null refuses the request with 401. */
+export function identityOfHost(said: Role | Visitor | null): Identity {
+  if (said === null) throw new HttpError(401, "unauthorized", "Log in to the application first");
+  const { name, role } = typeof said === "string" ? { name: said, role: said } : said;
+  if (typeof name !== "string" || !NAME.test(name))
+    throw refuse("invalid_name", "authorize.name", name, "use 1 to 64 of A-Z a-z 0-9 . _ @ -");
+  if (!Object.hasOwn(ROLES, role))
+    throw refuse(
+      "invalid_option",
+      "authorize",
+      role,
+      `give one of ${Object.keys(ROLES).join(", ")}, or null`,
+    );
+  return { name, role, rate: undefined, by: "host" };
+}
 
 export function authorize(identity: Identity, right: Right): void {
   if (ROLES[identity.role].includes(right)) return;

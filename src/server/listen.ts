@@ -10,7 +10,7 @@ import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
-import type { System } from "../ports/system.ts";
+import { rest, type System } from "../ports/system.ts";
 import { errorText } from "./failures.ts";
 import { HttpError } from "./http-error.ts";
 
@@ -244,10 +244,7 @@ async function stop(
   const until = system.monotonic() + within;
   while (!isClosed && system.monotonic() < until) {
     http.closeIdleConnections();
-    await Promise.race([
-      closed,
-      new Promise<void>((resolve) => system.after(CLOSE_IDLE_EVERY, resolve, { keepAlive: true })),
-    ]);
+    await Promise.race([closed, rest(system, CLOSE_IDLE_EVERY)]);
   }
   http.closeAllConnections();
   await closed;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { RequestHeaders } from "./request-guard.ts";
 import type { HttpReply, RequestHandler } from "./request-handler.ts";
+import type { RequestHead } from "./request-head.ts";
 import type { Route } from "./route.ts";
 
 const NONE = () => ({});
@@ -9,7 +9,7 @@ const NONE = () => ({});
  * The head of a request as Node has it, read where it is: building web headers out of Node's costs as much as the rest
  * of a small request.
  */
-class NodeHead implements RequestHeaders {
+class NodeHead implements RequestHead {
   readonly method: string;
   readonly headers: { get(name: string): string | null };
 

@@ -1,6 +1,15 @@
+import type { IncomingMessage } from "node:http";
 import type { Instant } from "../core/time.ts";
 import type { System } from "../ports/system.ts";
-import { authenticate, authorize, type Identity, type KeyOptions, Keyring } from "./auth.ts";
+import {
+  authenticate,
+  authorize,
+  type Identity,
+  identityOfHost,
+  type KeyOptions,
+  Keyring,
+  type Visitor,
+} from "./auth.ts";
 import {
   checkLimits,
   type Incoming,
@@ -20,11 +29,28 @@ import {
   PREFLIGHT_HEADERS,
   SECURITY_HEADERS,
 } from "./http-headers.ts";
-import type { Right } from "./roles.ts";
+import type { RequestHead } from "./request-head.ts";
+import type { Right, Role } from "./roles.ts";
+import { refuseForgery, Sessions } from "./sessions.ts";
+
+/** What the application around the server is asked about. */
+export interface AuthorizeRequest {
+  readonly method: string;
+  readonly headers: { get(name: string): string | null };
+  /** The request as Node has it, with what the application's own middleware put on it. */
+  readonly incoming: IncomingMessage | undefined;
+}
+
+type Said = Role | Visitor | null;
 
 export interface GuardOptions {
   /** Keys that callers must bring. Without them everybody who reaches the server may do everything. */
   readonly keys?: readonly KeyOptions[] | Keyring;
+  /**
+   * Who a request without a key comes from, by the login of the application around the server. A role, or a name for
+   * the audit and a role; null refuses it.
+   */
+  readonly authorize?: (request: AuthorizeRequest) => Said | Promise<Said>;
   readonly limits?: LimitOptions;
   /** Origins whose pages may call this server, such as `"https://jobs.example.org"`. None by default. */
   readonly cors?: readonly string[];
@@ -37,43 +63,56 @@ export interface Call {
   readonly headers: PlainHeaders;
 }
 
-/** What is looked at of a request; Node's own request fits into it without being made into a web one. */
-export interface RequestHeaders {
-  readonly method: string;
-  readonly headers: { get(name: string): string | null };
-  readonly body?: ReadableStream | null;
-}
-
 export interface RequestGuard {
   /** Gives the request its id and the headers of its replies. Never refuses. */
-  open(request: RequestHeaders): Call;
+  open(request: RequestHead): Call;
   /** The answer to a browser that asks whether a page may call; null where the request is something else. */
-  preflight(request: RequestHeaders, call: Call): Response | null;
+  preflight(request: RequestHead, call: Call): Response | null;
   /** Gives who sent this and has the right, or throws an HttpError with 401, 403 or 429. */
-  admit(request: RequestHeaders, right: Right): Identity;
+  admit(request: RequestHead, right: Right, incoming?: Incoming): Identity | Promise<Identity>;
   /** The body as a value: of the right type, within the limits, and JSON. Undefined where there is none. */
-  body(request: RequestHeaders, incoming?: Incoming): Promise<unknown>;
+  body(request: RequestHead, incoming?: Incoming): Promise<unknown>;
   /** Whether everybody may do everything: no keys are asked for. */
   readonly isOpen: boolean;
+  /** Logins of people; null where there are no keys to log in with. */
+  readonly sessions: Sessions | null;
 }
 
 interface GuardDeps {
   readonly system: Pick<System, "monotonic" | "fill">;
   readonly now: () => Instant;
+  /** The path of the dashboard, for its cookie. */
+  readonly base?: string;
 }
 
 /**
  * Everything that happens to a request before a route sees it. These are plain calls and not a chain of middlewares,
  * because replies whose headers are a plain object take the short way through the Node adapter.
  */
-export function createGuard(options: GuardOptions, { system, now }: GuardDeps): RequestGuard {
-  const { keys } = options;
-  const keyring = keys === undefined || keys instanceof Keyring ? keys : new Keyring(keys, { now });
+export function createGuard(options: GuardOptions, { system, now, base = "/" }: GuardDeps): RequestGuard {
+  const keyring = keyringOf(options, now);
+  const sessions = keyring ? new Sessions({ keyring, base, now, fill: system.fill }) : null;
   const limits = checkLimits(options.limits);
   const origins = checkOrigins(options.cors);
   const requestId = createRequestIds(system.fill);
   const limiter = new RateLimiter();
 
+  const identify = (request: RequestHead, incoming: Incoming | undefined): Identity | Promise<Identity> => {
+    const key = request.headers.get("authorization");
+    if (key !== null || !sessions) return authenticate(keyring, key);
+    const session = sessions.find(request);
+    if (!session && !options.authorize) return authenticate(keyring, key);
+    refuseForgery(request);
+    if (session) return { ...session.identity, by: "session" };
+    return askHost(options.authorize as NonNullable<GuardOptions["authorize"]>, request, incoming);
+  };
+  const limited = (identity: Identity, right: Right): Identity => {
+    const rate = identity.rate ?? limits.rate;
+    const wait = rate === undefined ? 0 : limiter.take(identity.name, rate, system.monotonic());
+    if (wait > 0) throw tooManyRequests(wait);
+    authorize(identity, right);
+    return identity;
+  };
   const isAllowed = (origin: string | null): origin is string => origin !== null && origins.has(origin);
   return {
     open(request) {
@@ -90,15 +129,13 @@ export function createGuard(options: GuardOptions, { system, now }: GuardDeps): 
       if (request.headers.get("access-control-request-method") === null) return null;
       return new Response(null, { status: 204, headers: { ...call.headers, ...PREFLIGHT_HEADERS } });
     },
-    admit(request, right) {
+    admit(request, right, incoming) {
       if (right === "open") return NOBODY;
       if (!keyring) refuseForeignPages(request, origins);
-      const identity = authenticate(keyring, request.headers.get("authorization"));
-      const rate = identity.rate ?? limits.rate;
-      const wait = rate === undefined ? 0 : limiter.take(identity.name, rate, system.monotonic());
-      if (wait > 0) throw tooManyRequests(wait);
-      authorize(identity, right);
-      return identity;
+      const identity = identify(request, incoming);
+      return identity instanceof Promise
+        ? identity.then((known) => limited(known, right))
+        : limited(identity, right);
     },
     async body(request, incoming) {
       checkEncoding(request.headers.get("content-encoding"));
@@ -108,7 +145,22 @@ export function createGuard(options: GuardOptions, { system, now }: GuardDeps): 
       return parseBody(text, limits);
     },
     isOpen: keyring === undefined,
+    sessions,
   };
+}
+
+/** Where only the application decides, no key is known, and still nobody comes in without being asked about. */
+function keyringOf({ keys, authorize }: GuardOptions, now: () => Instant): Keyring | undefined {
+  if (keys instanceof Keyring) return keys;
+  return keys === undefined && !authorize ? undefined : new Keyring(keys ?? [], { now });
+}
+
+async function askHost(
+  ask: NonNullable<GuardOptions["authorize"]>,
+  { method, headers }: RequestHead,
+  incoming: Incoming | undefined,
+): Promise<Identity> {
+  return identityOfHost(await ask({ method, headers, incoming: incoming as IncomingMessage | undefined }));
 }
 
 const NOBODY: Identity = { name: "anonymous", role: "read-only", rate: undefined };
@@ -117,7 +169,7 @@ const NOBODY: Identity = { name: "anonymous", role: "read-only", rate: undefined
  * Without keys, a page in this machine's browser could reach a server on loopback. It cannot read the replies, but its
  * orders would be carried out, so what a browser sends on behalf of another site is refused.
  */
-function refuseForeignPages(request: RequestHeaders, origins: ReadonlySet<string>): void {
+function refuseForeignPages(request: RequestHead, origins: ReadonlySet<string>): void {
   const origin = request.headers.get("origin");
   if (origin === null || origins.has(origin)) return;
   const host = request.headers.get("host");

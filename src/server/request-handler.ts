@@ -5,12 +5,13 @@ import { checked } from "./checked.ts";
 import { asHttpError, errorText } from "./failures.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
 import type { Metrics, RouteMeter } from "./metrics.ts";
-import type { RequestGuard, RequestHeaders } from "./request-guard.ts";
+import type { RequestGuard } from "./request-guard.ts";
+import type { RequestHead } from "./request-head.ts";
 import type { Route, RouteContext } from "./route.ts";
 
 /** A request as far as the server looks at it, so that it need not be a web Request where Node has a cheaper one. */
 export interface RouteCall {
-  readonly request: RequestHeaders;
+  readonly request: RequestHead;
   readonly incoming: Incoming | undefined;
   readonly params: () => Record<string, string>;
   readonly query: () => Record<string, string>;
@@ -57,7 +58,8 @@ export class RequestHandler {
     let caller: string | undefined;
     try {
       checkVersion(request.headers.get("ojs-version"));
-      const identity = this.#guard.admit(request, route.right);
+      const admitted = this.#guard.admit(request, route.right, incoming);
+      const identity = admitted instanceof Promise ? await admitted : admitted;
       caller = identity.name;
       const made = {
         params: route.path.includes(":") ? params() : NO_PARAMS,
@@ -109,7 +111,7 @@ export class RequestHandler {
   }
 
   /** The answer to a request that no route takes: a question, a wrong method, or a path that serves no method at all. */
-  unknown(request: RequestHeaders, path: string, methods: readonly string[]): HttpReply | Response {
+  unknown(request: RequestHead, path: string, methods: readonly string[]): HttpReply | Response {
     const call = this.#guard.open(request);
     const preflight = this.#guard.preflight(request, call);
     if (preflight) return preflight;
@@ -122,15 +124,15 @@ export class RequestHandler {
   }
 
   /** What a route could not answer for itself; nothing of ours goes out with it. */
-  broken(error: unknown, request: RequestHeaders): HttpReply {
+  broken(error: unknown, request: RequestHead): HttpReply {
     const call = this.#guard.open(request);
     this.#failed(error, call.requestId);
     return refused(asHttpError(error), call);
   }
 
-  page(request: RequestHeaders, html: string): HttpReply {
-    const { headers } = this.#guard.open(request);
-    return ready(200, html, headers, { "Content-Type": "text/html; charset=utf-8" });
+  /** The headers of a reply that no route makes: a file of the dashboard. */
+  head(request: RequestHead): PlainHeaders {
+    return this.#guard.open(request).headers;
   }
 }
 

@@ -8,6 +8,7 @@ import type { Identity } from "./auth.ts";
 import type { EventHub } from "./event-hub.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
 import type { Right } from "./roles.ts";
+import type { Sessions } from "./sessions.ts";
 
 /** What the routes work with. */
 export interface RouteContext {
@@ -27,6 +28,8 @@ export interface RouteContext {
   /** Live events for those who read along. */
   readonly hub: EventHub;
   readonly logger: Logger;
+  /** Logins of people; null where there are no keys to log in with. */
+  readonly sessions: Sessions | null;
 }
 
 /** A request that has been let in, read and checked. */

@@ -1,7 +1,7 @@
 import type { NewJob } from "../core/job/envelope.ts";
 import type { Effect } from "../ports/store.ts";
 
-/** The bounded queues that jobs of a call go to, in the order of their names. */
+/** The bounded queues that the jobs of a call go to, sorted by name. */
 export function boundedQueues(jobs: readonly NewJob[], bounds: ReadonlyMap<string, number>): string[] {
   const queues = new Set<string>();
   for (const { queue } of jobs) if (bounds.has(queue)) queues.add(queue);
@@ -9,9 +9,8 @@ export function boundedQueues(jobs: readonly NewJob[], bounds: ReadonlyMap<strin
 }
 
 /**
- * Effects of many units in the order to apply them. Jobs of one key settle many at a time: what the limit of a limit
- * leaves room for is looked at once, after everything else, and limits in the order of their names, so that two
- * transactions do not wait for each other.
+ * The effects of many units in the order in which to apply them. Jobs of one key often settle together, so each limit
+ * admits once, after everything else. Limits are sorted by key, so that two transactions do not deadlock.
  */
 export function admissionsLast(effects: readonly Effect[]): readonly Effect[] {
   if (!effects.some(isFilling)) return effects;

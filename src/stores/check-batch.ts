@@ -2,10 +2,10 @@ import { refuse } from "../core/errors.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import { BATCH_LIMIT, NAME_LIMIT, type RecordKey, type Unit } from "../ports/store.ts";
 
-/** Refuses a call that brings more items than a call may. */
+/** Refuses a call with more than `BATCH_LIMIT` items. */
 export function checkBatch(items: readonly unknown[], field: string): void {
   if (items.length > BATCH_LIMIT) {
-    throw refuse("invalid_limit", field, `${items.length} items`, `bring at most ${BATCH_LIMIT} in one call`);
+    throw refuse("invalid_limit", field, `${items.length} items`, `pass at most ${BATCH_LIMIT} in one call`);
   }
 }
 
@@ -15,7 +15,7 @@ export function checkLimit(limit: number, most = Number.MAX_SAFE_INTEGER): void 
   }
 }
 
-/** Refuses jobs that no index could hold, before anything of the call is written. */
+/** Refuses jobs with names that are too long for an index, before the call writes anything. */
 export function checkJobs(jobs: readonly NewJob[]): void {
   checkBatch(jobs, "jobs");
   for (const job of jobs) checkJob(job);
@@ -46,6 +46,6 @@ function checkKey([kind, key]: RecordKey): void {
 
 function checkName(name: string, field: string): void {
   if (name.length <= NAME_LIMIT) return;
-  const fix = `use at most ${NAME_LIMIT} characters; a hash of what is longer will do`;
+  const fix = `use at most ${NAME_LIMIT} characters: hash a longer text`;
   throw refuse("too_large", field, `${name.slice(0, 40)}… (${name.length} characters)`, fix);
 }

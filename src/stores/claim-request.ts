@@ -2,7 +2,7 @@ import { checkClaimLimit } from "../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../ports/store.ts";
 import { CLAIM_BATCH, type DueRequest } from "../ports/timeouts.ts";
 
-/** The limit of a claim, after all its limits were looked at. */
+/** The limit of a claim, after all its limits are checked. */
 export function claimLimit({ limit = CLAIM_BATCH, destinations }: DueRequest): number {
   checkClaimLimit(limit, BATCH_LIMIT);
   for (const each of destinations ?? []) checkClaimLimit(each.limit, BATCH_LIMIT, "destinations.limit");

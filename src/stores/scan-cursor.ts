@@ -6,20 +6,20 @@ import { isTerminal } from "../core/job/lifecycle.ts";
 import type { Instant } from "../core/time.ts";
 import type { Scan } from "../ports/store.ts";
 
-/** Where a walk stands: after a job, and for dead letters after the instant at which it ended. */
+/** The position of a scan: after a job id, and for dead letters also after the instant at which the job ended. */
 export interface ScanCursor {
   readonly id: JobId;
   readonly at: Instant | null;
 }
 
-/** A walk as a store goes it. */
+/** A scan in the form that stores use. */
 export interface ScanPath {
   readonly filter: ScanFilter;
   readonly after: ScanCursor | null;
   readonly newestFirst: boolean;
-  /** Dead letters are walked in the order in which they ended. */
+  /** Dead letters are scanned in the order in which they ended. */
   readonly byEnd: boolean;
-  /** Which tables can hold a match. */
+  /** Whether live jobs can match, and whether finished ones can. */
   readonly live: boolean;
   readonly finished: boolean;
 }
@@ -43,13 +43,13 @@ const CURSOR = /^(\d{1,16})\.(.+)$/;
 function parseCursor(cursor: string, byEnd: boolean): ScanCursor {
   const [, at, id = cursor] = (byEnd && CURSOR.exec(cursor)) || [];
   if (!UUID.test(id) || (byEnd && at === undefined)) {
-    throw refuse("invalid_option", "cursor", cursor, "use the cursor that the page before answered with");
+    throw refuse("invalid_option", "cursor", cursor, "use the cursor that the previous page returned");
   }
   return { id, at: byEnd ? Number(at) : null };
 }
 
-export function cursorOf(place: ScanCursor): string {
-  return place.at === null ? place.id : `${place.at}.${place.id}`;
+export function cursorOf(position: ScanCursor): string {
+  return position.at === null ? position.id : `${position.at}.${position.id}`;
 }
 
 export function scanCursorOf(row: Pick<JobRow, "id" | "finishedAt">, byEnd: boolean): ScanCursor {

@@ -7,7 +7,7 @@ import { drawOperations, type Operation, prepare, unversioned, type World } from
 import { readTimeouts } from "./random-timeouts.ts";
 
 export interface Comparison {
-  /** Open fresh, empty stores; called again for each attempt at a shorter list. */
+  /** Opens new, empty stores. Called again for each attempt at a shorter list. */
   readonly model: () => Promise<Store>;
   readonly subject: () => Promise<Store>;
   readonly seed: number;
@@ -20,8 +20,8 @@ const MOST_TRIMS = 200;
 const MOST_REMEMBERED = 40;
 
 /**
- * Asks two stores the same random questions and compares every answer and every row. A failure is trimmed to a short
- * list of operations and thrown with its seed, which replays it.
+ * Runs the same random operations on two stores and compares every answer and every row. A failure is trimmed to a
+ * short list of operations and thrown with its seed, which replays it.
  */
 export async function compareStores(comparison: Comparison): Promise<void> {
   const operations = drawOperations(comparison.seed, comparison.steps);
@@ -90,7 +90,7 @@ async function compareStep(
   remember(world, state.rows.slice(-3));
 }
 
-/** Everything that can be seen from outside. */
+/** Everything that is visible from outside. */
 async function readAll(store: Store, { ids, now }: World) {
   const rows: (JobRow | null)[] = [];
   for (let from = 0; from < ids.length; from += 1_000) {
@@ -116,7 +116,7 @@ async function readAll(store: Store, { ids, now }: World) {
 
 const MOST_LOOKS = 200;
 
-/** Looks again while older transactions of the same database keep committed events from being read. */
+/** Reads again while older transactions of the same database keep committed events from being read. */
 async function readEvents(store: Store) {
   for (let looks = 1; ; looks++) {
     const { events, isIncomplete } = await store.inspect.events(null, 1_000);
@@ -124,14 +124,14 @@ async function readEvents(store: Store) {
   }
 }
 
-/** Keeps rows that came up in an answer; the oldest are forgotten. */
+/** Remembers rows from an answer. The oldest are forgotten. */
 function remember(world: World, answer: unknown): void {
   const rows = Array.isArray(answer) ? answer : ((answer as { jobs?: unknown[] } | null)?.jobs ?? []);
   for (const row of rows) if (row && typeof row === "object" && "fence" in row) world.remembered.push(row);
   world.remembered.splice(0, Math.max(0, world.remembered.length - MOST_REMEMBERED));
 }
 
-/** Leaves out ever smaller parts of the list, as long as what remains still fails. */
+/** Leaves out smaller and smaller parts of the list, while what remains still fails. */
 async function trim(comparison: Comparison, failing: readonly Operation[]): Promise<readonly Operation[]> {
   let shortest = failing;
   let trims = 0;

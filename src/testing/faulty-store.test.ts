@@ -9,7 +9,7 @@ const event = (body: string) => [{ effects: [{ event: body }] }];
 const open = () => createMemoryStore({ clock: () => NOW });
 
 describe("a faulty store", () => {
-  it("drops before the work and loses replies after it, as often as told", async () => {
+  it("drops before the work and loses replies after it, as the plan says", async () => {
     const store = open();
     const dropping = faultyStore(store, failFirst("commit", "drop", 2));
     const losing = faultyStore(store, failFirst("commit", "lose-reply"));
@@ -20,7 +20,7 @@ describe("a faulty store", () => {
     expect((await store.inspect.events(null, 10)).events).toEqual(["c", "d"]);
   });
 
-  it("holds a call up until it is let go", async () => {
+  it("delays a call until the test continues it", async () => {
     const latch = createLatch();
     const store = faultyStore(open(), failFirst("clock", { delay: latch.pass }));
     let answer: number | undefined;

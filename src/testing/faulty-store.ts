@@ -34,18 +34,21 @@ export type StoreCall =
   | "inspect.logs"
   | "inspect.logLines";
 
-/** `drop`: it fails and nothing was done. `lose-reply`: it was done and fails all the same. `delay`: it waits, then is done. */
+/**
+ * `drop`: the call fails and nothing was done. `lose-reply`: it was done and fails anyway. `delay`: it waits, then is
+ * done.
+ */
 export type Fault = "drop" | "lose-reply" | { readonly delay: () => Promise<void> };
 
-/** Says what goes wrong with a call; `nth` counts the calls of that name from 1. Undefined lets it through. */
+/** Decides how a call fails. `nth` counts the calls of that name from 1. Undefined: it does not fail. */
 export type FaultPlan = (call: StoreCall, nth: number) => Fault | undefined;
 
-/** The first `times` calls of a name go wrong in the same way. */
+/** The first `times` calls of a name fail in the same way. */
 export function failFirst(call: StoreCall, fault: Fault, times = 1): FaultPlan {
   return (name, nth) => (name === call && nth <= times ? fault : undefined);
 }
 
-/** Each call goes wrong with these chances. The same random numbers give the same faults. */
+/** Each call fails with these probabilities. The same random numbers give the same faults. */
 export function failRandomly(
   random: Random,
   chances: { readonly drop: number; readonly loseReply: number },
@@ -57,7 +60,7 @@ export function failRandomly(
   };
 }
 
-/** A store that fails on purpose, as a network and a crashing server do: before the work, or after it. */
+/** A store that fails on purpose, as a network or a crashing server does: before the work or after it. */
 export function faultyStore(store: Store, plan: FaultPlan): Store {
   const counts = new Map<StoreCall, number>();
   const through = async <Answer>(call: StoreCall, run: () => Promise<Answer>): Promise<Answer> => {
@@ -93,8 +96,8 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
     timeouts: relayTimeouts(timeouts, (call, _request, run) => through(call, run)),
     inspect: {
       jobs: (filter, after, limit) => through("inspect.jobs", () => inspect.jobs(filter, after, limit)),
-      page: (walk, limit) => through("inspect.page", () => inspect.page(walk, limit)),
-      count: (walk) => through("inspect.count", () => inspect.count(walk)),
+      page: (scan, limit) => through("inspect.page", () => inspect.page(scan, limit)),
+      count: (scan) => through("inspect.count", () => inspect.count(scan)),
       live: () => through("inspect.live", () => inspect.live()),
       depth: (queue) => through("inspect.depth", () => inspect.depth(queue)),
       depths: () => through("inspect.depths", () => inspect.depths()),

@@ -1,4 +1,4 @@
-/** A promise and the means to settle it from outside. */
+/** A promise, and the functions that settle it from outside. */
 export interface Deferred<Value> {
   readonly promise: Promise<Value>;
   resolve(value: Value): void;
@@ -16,13 +16,13 @@ export function createDeferred<Value = void>(): Deferred<Value> {
 }
 
 /**
- * A place where the code under test waits until the test lets it go on, so that a test waits for events and never
- * sleeps: `await limit.reached()` in the test, `await limit.pass()` in the code, `limit.open()` in the test.
+ * A point where the code under test waits until the test lets it continue, so that a test waits for events and never
+ * sleeps: `await latch.reached()` in the test, `await latch.pass()` in the code, `latch.open()` in the test.
  */
 export interface Latch {
-  /** Waits until the limit is open; one that is open lets everybody through. */
+  /** Waits until the latch is open. */
   pass(): Promise<void>;
-  /** Resolves when so many have come to the limit, those who went through included. */
+  /** Resolves when `count` callers have reached the latch, including those that passed. */
   reached(count?: number): Promise<void>;
   open(): void;
 }

@@ -26,14 +26,16 @@ import {
   type TimeoutWorld,
 } from "./random-timeouts.ts";
 
-/** What happened so far, as far as later operations refer to it. */
+/** What later operations refer to. */
 export interface World extends TimeoutWorld {
   readonly ids: JobId[];
-  /** Rows as they once were: holders, zombies and outsiders write by these. */
+  /** Earlier rows. Holders, zombies and outsiders write by them. */
   readonly remembered: JobRow[];
 }
 
-/** One call, fully said, so that two stores can be asked the same. Gives its answer in a form that can be compared. */
+/**
+ * One call with all its arguments, so that two stores can get the same one. Returns its answer in a comparable form.
+ */
 export type Request = (store: Store) => Promise<unknown>;
 
 /** Kinds of operations, by how often they are drawn. */
@@ -57,7 +59,7 @@ const KINDS = (Object.keys(WEIGHTS) as Kind[]).flatMap((kind) =>
   Array.from({ length: WEIGHTS[kind] }, () => kind),
 );
 
-/** An operation means the same whatever was drawn before it, so a failing list can be trimmed. */
+/** An operation does not depend on the operations drawn before it, so a failing list can be trimmed. */
 export interface Operation {
   readonly kind: Kind;
   readonly seed: number;
@@ -125,10 +127,10 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
     const jobs = Array.from({ length: Math.min(3, world.remembered.length) }, () => {
       const { id, fence, rev } = pick(random, world.remembered);
       const stallAt = now + randomInt(random, 20_000);
-      const tells = { event: { name: "beat" }, of: { id, stallAt } };
-      return { id, fence, rev, ...(random() < 0.7 && { stallAt }), ...(random() < 0.5 && { tells }) };
+      const records = { event: { name: "beat" }, of: { id, stallAt } };
+      return { id, fence, rev, ...(random() < 0.7 && { stallAt }), ...(random() < 0.5 && { records }) };
     });
-    // A job named twice in one beat has no promised answer.
+    // The answer for a job that is named twice in one beat is undefined.
     const named = [...new Map(jobs.map((job) => [job.id, job])).values()];
     const worker = { id: `worker ${randomInt(random, 3)}`, body: { now }, wakeAt: now + 60_000 };
     return (store) => store.jobs.beat({ now, worker, jobs: named });
@@ -144,9 +146,9 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
     const { now } = world;
     const record = pick(random, KEYS);
     const draw = randomInt(random, 4);
-    const isHeld = random() < 0.3;
-    const held = isHeld ? drawTimeoutGuard(random, world) : undefined;
-    const isInstead = isHeld && randomInt(random, 2) === 0;
+    const isGuarded = random() < 0.3;
+    const lease = isGuarded ? drawTimeoutGuard(random, world) : undefined;
+    const isInstead = isGuarded && randomInt(random, 2) === 0;
     const effects: Effect[] = [
       { put: record, body: randomInt(random, 100), wakeAt: null },
       { event: "guarded" },
@@ -154,9 +156,9 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
     ];
     return async (store) => {
       const [row] = await store.records.load([record]);
-      // None, the one it has, or one it does not have yet.
+      // No version, the current one, or one that does not exist yet.
       const version = draw === 0 ? 0 : (row?.version ?? 0) + Number(draw === 3);
-      const when: Guard[] = [...(isInstead ? [] : [{ record, version }]), ...(held ? [held] : [])];
+      const when: Guard[] = [...(isInstead ? [] : [{ record, version }]), ...(lease ? [lease] : [])];
       return commit(store, now, { when, effects });
     };
   },
@@ -165,7 +167,7 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
     const request = { now: isMuchLater ? now + MONTH : now, eventsBefore: 0, limit: 1_000 };
     return async (store) => {
       const jobs = await store.jobs.prune(request);
-      // How many events share a row is a store's own business, and so is how many rows there were.
+      // A store decides how many events share a row, so the number of rows is not compared.
       await store.jobs.prune({ ...request, eventsBefore: now });
       return jobs;
     };
@@ -176,7 +178,7 @@ function byId(rows: readonly JobRow[]): JobRow[] {
   return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** By how much versions grow is a store's own business. */
+/** A store decides by how much versions grow. */
 export function unversioned({ version: _, ...row }: RecordRow): Omit<RecordRow, "version"> {
   return row;
 }
@@ -204,33 +206,33 @@ function prepareEnqueue(random: Random, world: World): Request {
   const { now } = world;
   const jobs = Array.from({ length: 1 + randomInt(random, 5) }, () => {
     const job = sketchJob(drawSketch(random, world), now, world.nextId);
-    const told = random() < 0.5 ? { ...job, records: { event: ENQUEUED, of: { job: job.id } } } : job;
+    const recorded = random() < 0.5 ? { ...job, records: { event: ENQUEUED, of: { job: job.id } } } : job;
     const known = random() < 0.1 ? world.ids[randomInt(random, world.ids.length)] : undefined;
-    return known === undefined ? told : { ...told, id: known, hasNewId: false };
+    return known === undefined ? recorded : { ...recorded, id: known, hasNewId: false };
   });
   for (const { id } of jobs) if (!world.ids.includes(id)) world.ids.push(id);
   const bounds = random() < 0.2 ? new Map([["a", 1 + randomInt(random, 8)]]) : undefined;
   return (store) => store.jobs.enqueue(jobs, { now, ...(bounds && { bounds }) });
 }
 
-/** A sweep, and mostly a verdict on what it handed out. */
+/** A sweep, and mostly a decision on what it returns. */
 function prepareSweep(random: Random, { now }: World): Request {
   const request = { now, limit: 1_000, holdUntil: now + randomInt(random, 10_000) };
-  const isJudged = random() < 0.8;
+  const isDecided = random() < 0.8;
   const seed = randomInt(random, 2 ** 32);
   return async (store) => {
     const { ready, records, nextWakeAt, ...swept } = await store.jobs.sweep(request);
     const jobs = byId(swept.jobs);
     const byKey = records.toSorted((a, b) => (a.key.join(" ") < b.key.join(" ") ? -1 : 1));
     const verdicts: unknown[] = [];
-    for (const row of isJudged ? jobs : []) {
+    for (const row of isDecided ? jobs : []) {
       verdicts.push(await decideAndCommit(store, row, { type: "wake" }, { now, seed, outsider: true }));
     }
     return { ready: [...ready].sort(), jobs, records: byKey.map(unversioned), nextWakeAt, verdicts };
   };
 }
 
-/** What could come next for a job that stands there. */
+/** The events that may come next for a job in this state. */
 function eventsFor(row: JobRow, now: Instant, policy: Policy): readonly JobEvent[] {
   if (isTerminal(row.state)) return [{ type: "retry" }];
   const always: JobEvent[] = [{ type: "wake" }, { type: "cancel" }, { type: "extend", total: 500_000 }];
@@ -257,7 +259,7 @@ function eventsFor(row: JobRow, now: Instant, policy: Policy): readonly JobEvent
 
 const OUTSIDERS: readonly JobEvent["type"][] = ["wake", "cancel", "extend", "retry"];
 
-/** A verdict on a job as it is, running ones first, or as somebody remembers it. */
+/** A decision on a current row, preferably a running one, or on a remembered row. */
 function prepareDecision(random: Random, world: World): Request {
   const { now, ids } = world;
   const remembered =
@@ -334,7 +336,7 @@ function drawStop(random: Random, world: World): Effect {
   return { stop: row.id, image: decision.image, nextFence: nextFence(row.fence, fenceSalt(random)) };
 }
 
-/** Where a job stood when another guard failed is not promised, so it is left out. */
+/** The position of a job after another guard failed is undefined, so it is left out. */
 async function commit(store: Store, now: Instant, unit: Unit): Promise<unknown> {
   const [outcome] = (await store.commit([unit], { now })) as [Outcome];
   return !outcome.ok && ["conflict", "lapsed"].includes(outcome.because) ? outcome.because : outcome;

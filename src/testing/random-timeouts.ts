@@ -4,7 +4,7 @@ import type { NewTimeout, SagaKey, TimeoutId } from "../core/timeout/timeout.ts"
 import type { Effect, Guard, Store, Unit } from "../ports/store.ts";
 import type { LeasedTimeout, TimeoutStore, Which } from "../ports/timeouts.ts";
 
-/** What happened to timeouts so far, as far as later operations refer to it. */
+/** What later operations on timeouts refer to. */
 export interface TimeoutWorld {
   now: Instant;
   readonly timeoutIds: TimeoutId[];
@@ -55,7 +55,7 @@ function drawId(random: Random, { timeoutIds }: TimeoutWorld): TimeoutId {
   return timeoutIds[from + randomInt(random, timeoutIds.length - from)] ?? "nobody";
 }
 
-function drawHeld(random: Random, world: TimeoutWorld): LeasedTimeout[] {
+function drawLeased(random: Random, world: TimeoutWorld): LeasedTimeout[] {
   const owners = world.owners.slice(-4);
   return Array.from({ length: 1 + randomInt(random, 4) }, () => ({
     id: drawId(random, world),
@@ -97,8 +97,8 @@ export function prepareTimeouts(random: Random, world: TimeoutWorld): (store: St
       return (timeouts) => timeouts.claimDue(request);
     },
     () => {
-      const held = drawHeld(random, world);
-      return (timeouts) => timeouts.remove(held, { now });
+      const leased = drawLeased(random, world);
+      return (timeouts) => timeouts.remove(leased, { now });
     },
     () => prepareRelease(random, world),
     () => {
@@ -116,8 +116,8 @@ export function prepareTimeouts(random: Random, world: TimeoutWorld): (store: St
 
 function prepareRelease(random: Random, world: TimeoutWorld) {
   const { now } = world;
-  const released = drawHeld(random, world).map((held) => ({
-    ...held,
+  const released = drawLeased(random, world).map((leased) => ({
+    ...leased,
     ...(random() < 0.3 && { dueAt: now + randomInt(random, 5_000) }),
     ...(random() < 0.3 && { error: `error ${randomInt(random, 3)}` }),
     ...(random() < 0.2 && { isDead: true as const }),
@@ -149,7 +149,7 @@ function prepareOperation(random: Random, world: TimeoutWorld) {
   ])();
 }
 
-/** Many steps as sagas take them, in one call: each on its own record and timeout, some of which have moved on. */
+/** Many saga steps in one call, each on its own record and timeout, some of which have changed. */
 export function prepareSteps(random: Random, world: TimeoutWorld): (store: Store) => Promise<unknown> {
   const { now } = world;
   const drawn = Array.from({ length: 2 + randomInt(random, 4) }, (_, index) => {
@@ -168,12 +168,12 @@ export function prepareSteps(random: Random, world: TimeoutWorld): (store: Store
     };
   });
   return async (store) => {
-    const held = (await store.timeouts.list({}, null, 1_000)).filter(({ owner }) => owner !== null);
+    const leased = (await store.timeouts.list({}, null, 1_000)).filter(({ owner }) => owner !== null);
     const records = await store.records.load(drawn.map(({ record }) => record));
     const units = drawn.map((each, index): Unit => {
       const { record, isStale, isRobbed, effects, isDeleted } = each;
-      const timeout = held[(each.pick + index) % Math.max(1, held.length)];
-      // A version that no store will ever give.
+      const timeout = leased[(each.pick + index) % Math.max(1, leased.length)];
+      // A version that no store will ever reach.
       const version = isStale ? 1_000_000 : (records[index]?.version ?? 0);
       const owner = isRobbed ? "nobody" : (timeout?.owner ?? "nobody");
       const written: Effect = isDeleted ? { delete: record } : { put: record, body: index, wakeAt: null };
@@ -186,7 +186,7 @@ export function prepareSteps(random: Random, world: TimeoutWorld): (store: Store
   };
 }
 
-/** Everything about timeouts that can be seen from outside. */
+/** Everything about timeouts that is visible from outside. */
 export async function readTimeouts({ timeouts }: Store, now: Instant) {
   return {
     all: await timeouts.list({}, null, 1_000),

@@ -2,7 +2,7 @@ import type { TimeoutStore } from "../ports/timeouts.ts";
 
 export type TimeoutCall = `timeouts.${Exclude<keyof TimeoutStore, "leases">}`;
 
-/** Carries a call to the store, or lets it go wrong on the way. */
+/** Runs a call, or makes it fail. */
 type Send = <Answer>(call: TimeoutCall, request: unknown, run: () => Promise<Answer>) => Promise<Answer>;
 
 /** A timeout store whose calls all go through one function. */
@@ -11,9 +11,11 @@ export function relayTimeouts(timeouts: TimeoutStore, send: Send): TimeoutStore 
     leases: timeouts.leases,
     insert: (added, options) => send("timeouts.insert", added, () => timeouts.insert(added, options)),
     claimDue: (request) => send("timeouts.claimDue", request, () => timeouts.claimDue(request)),
-    remove: (held, options) => send("timeouts.remove", held, () => timeouts.remove(held, options)),
-    release: (held, options) => send("timeouts.release", held, () => timeouts.release(held, options)),
-    extend: (held, options) => send("timeouts.extend", held, () => timeouts.extend(held, options)),
+    remove: (leased, options) => send("timeouts.remove", leased, () => timeouts.remove(leased, options)),
+    release: (released, options) =>
+      send("timeouts.release", released, () => timeouts.release(released, options)),
+    extend: (extended, options) =>
+      send("timeouts.extend", extended, () => timeouts.extend(extended, options)),
     reap: (request) => send("timeouts.reap", request, () => timeouts.reap(request)),
     cancel: (which, options) => send("timeouts.cancel", which, () => timeouts.cancel(which, options)),
     requeue: (ids, options) => send("timeouts.requeue", ids, () => timeouts.requeue(ids, options)),

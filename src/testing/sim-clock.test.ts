@@ -22,7 +22,7 @@ describe("the simulated system", () => {
     expect([system.monotonic(), system.wall(), system.pendingTimers]).toEqual([25, START + 25, 1]);
   });
 
-  it("runs what is set on the way, when it is due within the advance", async () => {
+  it("runs timers that are set meanwhile, if they are due within the advance", async () => {
     const system = open();
     const ran: number[] = [];
     const tick = () => {
@@ -48,7 +48,7 @@ describe("the simulated system", () => {
     expect(ran).toEqual(["promises", "next timer"]);
   });
 
-  it("runs what was put off soon, cascades included, before time moves on", async () => {
+  it("runs callbacks of soon, including those they add, before time moves on", async () => {
     const system = open();
     const ran: string[] = [];
     system.after(1, () => system.soon(() => system.soon(() => ran.push(`soon ${system.monotonic()}`))));
@@ -57,7 +57,7 @@ describe("the simulated system", () => {
     expect(ran).toEqual(["soon 1", "timer"]);
   });
 
-  it("does not run a timer that was taken back, not even one due at the same instant", async () => {
+  it("does not run a cancelled timer, not even one due at the same instant", async () => {
     const system = open();
     const ran: string[] = [];
     const timers = ["a", "b", "c"].map((name) => system.after(5, () => ran.push(name)));
@@ -68,7 +68,7 @@ describe("the simulated system", () => {
     expect(ran).toEqual(["a", "c"]);
   });
 
-  it("runs timers late after a pause, each once and at the time it is", async () => {
+  it("runs timers late after a pause, each once and at the current time", async () => {
     const system = open();
     const ran: number[] = [];
     system.after(5, () => ran.push(system.monotonic()));
@@ -79,7 +79,7 @@ describe("the simulated system", () => {
     expect(ran).toEqual([1_000, 1_000]);
   });
 
-  it("does not tell timers of a jump of the wall clock", async () => {
+  it("does not change timers when the wall clock jumps", async () => {
     const system = open();
     const ran: number[] = [];
     system.after(10, () => ran.push(system.monotonic()));

@@ -5,15 +5,14 @@ import type { System, Timer } from "../ports/system.ts";
 
 /** A machine whose time stands still until a test moves it. */
 export interface SimSystem extends System {
-  /** Lets so much time pass: timers run in the order in which they are due, those set on the way included. */
+  /** Lets this much time pass. Timers run in the order in which they are due, including those set meanwhile. */
   advance(delay: number): Promise<void>;
-  /** Lets everything happen that needs no time: promises, and what was put off with `soon`. */
+  /** Runs everything that needs no time: promises, and callbacks of `soon`. */
   settle(): Promise<void>;
-  /** Lets the wall clock jump; timers do not notice. */
+  /** Moves the wall clock. Timers do not notice. */
   stepWall(delay: number): void;
-  /** Lets time pass while nothing runs, as SIGSTOP, a suspended laptop or a long collection of garbage do. */
+  /** Lets time pass while nothing runs, as SIGSTOP, a suspended laptop or a long garbage collection does. */
   pause(delay: number): void;
-  /** How many timers are set. */
   readonly pendingTimers: number;
 }
 
@@ -29,9 +28,12 @@ export function createSimSystem(options: { readonly seed: number; readonly start
 
 class Simulation implements SimSystem {
   readonly random: Random;
-  /** Virtual time is exact, and tests that count milliseconds want it to be. */
+  /** Virtual time is exact. Tests count its milliseconds. */
   readonly drift = 0;
-  /** Latest first, so that the next one is taken off the end; of two due at once, the one set first comes first. */
+  /**
+   * Latest first, so that the next one is at the end. Of two that are due at the same time, the one set first runs
+   * first.
+   */
   readonly #timers: SimTimer[] = [];
   #soon: (() => void)[] = [];
   #monotonic = 0;
@@ -46,14 +48,14 @@ class Simulation implements SimSystem {
     return this.#timers.length;
   }
 
-  // Functions and not methods, because those who use a system hand single ones of them on.
+  // Functions and not methods, because users of a system pass single ones on.
   readonly monotonic = (): number => this.#monotonic;
 
   readonly wall = (): number => this.#wallAhead + this.#monotonic;
 
   readonly after = (delay: number, callback: () => void): Timer => {
     const timer: SimTimer = {
-      // Whole milliseconds, as a machine's own timers have: fractions of a pace would shift every deadline behind them.
+      // Whole milliseconds, as real timers have. A fraction would shift every later deadline.
       dueAt: this.#monotonic + Math.max(0, Math.ceil(delay)),
       callback,
       cancel: () => this.#cancel(timer),
@@ -84,7 +86,7 @@ class Simulation implements SimSystem {
     this.#monotonic = Math.max(this.#monotonic, target);
   }
 
-  /** One turn of the real event loop empties the queue of promises, however long their chains are. */
+  /** One turn of the real event loop empties the promise queue, however long the chains are. */
   async settle(): Promise<void> {
     await nextTurn();
     while (this.#soon.length > 0) {
@@ -109,7 +111,7 @@ class Simulation implements SimSystem {
     if (this.#timers[index] === timer) this.#timers.splice(index, 1);
   }
 
-  /** The index of the first timer that is due at this instant or before. */
+  /** The index of the first timer that is due at this time or before. */
   #firstDueBy(dueAt: number): number {
     let low = 0;
     let high = this.#timers.length;

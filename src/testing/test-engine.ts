@@ -12,50 +12,53 @@ export interface TestEngineOptions extends PolicyOptions {
   readonly seed?: number;
   /** The virtual time at the start. Default 2030-01-01T00:00:00Z. */
   readonly startAt?: string | Date;
-  /** A store of one's own, or a function that opens one on the virtual clock; a memory store otherwise. */
+  /** Your own store, or a function that opens one on the virtual clock. Default: a memory store. */
   readonly store?: Store | ((clock: () => Instant) => Store | Promise<Store>);
   /** Whether events are recorded, as in `openEngine`. */
   readonly events?: "durable" | "off";
   readonly keepEvents?: Duration;
   readonly keepAudit?: Duration;
-  /** Silent if left out: a test says for itself what it wants to see. */
+  /** Default: silent. */
   readonly logger?: Logger;
-  /** Where spans go, as with `openEngine`. */
+  /** Receives spans, as in `openEngine`. */
   readonly tracing?: Tracing;
 }
 
 /** An engine whose time stands still until the test moves it. */
 export interface TestEngine extends AsyncDisposable {
   readonly engine: Engine;
-  /** The virtual machine under it, for pauses and jumps of the wall clock. */
+  /** The virtual machine of the engine, for pauses and jumps of the wall clock. */
   readonly system: SimSystem;
-  /** Lets so much virtual time pass: jobs, retries, timeouts and timers happen in due order, cascading. */
+  /**
+   * Lets this much virtual time pass. Jobs, retries, timeouts and timers run in the order in which they are due,
+   * including those that they cause.
+   */
   advance(delay: Duration): Promise<void>;
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that needs no time. */
   settle(): Promise<void>;
-  /** For handlers under test: resolves after so much virtual time, or rejects when the signal aborts. */
+  /** For handlers under test: resolves after this much virtual time, or rejects when the signal aborts. */
   sleep(delay: Duration, signal?: AbortSignal): Promise<void>;
   /** The virtual time. */
   now(): Instant;
   close(): Promise<void>;
 }
 
-const PATIENCE = 60;
+const IDLE_POLL_FACTOR = 60;
 
-/** A two-hour timeout is tested in milliseconds: `await advance("2h")`. */
+/** Tests a two-hour timeout in milliseconds: `await advance("2h")`. */
 export async function openTestEngine(options: TestEngineOptions = {}): Promise<TestEngine> {
   const startAt = parseInstant(options.startAt ?? "2030-01-01T00:00:00Z", "startAt");
   const system = createSimSystem({ seed: options.seed ?? 1, startAt });
-  // The store's clock is virtual time itself: a jump of the machine's wall clock must not move it.
+  // The store's clock is virtual time itself: a jump of the wall clock must not move it.
   const now = () => Math.floor(startAt + system.monotonic());
   const { seed: _seed, startAt: _startAt, store: given, logger = silentLogger, ...rest } = options;
   const store = (typeof given === "function" ? await given(now) : given) ?? createMemoryStore({ clock: now });
-  // Its own memory store loses no hints, so idle loops need not look each second, and idle days pass quickly.
-  const patience = given === undefined ? PATIENCE : 1;
-  const engine = await Engine.open({ ...rest, store, system, logger, idlePollFactor: patience });
+  // The memory store loses no hints, so idle loops need not poll every second, and idle days pass quickly.
+  const idlePollFactor = given === undefined ? IDLE_POLL_FACTOR : 1;
+  const engine = await Engine.open({ ...rest, store, system, logger, idlePollFactor });
   const close = async () => {
     const closing = engine.close({ drain: "0s" });
-    // Closing waits for handlers to hear the signal, which takes virtual time.
+    // Closing waits until handlers have heard the signal, which takes virtual time.
     await system.advance(10_000);
     await closing;
   };

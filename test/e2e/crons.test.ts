@@ -1,42 +1,22 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { afterAll, afterEach, describe, expect, inject, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
-import { createDatabase } from "../postgres.ts";
+import { storeAddresses } from "./support/addresses.ts";
 
 const CHILD = join(import.meta.dirname, "crons/child.ts");
 const PROCESSES = 3;
 const KILLS = 6;
 
-const folders: string[] = [];
-const databases: AsyncDisposable[] = [];
+const { sqliteAddress, postgresAddress } = storeAddresses("crons");
 const children = new Set<ChildProcess>();
 
 afterEach(() => {
   for (const child of children) child.kill("SIGKILL");
   children.clear();
 });
-afterAll(async () => {
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
-  for (const database of databases) await database[Symbol.asyncDispose]();
-});
-
-async function sqliteAddress(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "curfew-crons-"));
-  folders.push(folder);
-  return `sqlite:${join(folder, "crons.db")}`;
-}
-
-async function postgresAddress(): Promise<string> {
-  const database = await createDatabase(inject("postgresUrl"));
-  databases.push(database);
-  return database.url;
-}
-
 async function start(address: string): Promise<ChildProcess> {
   const child = fork(CHILD, [address], { execArgv: [] });
   children.add(child);

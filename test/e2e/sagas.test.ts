@@ -1,39 +1,19 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import pg from "pg";
-import { afterAll, describe, expect, inject, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createMemoryStore, type Engine, openEngine, type Store, silentLogger } from "../../src/index.ts";
-import { createDatabase } from "../postgres.ts";
 import { race } from "./sagas/race.ts";
 import { logSaga } from "./sagas/sagas.ts";
+import { storeAddresses } from "./support/addresses.ts";
 
 /** How many timeouts race their revokes, on each store; the promise was checked with 10,000. */
 const PAIRS = Number(process.env.CURFEW_RACE_PAIRS ?? 200);
 const LIMIT = 60_000 + PAIRS * 80;
 
-const folders: string[] = [];
-const databases: AsyncDisposable[] = [];
-afterAll(async () => {
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
-  for (const database of databases) await database[Symbol.asyncDispose]();
-});
-
-async function sqliteAddress(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "curfew-sagas-"));
-  folders.push(folder);
-  return `sqlite:${join(folder, "sagas.db")}`;
-}
-
-async function postgresAddress(): Promise<string> {
-  const database = await createDatabase(inject("postgresUrl"));
-  databases.push(database);
-  return database.url;
-}
-
+const { sqliteAddress, postgresAddress } = storeAddresses("sagas");
 /** Two engines on one memory store, which the first of them closes. */
 async function openMemory(): Promise<Engine[]> {
   const store = createMemoryStore({ clock: () => Date.now() });
@@ -164,7 +144,7 @@ describe("a message sent in a transaction of the caller's own", () => {
     }
     await own.close();
     const rung = new Promise<void>((resolve) =>
-      engine.on("saga.handled", ({ event }) => event.name === "settings" && resolve()),
+      engine.on("saga.handled", ({ event }) => event.name === "rung" && resolve()),
     );
     engine.host([logSaga]);
     await rung;

@@ -1,40 +1,20 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, inject, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { defineJob, openEngine, silentLogger, type UniqueOptions } from "../../src/index.ts";
-import { createDatabase } from "../postgres.ts";
+import { storeAddresses } from "./support/addresses.ts";
 
 const CHILD = join(import.meta.dirname, "unique/child.ts");
 const PROCESSES = 2;
 const CALLS = 5_000;
 
-const folders: string[] = [];
-const databases: AsyncDisposable[] = [];
+const { sqliteAddress, postgresAddress } = storeAddresses("unique");
 const children: ChildProcess[] = [];
 
 afterEach(() => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
 });
-afterAll(async () => {
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
-  for (const database of databases) await database[Symbol.asyncDispose]();
-});
-
-async function sqliteAddress(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "curfew-unique-"));
-  folders.push(folder);
-  return `sqlite:${join(folder, "unique.db")}`;
-}
-
-async function postgresAddress(): Promise<string> {
-  const database = await createDatabase(inject("postgresUrl"));
-  databases.push(database);
-  return database.url;
-}
-
 const STORES = { SQLite: sqliteAddress, PostgreSQL: postgresAddress };
 const RULES: Record<string, UniqueOptions> = {
   "while it lives": {},

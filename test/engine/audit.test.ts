@@ -124,7 +124,7 @@ describe("the audit", () => {
 
   it("refuses what makes no sense, with field, value and fix", async () => {
     const { engine } = await openStage();
-    expect(() => engine.as({ actor: "" })).toThrow(/by.actor.*name who it is/);
+    expect(() => engine.as({ actor: "" })).toThrow(/by.actor.*name the actor/);
     expect(() => engine.as("mia" as never)).toThrow(/by.*actor/);
     expect(() => engine.as({ actor: "mia", why: "x" } as never)).toThrow(/why/);
     expect(() => engine.as({ actor: "mia", reason: "x".repeat(501) })).toThrow(/by.reason.*500/);

@@ -156,7 +156,7 @@ describe("5.3 extend", () => {
     const early = await errorOf(stage.engine.extend(job.id, { attempt: "1h" }));
     expect(early).toMatchObject({
       code: "invalid_state",
-      message: expect.stringContaining("time is already up"),
+      message: expect.stringContaining("has timed out"),
     });
     await stage.advance("10s");
     expect(await errorOf(stage.engine.extend(job.id, { attempt: "1h" }))).toMatchObject({

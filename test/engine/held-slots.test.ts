@@ -23,10 +23,10 @@ describe("a definition whose job could hold its key for ever", () => {
 
   it("is warned of when a worker starts", async () => {
     const [warning, ...others] = await warnings(defined(ENDLESS));
-    expect(warning).toMatch(/nothing ends a job.*limit "account 7".*nothing else of that key.*heartbeat/);
+    expect(warning).toMatch(/nothing ends a job.*limit "account 7".*no other job of that key.*heartbeat/);
     expect(others).toEqual([]);
     expect(await warnings(defined(ENDLESS, { key: "a", concurrency: 3 }))).toEqual([
-      expect.stringContaining("3 of them stop all of that key"),
+      expect.stringContaining("3 such jobs stop all jobs of that key"),
     ]);
   });
 
@@ -43,7 +43,7 @@ describe("a definition whose job could hold its key for ever", () => {
     ]);
     expect(await warnings(defined(ENDLESS), { concurrency: 3 })).toEqual([
       expect.stringContaining('limit "account 7"'),
-      expect.stringContaining("3 of them stop that queue"),
+      expect.stringContaining("3 such jobs stop that queue"),
     ]);
     expect(await warnings(defined({ attempt: "1m" }, null), { concurrency: 1 })).toEqual([]);
   });
@@ -63,7 +63,7 @@ it("explain says it of a job", async () => {
   const { engine } = await openStage();
   const held = await engine.enqueue(defined(ENDLESS), null);
   const { warnings } = await engine.explain(held.id, defined(ENDLESS));
-  expect(warnings.join("\n")).toMatch(/it holds a place of the limit "account 7".*nothing else of that key/);
+  expect(warnings.join("\n")).toMatch(/it holds a slot of the limit "account 7".*no other job of that key/);
   const free = await engine.enqueue(defined({ attempt: "1m" }), null);
   const { warnings: others } = await engine.explain(free.id, defined({ attempt: "1m" }));
   expect(others).toEqual([expect.stringContaining("no live worker takes queue")]);

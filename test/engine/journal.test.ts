@@ -217,12 +217,7 @@ describe("reading", () => {
   });
 
   it("read and latest wait for committed events that cannot be read yet", async () => {
-    const late = withheld();
-    const stage = await openOver(late.wrap, ON);
-    await stage.engine.enqueue(jobOf(), null, { queue: "a" });
-    const first = await stage.engine.journal.latest();
-    late.withhold(first.cursor);
-    await stage.engine.enqueue(jobOf(), null, { queue: "b" });
+    const { late, stage, first } = await openWithLateEvent();
     for (const call of ["read", "latest"] as const) {
       late.withhold(first.cursor);
       const reading = stage.engine.journal[call]();
@@ -236,12 +231,7 @@ describe("reading", () => {
   });
 
   it("read and latest give up after a second, and say from which cursor to read on", async () => {
-    const late = withheld();
-    const stage = await openOver(late.wrap, ON);
-    await stage.engine.enqueue(jobOf(), null, { queue: "a" });
-    const first = await stage.engine.journal.latest();
-    late.withhold(first.cursor);
-    await stage.engine.enqueue(jobOf(), null, { queue: "b" });
+    const { late, stage, first } = await openWithLateEvent();
     for (const call of ["read", "latest"] as const) {
       const reading = stage.engine.journal[call]();
       await stage.system.advance(1_100);
@@ -335,3 +325,14 @@ describe("retention", () => {
     expect((await readAll(stage)).map(({ queue }) => queue)).toEqual(["later"]);
   });
 });
+
+/** Two events, of which the second is committed and cannot be read yet. */
+async function openWithLateEvent() {
+  const late = withheld();
+  const stage = await openOver(late.wrap, ON);
+  await stage.engine.enqueue(jobOf(), null, { queue: "a" });
+  const first = await stage.engine.journal.latest();
+  late.withhold(first.cursor);
+  await stage.engine.enqueue(jobOf(), null, { queue: "b" });
+  return { late, stage, first };
+}

@@ -399,7 +399,7 @@ describe("bad input", () => {
   it.each([
     [{ concurrency: 1 }, /limit\.key: undefined is not a valid name; use a text/],
     [{ key: "", concurrency: 1 }, /limit\.key/],
-    [{ key: "queue x", concurrency: 1 }, /limit\.key: "queue x" .* begin it otherwise/],
+    [{ key: "queue x", concurrency: 1 }, /limit\.key: "queue x" .* use another beginning/],
     [{ key: "k" }, /limit: .* name concurrency or rate/],
     [{ key: "k", concurrency: 0 }, /limit\.concurrency: 0 .* whole number from 1/],
     [{ key: "k", concurrency: 1.5 }, /limit\.concurrency: 1\.5/],

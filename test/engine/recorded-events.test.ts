@@ -5,7 +5,7 @@ import { EventRecorder } from "../../src/engine/events/event-recorder.ts";
 import { RECORDED, recordBusEvents } from "../../src/engine/events/recording-rules.ts";
 import { chain, type EngineEvent, type EngineEventName, processor, snooze, step } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
-import type { CommitOptions, Unit } from "../../src/ports/store.ts";
+import type { Unit } from "../../src/ports/store.ts";
 import { createSimSystem } from "../../src/testing/index.ts";
 import { openStage as openServer, type Stage as ServerStage } from "../server/stage.ts";
 import { diary } from "./saga-stage.ts";
@@ -29,7 +29,7 @@ function openRecorder() {
   const system = createSimSystem({ seed: 1, startAt: START });
   const bus = new EventBus(silentLogger);
   const commits: StoredEvent[][] = [];
-  const commit = async (units: readonly Unit[], _options: CommitOptions) => {
+  const commit = async (units: readonly Unit[]) => {
     const effects = units.flatMap((unit) => unit.effects ?? []);
     commits.push(
       effects.map((effect) => ("event" in effect ? effect.event : null) as unknown as StoredEvent),
@@ -37,8 +37,7 @@ function openRecorder() {
     return units.map(() => ({ ok: true as const }));
   };
   const recorder = new EventRecorder({
-    store: { commit },
-    clock: { now: () => START },
+    commit,
     system,
     storeFailed: () => {},
   });

@@ -16,7 +16,7 @@ describe("operators and steps", () => {
     ])
       expect(await errorOf(refused)).toMatchObject({
         code: "invalid_state",
-        message: expect.stringContaining(`its turn in workflow ${workflow.id} has not come`),
+        message: expect.stringContaining(`waits for other steps of workflow ${workflow.id}`),
       });
   });
 
@@ -29,7 +29,7 @@ describe("operators and steps", () => {
     const [first, second] = (await workflow.steps()) as JobRow[];
     expect(await errorOf(stage.engine.retry(first?.id as string))).toMatchObject({
       code: "invalid_state",
-      message: expect.stringContaining(`workflow ${workflow.id} counts on it`),
+      message: expect.stringContaining(`belongs to workflow ${workflow.id}`),
     });
     await stage.engine.cancel(second?.id as string);
     await stage.advance("2s");
@@ -64,7 +64,7 @@ describe("bounds", () => {
     const rows = await workflow.steps();
     expect(rows[2]?.errors?.at(-1)).toMatchObject({
       code: "parent_results_too_large",
-      message: expect.stringContaining("at most 2000 are handed on"),
+      message: expect.stringContaining("at most 2000 are passed on"),
     });
     expect(await workflow.view()).toMatchObject({ state: "failed" });
   });
@@ -124,7 +124,7 @@ describe("bad input is refused at the call", () => {
       }
       throw new Error("it was accepted");
     };
-    expect(wrong(() => chain([] as never))).toContain("chain: [] is not a workflow");
+    expect(wrong(() => chain([] as never))).toContain("chain: [] is not a valid workflow");
     expect(wrong(() => group([{ kind: "step" }] as never))).toContain("group[0]");
     expect(wrong(() => chain("a" as never))).toContain("pass a list");
     expect(wrong(() => batch([step(echo, "a")], { onSuccess: {} as never }))).toContain("batch.onSuccess");

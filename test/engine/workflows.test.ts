@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { planKey, resultKey, workflowKey } from "../../src/engine/workflows/workflow-records.ts";
+import { PLANS, RESULTS, WORKFLOWS } from "../../src/engine/workflows/workflow-records.ts";
 import {
   batch,
   chain,
@@ -324,7 +324,7 @@ describe("the whole workflow", () => {
     await stage.advance("2m");
     expect(await short.view()).toBeNull();
     expect(await errorOf(short.result())).toMatchObject({ code: "not_found" });
-    const keys = [workflowKey, planKey, resultKey].map((key) => key(short.id));
+    const keys = [WORKFLOWS, PLANS, RESULTS].map((kind) => kind.key(short.id));
     expect(await stage.engine.store.records.load(keys)).toEqual([null, null, null]);
     expect((await stage.engine.workflows.list()).map(({ id }) => id)).toEqual([usual.id]);
   });

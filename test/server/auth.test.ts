@@ -3,22 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authenticate, authorize, createKey, hashKey, Keyring } from "../../src/server/auth.ts";
-import { HttpError } from "../../src/server/http-error.ts";
 import { readKeyFile } from "../../src/server/key-file.ts";
 import { type Right, ROLES } from "../../src/server/roles.ts";
+import { refused } from "./refused.ts";
 
 const system = (now = 0) => ({ now: () => now });
 const bearer = (key: string) => `Bearer ${key}`;
-
-function refused(act: () => unknown): HttpError {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof HttpError) return error;
-    throw error;
-  }
-  return expect.fail("nothing was refused");
-}
 
 describe("a key", () => {
   it("is 256 random bits, and only its hash can be kept", () => {

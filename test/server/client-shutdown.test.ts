@@ -48,6 +48,24 @@ describe("shutdown of a remote worker (5.2)", () => {
     expect([(await load(heard)).state, (await load(ignored)).state]).toEqual(["completed", "completed"]);
   });
 
+  it("says at once that it drains, and refuses unknown options of close()", async () => {
+    const { advance, settle, client, work, wire, sleep } = await openClientStage();
+    const { definition, processors } = jobWith(() => sleep(3_000).then(() => "done"));
+    const worker = work(processors);
+    await client.enqueue(definition);
+    await advance("1s");
+    expect(await errorOf(worker.close({ drain: "5s", force: true } as object))).toMatchObject({
+      code: "unknown_option",
+      field: "close.force",
+    });
+    expect(wire.sent("/heartbeat").at(-1)?.body.state).toBe("running");
+    const closing = worker.close({ drain: "5s" });
+    await settle();
+    expect(wire.sent("/heartbeat").at(-1)?.body.state).toBe("drain");
+    await advance("10s");
+    await closing;
+  });
+
   it("gives back jobs that a fetch under way still brings", async () => {
     const { advance, client, work, load } = await openClientStage();
     const { definition, processors } = jobWith(deaf);

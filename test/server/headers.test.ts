@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createKey } from "../../src/server/auth.ts";
-import { HttpError } from "../../src/server/http-error.ts";
 import { checkContentType } from "../../src/server/http-headers.ts";
 import { createGuard, type GuardOptions } from "../../src/server/request-guard.ts";
+import { refused } from "./refused.ts";
 
 /** A limit on a clock that stands until it is moved. */
 function guard(options: GuardOptions = {}) {
@@ -19,16 +19,6 @@ const post = (body: string, headers: Record<string, string> = {}) =>
     body,
     headers: { "content-type": "application/json", ...headers },
   });
-
-function refused(act: () => unknown): HttpError {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof HttpError) return error;
-    throw error;
-  }
-  return expect.fail("nothing was refused");
-}
 
 describe("the request's id", () => {
   it.each(["a", "0191-abc", "x".repeat(128), "req:1/2+3=@._-"])("is echoed when it is sound: %.20s", (id) => {

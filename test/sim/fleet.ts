@@ -2,8 +2,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { Dice, subSeed } from "./dice.ts";
 import { Machine } from "./machine.ts";
 import { type FaultRates, Network } from "./network.ts";
-import type { Scheduler } from "./scheduler.ts";
-import type { Trace } from "./trace.ts";
+import type { World } from "./world.ts";
 
 /** Where a process runs; when its machine dies, another one is started there. */
 export interface Place {
@@ -11,13 +10,6 @@ export interface Place {
   starts: number;
   machine: Machine;
   engine: Engine | undefined;
-}
-
-interface World {
-  readonly seed: number;
-  readonly dice: Dice;
-  readonly scheduler: Scheduler;
-  readonly trace: Trace;
 }
 
 /** For worlds that are short. */
@@ -74,4 +66,38 @@ function boot(place: Place, options: FleetOptions): void {
     scheduler.after(dice.between(...downFor), null, () => boot(place, options));
   };
   scheduler.after(1, machine, () => void open(place, machine));
+}
+
+/** Runs something this many times, each at a random place and a random moment of the span. */
+export function scatter(
+  { dice, scheduler }: World,
+  places: readonly Place[],
+  span: number,
+  times: number,
+  run: (place: Place) => void,
+): void {
+  for (let nth = 0; nth < times; nth++) {
+    const place = dice.pick(places);
+    scheduler.after(dice.random() * span, null, () => run(place));
+  }
+}
+
+/** Kills, stops, suspends and replaces processes. */
+export function scatterFaults(
+  world: World,
+  places: readonly Place[],
+  { span, crashes }: { readonly span: number; readonly crashes: number },
+): void {
+  const { dice } = world;
+  const repeat = (times: number, run: (place: Place) => void) => scatter(world, places, span, times, run);
+  repeat(dice.int(crashes), ({ machine }) => machine.crash("kill -9"));
+  repeat(dice.int(4), ({ machine }) => machine.pause(dice.between(200, 25_000), "SIGSTOP"));
+  repeat(dice.int(2), ({ machine }) => machine.suspend(dice.between(300, 25_000)));
+  repeat(dice.int(2), (place) => void redeploy(world, place));
+}
+
+async function redeploy({ dice }: World, { engine, machine }: Place): Promise<void> {
+  if (!engine || machine.isDead) return;
+  await engine.close({ drain: `${dice.int(4) * 500}ms` });
+  if (!machine.isDead) machine.crash("is replaced");
 }

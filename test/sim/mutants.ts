@@ -1,5 +1,5 @@
 import type { NewJob } from "../../src/core/job/envelope.ts";
-import type { JobRow } from "../../src/core/job/job.ts";
+import type { JobRow, JobState } from "../../src/core/job/job.ts";
 import type { Effect, Store, Unit } from "../../src/ports/store.ts";
 import type { Dice } from "./dice.ts";
 import type { Mutation } from "./simulate.ts";
@@ -17,6 +17,13 @@ export interface Mutant {
 
 function withJobs(store: Store, jobs: Partial<Store["jobs"]>): Store {
   return { ...store, jobs: { ...store.jobs, ...jobs } };
+}
+
+/** Says of jobs in this state that they were completed. */
+export function loadingAsCompleted(store: Store, state: JobState): Store {
+  const load: Store["jobs"]["load"] = async (ids) =>
+    (await store.jobs.load(ids)).map((row) => (row?.state === state ? { ...row, state: "completed" } : row));
+  return withJobs(store, { load });
 }
 
 /** Brings every write up to date before it is committed, so that a zombie's verdict counts. */

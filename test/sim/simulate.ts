@@ -2,7 +2,7 @@ import { journalEvent } from "../../src/core/event/journal-event.ts";
 import { parseQueue } from "../../src/core/limit/queue-settings.ts";
 import type { Json } from "../../src/core/schema.ts";
 import { GRAINS } from "../../src/core/stats/grains.ts";
-import { seriesOf } from "../../src/engine/statistics/roll-up.ts";
+import { statsKind } from "../../src/engine/statistics/roll-up.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Checker, type Violation } from "./checker.ts";
@@ -162,9 +162,9 @@ class World {
   /** A crash may lose figures of its last seconds, and nothing may ever count an end twice. */
   async #checkFigures(): Promise<void> {
     const sums = { completed: 0, discarded: 0, cancelled: 0 };
-    for (const { kind } of GRAINS) {
-      for (const record of await this.#store.records.list(kind, null, 10_000)) {
-        for (const { counts } of seriesOf(record)) for (const end of ENDS) sums[end] += counts[end] ?? 0;
+    for (const grain of GRAINS) {
+      for (const { body } of await statsKind(grain).list(this.#store, null, 10_000)) {
+        for (const { counts } of body.series) for (const end of ENDS) sums[end] += counts[end] ?? 0;
       }
     }
     for (const end of ENDS) {

@@ -27,7 +27,7 @@ export const BROKEN_EVENT_STORES = {
       },
     }),
     foundBy: [
-      ["events", "only those tell that were written"],
+      ["events", "only written ones record"],
       ["records and guards", "all or nothing"],
     ],
   },
@@ -46,7 +46,7 @@ export const BROKEN_EVENT_STORES = {
         },
       },
     }),
-    foundBy: [["events", "was not added tells nothing"]],
+    foundBy: [["events", "was not added records nothing"]],
   },
   "forgets what new jobs tell": {
     change: (store) => ({
@@ -75,7 +75,7 @@ export const BROKEN_EVENT_STORES = {
         },
       },
     }),
-    foundBy: [["expiredClaims, leases and beats", "whose stallAt it moved"]],
+    foundBy: [["expired claims, leases and beats", "whose stallAt it moved"]],
   },
   "records the events of the last unit first": {
     change: (store) => ({
@@ -121,6 +121,6 @@ export const BROKEN_EVENT_STORES = {
         },
       },
     }),
-    foundBy: [["events", "each event's cursor goes on behind it"]],
+    foundBy: [["events", "each event's cursor continues after it"]],
   },
 } satisfies Record<string, Broken>;

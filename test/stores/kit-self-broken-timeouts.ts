@@ -5,7 +5,7 @@ import type { Broken } from "./kit-self-broken.ts";
 
 const CLAIMS = "timeouts: insert and claim";
 const LEASES = "timeouts: leases";
-const LOOKS = "timeouts: cancel, list and look";
+const LOOKS = "timeouts: cancel, list and inspect";
 const RACES = "timeouts: races, crashes and growth";
 const UNITS = "timeouts in units";
 
@@ -22,15 +22,15 @@ export const BROKEN_TIMEOUT_STORES = {
       timeouts: { claimDue: (request) => timeouts.claimDue({ ...request, now: request.now + 1 }) },
     }),
     foundBy: [
-      [CLAIMS, "not a moment before"],
-      [CLAIMS, "before the lease is over"],
+      [CLAIMS, "at the due instant and not before"],
+      [CLAIMS, "before the lease expires"],
     ],
   },
   "claims timeouts without order": {
     change: (store) => ({ timeouts: claimThen(store, (rows) => rows.toReversed()) }),
     foundBy: [
       [CLAIMS, "in the order of due"],
-      [CLAIMS, "in its place among"],
+      [CLAIMS, "in order among"],
     ],
   },
   "claims what others hold": {
@@ -43,7 +43,7 @@ export const BROKEN_TIMEOUT_STORES = {
       },
     }),
     foundBy: [
-      [CLAIMS, "before the lease is over"],
+      [CLAIMS, "before the lease expires"],
       [CLAIMS, "neither block nor count"],
       [RACES, "claimers at once"],
     ],
@@ -88,7 +88,7 @@ export const BROKEN_TIMEOUT_STORES = {
     change: ({ timeouts }) => ({
       timeouts: { claimDue: ({ destinations: _, ...request }) => timeouts.claimDue(request) },
     }),
-    foundBy: [[CLAIMS, "for the destinations that are named"]],
+    foundBy: [[CLAIMS, "for the named destinations"]],
   },
   "takes any limit": {
     change: ({ timeouts }) => ({
@@ -127,9 +127,9 @@ export const BROKEN_TIMEOUT_STORES = {
       },
     }),
     foundBy: [
-      [LEASES, "remove: who does not hold"],
+      [LEASES, "remove: a caller without the lease"],
       [RACES, "exactly one"],
-      [CLAIMS, "touches no other"],
+      [CLAIMS, "or saga, and no other"],
     ],
   },
   "lets anybody release and extend": {
@@ -144,9 +144,9 @@ export const BROKEN_TIMEOUT_STORES = {
       },
     }),
     foundBy: [
-      [LEASES, "release: who does not hold"],
-      [LEASES, "extend: who does not hold"],
-      [LEASES, "the lease ends when it says"],
+      [LEASES, "release: a caller without the lease"],
+      [LEASES, "extend: a caller without the lease"],
+      [LEASES, "the lease ends at the new time"],
     ],
   },
   "honours leases that are over": {
@@ -158,7 +158,7 @@ export const BROKEN_TIMEOUT_STORES = {
       },
     }),
     foundBy: [
-      [LEASES, "who does not hold"],
+      [LEASES, "a caller without the lease"],
       [RACES, "10 minutes off"],
     ],
   },
@@ -185,7 +185,7 @@ export const BROKEN_TIMEOUT_STORES = {
       },
     }),
     foundBy: [
-      [LEASES, "a dead one is not claimed"],
+      [LEASES, "a dead timeout is not claimed"],
       [LOOKS, "by every filter"],
     ],
   },
@@ -243,8 +243,8 @@ export const BROKEN_TIMEOUT_STORES = {
       },
     }),
     foundBy: [
-      [CLAIMS, "touches no other"],
-      [RACES, "the same key is there once"],
+      [CLAIMS, "or saga, and no other"],
+      [RACES, "the same key exists once"],
       [LOOKS, "by id, by key or by saga"],
     ],
   },
@@ -271,7 +271,7 @@ export const BROKEN_TIMEOUT_STORES = {
         },
       },
     }),
-    foundBy: [[LOOKS, "held by nobody"]],
+    foundBy: [[LOOKS, "not leased"]],
   },
   "overlooks leases in nextDueAt": {
     change: ({ timeouts }) => ({
@@ -309,9 +309,9 @@ export const BROKEN_TIMEOUT_STORES = {
         ),
     }),
     foundBy: [
-      [UNITS, "done again, nothing happens"],
-      [UNITS, "lets nothing of the unit happen"],
-      [UNITS, "its holder commits nothing"],
+      [UNITS, "repeated, nothing happens"],
+      [UNITS, "refuses the whole unit"],
+      [UNITS, "its owner commits nothing"],
       [UNITS, "exactly one of them counts"],
     ],
   },

@@ -5,9 +5,9 @@ function inspectWith(change: (inspect: Inspector) => Partial<Inspector>): Broken
   return (store: Store) => ({ inspect: { ...store.inspect, ...change(store.inspect) } });
 }
 
-const SECTION = "walks and pages";
+const SECTION = "scans and pages";
 
-const LINES = "places in line";
+const LINES = "positions in line";
 
 /** Stores that are wrong in what they say about a job that waits, by what is wrong. */
 export const BROKEN_LINES = {
@@ -91,7 +91,7 @@ export const BROKEN_WALKS = {
         inspect.page({ ...walk, filter }, limit),
     })),
     foundBy: [
-      [SECTION, "keeps to its filter"],
+      [SECTION, "applies its filter"],
       [SECTION, "in the order in which they ended"],
     ],
   },

@@ -101,7 +101,7 @@ export const BROKEN_STORES = {
       ),
     foundBy: [
       ["limits", "as many as it has room for"],
-      ["limits", "in the very unit"],
+      ["limits", "in the unit that frees it"],
       ["limits", "200 jobs of one key"],
       ["limits", "strict limit only"],
       ["limits", "an override goes before"],
@@ -110,14 +110,14 @@ export const BROKEN_STORES = {
   },
   "admits nobody under a limit": {
     change: (store) => withEffects(store, (effect) => ("admit" in effect && effect.limit ? [] : [effect])),
-    foundBy: [["limits", "not passed over for good"]],
+    foundBy: [["limits", "not skipped for good"]],
   },
   "forgets starts": {
     change: (store) => withEffects(store, (effect) => ("spend" in effect ? [] : [effect])),
     foundBy: [
       ["limits", "starts count from the admission"],
       ["limits", "a start is remembered once"],
-      ["limits", "can be looked at"],
+      ["limits", "can be inspected"],
     ],
   },
   "claims beyond the limit of a queue": {
@@ -220,7 +220,7 @@ export const BROKEN_STORES = {
     }),
     foundBy: [
       ["fencing", "a beat of a holder"],
-      ["expiredClaims, leases and beats", "wrong fence"],
+      ["expired claims, leases and beats", "wrong fence"],
     ],
   },
   "claims without order": {
@@ -293,7 +293,7 @@ export const BROKEN_STORES = {
     }),
     foundBy: [
       ["sweeping", "not before"],
-      ["expiredClaims, leases and beats", "runs out before its start"],
+      ["expired claims, leases and beats", "runs out before its start"],
     ],
   },
   "writes the effects of a refused unit": {
@@ -317,7 +317,7 @@ export const BROKEN_STORES = {
   },
   "counts the versions of a new record from 1 again": {
     change: countFromOne,
-    foundBy: [["records and guards", "never comes back"]],
+    foundBy: [["records and guards", "never reused"]],
   },
   "refuses all units with one": {
     change: (store) => ({
@@ -330,7 +330,7 @@ export const BROKEN_STORES = {
         return store.commit(units, options);
       },
     }),
-    foundBy: [["records and guards", "independent"]],
+    foundBy: [["records and guards", "does not stop the others"]],
   },
   "keeps documents with their keys sorted": {
     change: (store) => ({

@@ -62,7 +62,7 @@ describe("the kit", () => {
     });
     await Promise.all(runs);
     expect(lines).toEqual([
-      expect.stringMatching(/^skipped: hints > who stopped listening .*: the store gives no hints/),
+      expect.stringMatching(/^skipped: hints > a caller that stopped listening .*: the store gives no hints/),
     ]);
   });
 });
@@ -89,7 +89,7 @@ describe("the kit for timeouts alone", () => {
     await Promise.all(runs);
     expect(runs.length).toBe(7);
     expect(lines).toEqual([
-      expect.stringMatching(/^skipped: timeouts: leases > extend: who .*: the store has no leases/),
+      expect.stringMatching(/^skipped: timeouts: leases > extend: a caller .*: the store has no leases/),
       expect.stringMatching(/^skipped: timeouts: leases > extend: the lease .*: the store has no leases/),
     ]);
   });

@@ -22,6 +22,7 @@ const NOW = 1_800_000_000_000;
 const READY = "01890000-0000-7000-8000-000000000001";
 const LATER = "01890000-0000-7000-8000-000000000002";
 const ENDED = "01890000-0000-7000-8000-000000000003";
+const BARRIER = "01890000-0000-7000-8000-000000000004";
 
 /** What a database of the first version held, as that version wrote it. `t` names a table there. */
 function data(t: (name: string) => string): string {
@@ -33,16 +34,21 @@ function data(t: (name: string) => string): string {
       values ('${READY}', 'default', 'old', 0, ${NOW}, '{"n":1}', '{"meta":{"z":1,"a":2}}', 1, 0, null, ${rank}, 'key');
     insert into ${t("jobs")} (${live})
       values ('${LATER}', 'default', 'old', 5, ${NOW}, '{"n":2}', '{"rung":{"timeouts":{"attempt":5000}}}', 3, 1, ${NOW + 60_000}, ${rankOf(5, NOW + 60_000)});
+    insert into ${t("jobs")} (${live}, workflow)
+      values ('${BARRIER}', 'curfew.workflows', 'old', 0, ${NOW}, 'null', '{"step":{"wakes":[],"turn":{"role":"turnstile"}}}', 0, 0, null, ${rank}, 'w');
     insert into ${t("done")} (${done})
       values ('${ENDED}', 'default', 'old', 0, ${NOW}, '{"n":3}', null, 5, 0, null, ${rank}, 2097153, 3, 0, 1, 0, 0,
               ${NOW + 5}, ${NOW + 86_400_000}, 0, '[3]');
     insert into ${t("records")} (kind, key, version, wake_at, body) values ('kit', 'a', 7, null, '{"kept":true}');
+    insert into ${t("records")} (kind, key, version, wake_at, body) values ('unique', 'key', 1, null, '{"keepers":[]}');
     insert into ${t("events")} (at, body) values (${NOW}, '"old event"');`;
 }
 
 /** Everything that was there is there, and works as if it had been written today. */
 async function checkOldData(store: Store): Promise<void> {
-  const [ready, later, ended] = await store.jobs.load([READY, LATER, ENDED]);
+  const [ready, later, ended, barrier] = await store.jobs.load([READY, LATER, ENDED, BARRIER]);
+  expect(barrier?.options).toEqual({ step: { wakes: [], waitsFor: { role: "barrier" } } });
+  expect((await store.records.load([["unique", "key"]]))[0]?.body).toEqual({ holders: [] });
   expect(ready).toMatchObject({ state: "available", payload: '{"n":1}', options: { meta: { z: 1, a: 2 } } });
   expect(later).toMatchObject({ state: "scheduled", priority: 5, wakeAt: NOW + 60_000 });
   expect(later?.options).toEqual({ settings: { timeouts: { attempt: 5_000 } } });
@@ -136,7 +142,8 @@ describe("the texts of released steps", () => {
         "e154fda02eea905d3f04ae5b4f3988e1026f562c1457e7c828d351f1b5d131f6",
         "988f09769be084ba66bd4b783aa246c8273f9ada1f8e4591c198687d2ed305a3",
         "7206c37c94bcdb39530e06c38d5505da82ea8905d869341e3fdd599aa12c9717",
-        "555445ba79adec5d70babfafbecc8f9fbac11826fb9d51e79926a579607e612d",
+        "9cec70b278b5e110fa8d4516e246b5bce255096a144c3d3e37b80c42e78d8180",
+        "2f51ec5dcd9808447611eb57037fa0257e7725c677c44b7bdee13466e84c8e57",
       ]
     `);
     expect(POSTGRES.map(checksumOf)).toMatchInlineSnapshot(`
@@ -147,7 +154,8 @@ describe("the texts of released steps", () => {
         "e13d7c23f7eaa574f56c662fcc87c95cf8d6f30336fb602c4a7659b1e00fe5e4",
         "d4e554381f5f334a5bf86f6127daa73cea8bcfa358349abdf7bea8c7ef529bc6",
         "994a2ab8451767d0640936d8bc63718f1e12c85a96b8b361f4bcb7c331b27fb3",
-        "f5ea66a4da3d8fbb73cd16a580bf44a13a95e5bfa0528d3633a4139164ea9a35",
+        "a905866e6420b85366c82a169cc7331e7b10aca537d349380947e680215eebd9",
+        "25885df09fad2cd28bed9d3d129643bcd76b16349b00a4e53b9b656226e1ad07",
       ]
     `);
   });

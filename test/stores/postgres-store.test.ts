@@ -148,9 +148,7 @@ describe("opening", () => {
     [url.username, url.password] = [role, "poor"];
     await expect(open({ connection: url.href })).rejects.toMatchObject({
       code: "store_failed",
-      message: expect.stringMatching(
-        /the role may not bring the schema "store_\d+" up to date.*curfew migrate/,
-      ),
+      message: expect.stringMatching(/this role cannot migrate schema "store_\d+".*curfew migrate/),
     });
     await admin.query(`drop role ${role}`);
   });

@@ -89,7 +89,7 @@ describe("the disk under the SQLite store", () => {
     const enqueue = store.jobs.enqueue([job()], { now: NOW });
     await settled();
     disk.waiting.shift()?.(new Error("EIO"));
-    const refused = { code: "store_failed", message: expect.stringMatching(/to the disk: EIO/) };
+    const refused = { code: "store_failed", message: expect.stringMatching(/synced to disk: EIO/) };
     await expect(enqueue).rejects.toMatchObject(refused);
     disk.waiting = undefined;
     await expect(store.jobs.enqueue([job()], { now: NOW })).rejects.toMatchObject(refused);

@@ -82,7 +82,7 @@ describe("opening a SQLite file", () => {
     ["", /name a file/],
     [":memory:", /use the store "memory:"/],
     ["file:curfew.db", /plain path/],
-    ["curfew.db?synchronous=off", /nothing acknowledged is lost/],
+    ["curfew.db?synchronous=off", /no acknowledged write is lost/],
   ])("refuses the path %j", async (refused, fix) => {
     await expect(open(refused)).rejects.toMatchObject({
       code: "invalid_option",
@@ -153,7 +153,7 @@ describe("opening a SQLite file", () => {
     await stores.pop()?.close();
     const handle = rawHandle();
     handle.exec("insert into curfew_migrations values (99, 'later', 'sum', 0)");
-    await expect(open()).rejects.toThrow(/curfew\.db is refused: .* version 99 .* update curfew/);
+    await expect(open()).rejects.toThrow(/curfew\.db cannot be used: .* version 99, .* update curfew/);
     handle.exec("delete from curfew_migrations where version = 99");
     handle.exec("update curfew_migrations set checksum = 'other'");
     await expect(open()).rejects.toThrow(/applied with another text/);
@@ -163,7 +163,7 @@ describe("opening a SQLite file", () => {
     const store = await open(path, hasty);
     const handle = rawHandle();
     handle.exec("begin immediate");
-    const locked = { code: "store_failed", message: expect.stringMatching(/kept locked by another program/) };
+    const locked = { code: "store_failed", message: expect.stringMatching(/was locked by another program/) };
     await expect(store.jobs.enqueue(jobs(1), { now: NOW })).rejects.toMatchObject(locked);
     handle.exec("rollback");
     handle.close();
@@ -263,32 +263,12 @@ describe("the SQLite store in its thread", () => {
 
   it("lets others have a turn while it works through a large call", async () => {
     const store = await open();
-    let turns = 0;
-    let isDone = false;
-    const count = () => {
-      turns += 1;
-      if (!isDone) setImmediate(count);
-    };
-    setImmediate(count);
-    await store.jobs.enqueue(jobs(1_000), { now: NOW });
-    isDone = true;
+    const [turns] = await turnsOf(() => store.jobs.enqueue(jobs(1_000), { now: NOW }));
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 
   it("lets others have a turn after each megabyte, whatever it does with large jobs", async () => {
     const store = await open();
-    const turnsOf = async <Result>(work: () => Promise<Result>): Promise<[number, Result]> => {
-      let turns = 0;
-      let isDone = false;
-      const count = () => {
-        turns += 1;
-        if (!isDone) setImmediate(count);
-      };
-      setImmediate(count);
-      const result = await work();
-      isDone = true;
-      return [turns, result];
-    };
     const payload = `"${"x".repeat(400_000)}"`;
     const large = Array.from({ length: 10 }, () => sketchJob({ payload, dueAt: NOW + 1 }, NOW, nextId));
     const ids = large.map(({ id }) => id);
@@ -329,7 +309,7 @@ describe("the SQLite store in its thread", () => {
     await open();
     const handle = rawHandle();
     const { CLAIMABLE, CLAIM, LOCATE, DELETE, PEEK, PAUSED, NEXT_WAKE } = statements;
-    const { PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT } = statements;
+    const { PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT } = statements;
     const { PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS } = statements;
     const { byRange } = statements;
     const claiming = [
@@ -343,7 +323,7 @@ describe("the SQLite store in its thread", () => {
       PAUSED,
       NEXT_WAKE,
     ];
-    const sweeping = [PROMOTABLE, PROMOTE, JUDGEABLE, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT];
+    const sweeping = [PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT];
     for (const text of [...claiming, ...sweeping, PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS]) {
       const none = Array.from(text.matchAll(/\?/g), () => null);
       const plan = handle.prepare(`explain query plan ${text}`).all(none) as { detail: string }[];
@@ -354,3 +334,17 @@ describe("the SQLite store in its thread", () => {
     }
   });
 });
+
+/** How many turns of the event loop others had during the work, and what the work gave. */
+async function turnsOf<Result>(work: () => Promise<Result>): Promise<[number, Result]> {
+  let turns = 0;
+  let isDone = false;
+  const count = () => {
+    turns += 1;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  const result = await work();
+  isDone = true;
+  return [turns, result];
+}

@@ -1,6 +1,6 @@
 /**
  * Rows for tests of the pure core. They are made by the real enqueue and moved by the real `decide`, so that a test
- * never judges a row that could not exist.
+ * never decides on a row that could not exist.
  */
 
 import { CLAIM_LEASE } from "../../src/core/job/deadlines.ts";
@@ -83,7 +83,7 @@ export function enqueued(said: Said = {}): JobRow {
 
 export function pending(said: Said = {}, changes: Partial<JobRow> = {}): JobRow {
   const row = enqueued(said);
-  return { ...row, state: "pending", wake: "judge", needs: 1, ...changes };
+  return { ...row, state: "pending", wake: "decide", needs: 1, ...changes };
 }
 
 /** Claimed at `T0`, its handler not entered. */
@@ -136,12 +136,12 @@ export function accepted(decision: Decision): Accepted {
   return decision;
 }
 
-export function judge(job: JobRow, event: JobEvent, now: Instant, random: Random = half): Accepted {
+export function decideOk(job: JobRow, event: JobEvent, now: Instant, random: Random = half): Accepted {
   return accepted(decide(job, event, now, random));
 }
 
 export function step(job: JobRow, event: JobEvent, now: Instant, random: Random = half): JobRow {
-  return applied(job, judge(job, event, now, random));
+  return applied(job, decideOk(job, event, now, random));
 }
 
 export function namesOf(decision: Accepted): LifecycleEventName[] {

@@ -6,6 +6,7 @@ import { retiredPhrases } from "./phrases.ts";
 import { sizes } from "./size.ts";
 import { type Finding, parse, report, type Source } from "./source.ts";
 import { machineTraces, silencedTests, typeHoles } from "./text.ts";
+import { writePath } from "./write-path.ts";
 
 type Rule = (sources: readonly Source[]) => Finding[];
 
@@ -143,6 +144,44 @@ describe("time and chance", () => {
     expect(check(systemCalls, "src/engine/runtime/real-system.ts", "Date.now();")).toEqual([]);
     expect(check(systemCalls, "src/engine/worker.test.ts", "Date.now();")).toEqual([]);
     expect(check(systemCalls, "test/e2e/kill.ts", "Date.now();")).toEqual([]);
+  });
+});
+
+describe("the write path", () => {
+  it.each([
+    "await store.commit(units, { now });",
+    "await this.#parts.store.commit(units, { now });",
+    "await this.#store.commit(units, { now });",
+    'await parts["store"].commit(units, { now });',
+    "await anything.commit([unit], { now });",
+    "bus.announce(row, events, at);",
+    "this.#parts.bus.announce(row, events, at);",
+    'bus.emit({ name: "job.completed", at });',
+    'bus.emit({ ...bus.detail(row, "job.started", at) });',
+    'bus.emit({ name: isLate ? "job.scheduled" : "job.enqueued", at });',
+  ])("refuses %s", (text) => {
+    expect(check(writePath, "src/engine/worker/worker.ts", text)).toHaveLength(1);
+  });
+
+  it.each([
+    "await commitJobs(context, [job]);",
+    "await this.#queue.commit({ row, decision, at, by });",
+    "await committer.commit(unit);",
+    "announce(context, job);",
+    'bus.emit({ name: "job.lost", at });',
+    "const commit = store.commit;",
+  ])("accepts %s", (text) => {
+    expect(check(writePath, "src/engine/worker/worker.ts", text)).toEqual([]);
+  });
+
+  it("is one file each, and stores and tests are left alone", () => {
+    const [commit, emit] = ["store.commit(units, { now });", 'bus.emit({ name: "job.completed" });'];
+    expect(check(writePath, "src/engine/commit/commit.ts", commit)).toEqual([]);
+    expect(check(writePath, "src/engine/commit/commit.ts", emit)).toHaveLength(1);
+    expect(check(writePath, "src/engine/commit/announce.ts", emit)).toEqual([]);
+    expect(check(writePath, "src/engine/commit/announce.ts", commit)).toHaveLength(1);
+    expect(check(writePath, "src/stores/memory/memory-store.ts", commit)).toEqual([]);
+    expect(check(writePath, "test/engine/sweep.test.ts", commit)).toEqual([]);
   });
 });
 
@@ -324,11 +363,26 @@ describe("retired phrases", () => {
     expect(retiredPhrases([{ path: TEST, text }])).toEqual([]);
   });
 
-  it("looks at test files only, and at all files below test", () => {
+  it.each([
+    ["a string", "throw new Error('held by whoever came first');", 1],
+    ["a template", "log(`many jobs,\n so long`);", 2],
+  ])("refuses %s of src", (_where, text, line) => {
+    const found = retiredPhrases([{ path: "src/core/a.ts", text }]);
+    expect(found.map((finding) => finding.line)).toEqual([line]);
+  });
+
+  it("checks src, test files and README.md, but no folder that is not rewritten yet", () => {
     const text = "// Whoever.";
-    const paths = ["src/a.ts", "src/a.test.ts", "test/stage.ts", "test/types/a.test-d.ts", "docs/a.md"];
+    const checked = [
+      "src/core/a.ts",
+      "src/engine/a.test.ts",
+      "test/stage.ts",
+      "test/a.test-d.ts",
+      "README.md",
+    ];
+    const paths = [...checked, "src/engine/a.ts", "docs/a.md", "bench/a.ts"];
     const found = paths.filter((path) => retiredPhrases([{ path, text }]).length > 0);
-    expect(found).toEqual(["src/a.test.ts", "test/stage.ts", "test/types/a.test-d.ts"]);
+    expect(found).toEqual(checked);
   });
 });
 

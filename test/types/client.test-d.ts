@@ -1,17 +1,9 @@
 import { describe, expectTypeOf, it } from "vitest";
-import { z } from "zod";
 import { type Client, type JobSnapshot, openClient, type RemoteJobHandle } from "../../src/client/index.ts";
-import { defineJob, processor } from "../../src/index.ts";
+import { processor } from "../../src/index.ts";
+import { charge, optional, plain } from "./jobs.ts";
 
 declare const client: Client;
-
-const charge = defineJob({
-  type: "card.charge",
-  payload: z.object({ orderId: z.string(), cents: z.string().transform(Number) }),
-  result: z.object({ receipt: z.string() }),
-});
-const plain = defineJob({ type: "plain.job" });
-const optional = defineJob({ type: "optional.job", payload: z.object({ nth: z.number() }).optional() });
 
 describe("a client's enqueue", () => {
   it("takes what the definition takes, and gives a handle on its result", () => {

@@ -1,5 +1,4 @@
 import { describe, expectTypeOf, it } from "vitest";
-import { z } from "zod";
 import {
   type CounterSnapshot,
   defineJob,
@@ -11,16 +10,9 @@ import {
   snooze,
   unchecked,
 } from "../../src/index.ts";
+import { charge, optional, plain } from "./jobs.ts";
 
 declare const engine: Engine;
-
-const charge = defineJob({
-  type: "card.charge",
-  payload: z.object({ orderId: z.string(), cents: z.string().transform(Number) }),
-  result: z.object({ receipt: z.string() }),
-});
-const plain = defineJob({ type: "plain.job" });
-const optional = defineJob({ type: "optional.job", payload: z.object({ nth: z.number() }).optional() });
 
 describe("enqueue", () => {
   it("takes what the definition takes, and gives a handle on its result", () => {

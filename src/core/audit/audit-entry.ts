@@ -2,30 +2,30 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 
-/** Who does something, and why. */
+/** Who acts, and why. */
 export interface By {
-  /** A person, a key or a program: up to 100 characters. */
+  /** A person, a key or a program: 1 to 100 characters. */
   readonly actor: string;
   /** Up to 500 characters. */
   readonly reason?: string;
 }
 
-/** What an operator did, as it is kept. It holds neither payloads nor results. */
+/** One recorded action of an operator. It contains neither payloads nor results. */
 export interface AuditEntry {
   /** A UUIDv7. */
   readonly id: string;
   readonly at: Instant;
   readonly actor: string;
   readonly reason: string | null;
-  /** Such as `job.cancel` or `queue.pause`. */
+  /** For example `job.cancel` or `queue.pause`. */
   readonly action: string;
   readonly job?: string;
   readonly queue?: string;
-  /** What the action said beyond that. */
+  /** Further facts about the action. */
   readonly details?: { readonly [key: string]: Json };
 }
 
-/** What an entry is about. */
+/** The subject of an entry. */
 export type AuditAbout = Pick<AuditEntry, "job" | "queue" | "details">;
 
 const ACTOR_LIMIT = 100;
@@ -41,7 +41,7 @@ export function parseBy(by: By, field = "by"): By {
       "invalid_option",
       `${field}.actor`,
       actor,
-      `name who it is, in 1 to ${ACTOR_LIMIT} characters`,
+      `name the actor in 1 to ${ACTOR_LIMIT} characters`,
     );
   if (reason !== undefined && (typeof reason !== "string" || reason.length > REASON_LIMIT))
     throw refuse(
@@ -54,8 +54,8 @@ export function parseBy(by: By, field = "by"): By {
 }
 
 /**
- * The key under which an entry is stored, and back again: every digit of its id turned around, so that a list in the
- * order of keys begins with the newest.
+ * The storage key of an entry, and the way back from it. It inverts every hex digit of the id, so that a list in key
+ * order starts with the newest entry.
  */
 export function auditKey(id: string): string {
   return id.replace(/[0-9a-f]/g, (digit) => (15 - Number.parseInt(digit, 16)).toString(16));

@@ -12,16 +12,15 @@ import {
   type ScheduleOptions,
 } from "./expression.ts";
 
-/** What to do when a cron is due while its last job has not ended. */
+/** What to do if a cron is due while its last job has not ended. */
 export type CronOverlap = "allow" | "skip" | "cancel-previous";
 
 /**
- * What becomes of instants at which no engine was running: none is made up for, one run stands for all of them, or each
- * of those within so long is run.
+ * What to do with instants at which no engine ran: run none of them, run once for all of them, or run each that lies
+ * within `all` of now.
  */
 export type CronMissed = "skip" | "once" | { readonly all: Duration };
 
-/** When and how a cron fires. */
 export interface CronOptions extends ScheduleOptions {
   /** Default `"allow"`. */
   readonly overlap?: CronOverlap;
@@ -29,7 +28,7 @@ export interface CronOptions extends ScheduleOptions {
   readonly missed?: CronMissed;
 }
 
-/** The job of a cron, as data: any engine can enqueue it, with or without its definition. */
+/** The job of a cron as data. Any engine can enqueue it, with or without its definition. */
 export interface CronJob {
   readonly definition: PortableDefinition;
   readonly options: PortableOptions;
@@ -38,43 +37,46 @@ export interface CronJob {
   readonly wire?: NonNullable<JobOptions["wire"]>;
 }
 
-/** What was said about a cron, checked. */
+/** The checked options of a cron. */
 export interface CronRule {
   readonly schedule: Schedule;
   readonly overlap: CronOverlap;
-  /** How far back missed instants are run one by one; `once` and `skip` look at the last one only. */
+  /**
+   * A number runs each missed instant that is at most this old, in milliseconds. `once` and `skip` look only at the
+   * last one.
+   */
   readonly missed: "skip" | "once" | number;
 }
 
-/** One thing that came of an instant, or of several that were skipped for the same reason. */
+/** What happened at one instant, or at several that were skipped for the same reason. */
 export interface CronRun {
-  /** The instant it was for; of several, the last. */
+  /** The instant of the run; of several, the last. */
   readonly for: Instant;
   readonly at: Instant;
   readonly job?: JobId;
   readonly manual?: true;
-  /** The job that was cancelled for it. */
+  /** The job that was cancelled to make room for this run. */
   readonly cancelled?: JobId;
   readonly skipped?: CronSkip;
-  /** How many instants were skipped; 100 stands for more as well. */
+  /** How many instants were skipped. 100 means 100 or more. */
   readonly count?: number;
 }
 
-/** `failed`: the job could not be made from what is stored, and the log says why. */
+/** `failed`: the job could not be built from the stored cron; the log says why. */
 export type CronSkip = "overlap" | "missed" | "failed";
 
-/** A cron as it is stored. */
+/** A cron as the store has it. */
 export interface CronBody {
   readonly rule: CronRule;
   readonly job: CronJob;
   readonly createdAt: Instant;
   readonly updatedAt: Instant;
   readonly pausedAt: Instant | null;
-  /** The next instant that nobody has acted on; it only grows, so none is acted on twice. */
+  /** The next instant to act on. It only grows, so no instant is acted on twice. */
   readonly nextAt: Instant | null;
-  /** The last instant that somebody has acted on: a pause, or another schedule, does not bring it back. */
+  /** The last instant that was acted on. A pause or a new schedule does not bring it back. */
   readonly actedUpTo: Instant | null;
-  /** The last job, which `overlap` looks at. */
+  /** The last job. `overlap` checks whether it has ended. */
   readonly lastJob: JobId | null;
   /** The last runs, newest first. */
   readonly runs: readonly CronRun[];
@@ -83,12 +85,12 @@ export interface CronBody {
 export const CRON_KEYS = ["cron", "zone", "clockChange", "overlap", "missed"] as const;
 const OVERLAPS: readonly unknown[] = ["allow", "skip", "cancel-previous"];
 const MOST_RUNS = 50;
-/** So many jobs are enqueued in one commit where missed instants are run one by one. */
+/** The most jobs that one commit enqueues for missed instants. */
 const MOST_AT_ONCE = 100;
 const MOST_MISSED = 1_000;
-/** Skipped instants are counted up to here. */
+/** Skipped instants are counted up to this number. */
 const MOST_COUNTED = 100;
-/** An instant that nobody has acted on for so long was missed. */
+/** An instant that is older than this, in milliseconds, counts as missed. */
 const ON_TIME = 60_000;
 
 export function parseCron(options: CronOptions, now: Instant, field: string): CronRule {
@@ -114,11 +116,11 @@ function parseMissed(
   const within = parseDuration(missed.all, `${field}.all`);
   const count = countedUpTo(instantsOf(schedule), now, now + within, MOST_MISSED + 1);
   if (count <= MOST_MISSED) return within;
-  const fix = `it holds more than ${MOST_MISSED} instants of ${schedule.cron}: shorten it, or write "once"`;
+  const fix = `it spans more than ${MOST_MISSED} instants of ${schedule.cron}: shorten it, or write "once"`;
   throw refuse("invalid_option", `${field}.all`, missed.all, fix);
 }
 
-/** How many instants there are after one and up to another; no more than `most` are counted. */
+/** Counts the instants in (after, upTo], up to `most`. */
 function countedUpTo(instants: Instants, after: Instant, upTo: Instant, most: number): number {
   let count = 0;
   for (let at = instants.after(after); at !== null && at <= upTo && count < most; at = instants.after(at))
@@ -127,7 +129,7 @@ function countedUpTo(instants: Instants, after: Instant, upTo: Instant, most: nu
 }
 
 export function checkCronName(name: unknown): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the check looks for control characters.
   if (typeof name === "string" && name.length > 0 && name.length <= 255 && !/[\u0000-\u001f]/.test(name))
     return name;
   throw refuse("invalid_name", "name", name, "use a text of 1 to 255 characters");
@@ -149,8 +151,8 @@ export function newCron(rule: CronRule, job: CronJob, now: Instant): CronBody {
 }
 
 /**
- * A cron under new settings; null if nothing changes. Its history and its pause stay, and so does an instant that is due
- * by the same schedule: a deployment at three o'clock does not lose the run of three o'clock.
+ * A cron with new settings; null if nothing changes. Its history and its pause stay. If the schedule is the same, a
+ * due instant stays too, so a deployment at three o'clock does not lose the run of three o'clock.
  */
 export function changedCron(body: CronBody, rule: CronRule, job: CronJob, now: Instant): CronBody | null {
   const isSame = (a: object, b: object) => canonicalJson(plain(a)) === canonicalJson(plain(b));
@@ -164,17 +166,17 @@ function plain(value: object): Json {
   return JSON.parse(JSON.stringify(value)) as Json;
 }
 
-/** Instants of the pause are not missed: nobody wanted them. */
+/** Skips the instants of the pause. They do not count as missed. */
 export function resumedCron(body: CronBody, now: Instant): CronBody {
   return { ...body, pausedAt: null, nextAt: nextOf(body, body.rule.schedule, now) };
 }
 
-/** An engine whose time lags a little must not bring back an instant that another one has acted on. */
+/** Looks after `actedUpTo` too: an engine whose clock lags must not repeat an instant that another engine acted on. */
 function nextOf({ actedUpTo }: CronBody, schedule: Schedule, now: Instant): Instant | null {
   return instantsOf(schedule).after(Math.max(now, actedUpTo ?? 0));
 }
 
-/** What follows from a cron that is due. */
+/** What a due cron does. */
 export interface Firing {
   /** The instants for which a job is enqueued. */
   readonly instants: readonly Instant[];
@@ -186,10 +188,10 @@ export interface Firing {
 
 const NOTHING = { instants: [], isPreviousCancelled: false, skipped: [] };
 
-/** Decides what to do about the instants that have come. `isLastLive`: its last job has not ended. */
+/** Decides what to do about the instants that are due. `isLastLive`: the last job of the cron has not ended. */
 export function fire(body: CronBody, isLastLive: boolean, now: Instant): Firing {
   const instants = instantsOf(body.rule.schedule);
-  // By newer zone data the instant may be another one than was stored.
+  // Newer zone data may give another instant than the stored one.
   const first = body.nextAt === null || body.pausedAt !== null ? null : instants.after(body.nextAt - 1);
   const last = first === null || first > now ? null : instants.lastUpTo(now, first - 1);
   if (first === null || last === null) return { ...NOTHING, nextAt: first, actedUpTo: body.actedUpTo };
@@ -206,10 +208,14 @@ export function fire(body: CronBody, isLastLive: boolean, now: Instant): Firing 
     const until = isAllMissed ? last : (instants.lastUpTo(begin - 1, first - 1) as Instant);
     skipped.push({ for: until, at: now, skipped: "missed", count: missed });
   }
-  return { ...kept(body.rule.overlap, wanted.instants, isLastLive, now, skipped), nextAt, actedUpTo };
+  return {
+    ...withoutOverlaps(body.rule.overlap, wanted.instants, isLastLive, now, skipped),
+    nextAt,
+    actedUpTo,
+  };
 }
 
-/** The due instants that the policy on missed ones lets run; `rest` is where the next commit goes on. */
+/** The due instants that `missed` lets run. `rest` is the instant at which the next commit continues. */
 function wantedOf(
   { missed }: CronRule,
   instants: Instants,
@@ -225,29 +231,29 @@ function wantedOf(
   return { instants: wanted, ...(at !== null && at <= last && { rest: at }) };
 }
 
-/** Of several runs at once only the last is any use where they must not overlap. */
-function kept(
+/** Applies `overlap`: unless runs may overlap, only the last of several due runs is useful. */
+function withoutOverlaps(
   overlap: CronOverlap,
   wanted: readonly Instant[],
   isLastLive: boolean,
   now: Instant,
   skipped: CronRun[],
 ): Omit<Firing, "nextAt" | "actedUpTo"> {
-  const isHeld = overlap === "skip" && isLastLive;
-  const run = overlap === "allow" ? wanted : isHeld ? [] : wanted.slice(-1);
+  const isBlocked = overlap === "skip" && isLastLive;
+  const run = overlap === "allow" ? wanted : isBlocked ? [] : wanted.slice(-1);
   const left = wanted.length - run.length;
-  const until = isHeld ? wanted.at(-1) : wanted.at(-2);
+  const until = isBlocked ? wanted.at(-1) : wanted.at(-2);
   if (left > 0) skipped.push({ for: until as Instant, at: now, skipped: "overlap", count: left });
   const isPreviousCancelled = overlap === "cancel-previous" && isLastLive && run.length > 0;
   return { instants: run, isPreviousCancelled, skipped };
 }
 
-/** The last runs with newer ones in front. */
+/** The run history with newer runs in front. */
 export function withRuns(body: CronBody, newer: readonly CronRun[]): readonly CronRun[] {
   return [...newer.toReversed(), ...body.runs].slice(0, MOST_RUNS);
 }
 
-/** A cron under newer zone data; null if its next instant stays. One that is due already stays as it is. */
+/** A cron under newer zone data; null if its next instant stays. An instant that is already due stays as it is. */
 export function rezonedCron(body: CronBody, now: Instant): CronBody | null {
   const { rule, nextAt, pausedAt } = body;
   if (pausedAt !== null || nextAt === null || nextAt <= now || rule.schedule.zone === "UTC") return null;

@@ -58,7 +58,7 @@ describe("expressions", () => {
   });
 
   it("refuses what never happens, unknown zones and fixed offsets, and names them", () => {
-    expect(() => schedule({ cron: "0 0 30 2 *" })).toThrow("no day of the calendar ever matches it");
+    expect(() => schedule({ cron: "0 0 30 2 *" })).toThrow("it never matches a date");
     for (const zone of ["Mars/Olympus", "+02:00", ""])
       expect(() => schedule({ cron: "@daily", zone })).toThrow(expect.objectContaining({ field: "zone" }));
     const gap = { cron: "@daily", clockChange: { gap: "reject" as never } };

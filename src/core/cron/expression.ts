@@ -3,28 +3,31 @@ import { Temporal } from "temporal-polyfill";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { INSTANT_LIMIT, type Instant } from "../time.ts";
 
-/** What to do with a time that a clock change skips: run it as much later, as much earlier, or not at all. */
+/**
+ * What to do with a time that a clock change skips: run it later or earlier by the length of the change, or not at
+ * all.
+ */
 export type CronGap = "later" | "earlier" | "skip";
-/** Which of the two to take when a clock change makes a time happen twice. */
+/** Which one to run if a clock change makes a time occur twice. */
 export type CronRepeat = "earlier" | "later" | "both";
 
-/** What becomes of times that a change of the clocks skips or repeats; see `Schedule`. */
+/** What to do with times that a clock change skips or repeats; see `parseSchedule` for the defaults. */
 export interface ClockChangeOptions {
   readonly gap?: CronGap;
   readonly overlap?: CronRepeat;
 }
 
 export interface ScheduleOptions {
-  /** Five fields, six with seconds in front, or `@hourly`, `@daily` and the like. */
+  /** Five fields, six with seconds in front, or a shorthand such as `@hourly` or `@daily`. */
   readonly cron: string;
   /** An IANA name such as `"Europe/Berlin"`. Default `"UTC"`. */
   readonly zone?: string;
   readonly clockChange?: ClockChangeOptions;
 }
 
-/** When a cron fires, as it is kept. */
+/** When a cron fires, as the store has it. */
 export interface Schedule {
-  /** As it was written. */
+  /** As the user wrote it. */
   readonly cron: string;
   readonly zone: string;
   readonly gap: CronGap;
@@ -46,9 +49,9 @@ const FIX =
   'write five fields ("0 3 * * MON-FRI"), six with seconds in front, or @hourly, @daily, @midnight, @weekly, @monthly, @yearly';
 
 /**
- * Checks a schedule. A time of day that a clock change skips or repeats happens once, as wall-clock times do elsewhere
- * (SEMANTICS 7.8): later in a gap, the first of two. An expression that names every hour counts real time instead: every
- * ten minutes are ten minutes also in the night when the clocks change.
+ * Checks a schedule. By default, a time of day that a clock change skips or repeats occurs once, as other wall-clock
+ * times do (SEMANTICS 7.8): later in a gap, the first of two. An expression that names every hour counts real time
+ * instead: every ten minutes stays every ten minutes on the night of a clock change.
  */
 export function parseSchedule(options: ScheduleOptions, field: string): Schedule {
   const { cron, clockChange = {} } = options;
@@ -66,7 +69,12 @@ export function parseSchedule(options: ScheduleOptions, field: string): Schedule
       'write "earlier", "later" or "both"',
     );
   if (pattern.nextRun(new Date(0)) === null)
-    throw refuse("invalid_cron", `${field}cron`, cron, "no day of the calendar ever matches it");
+    throw refuse(
+      "invalid_cron",
+      `${field}cron`,
+      cron,
+      "it never matches a date: correct the day or the month",
+    );
   return { cron, zone: checkZone(options.zone ?? "UTC", `${field}zone`), gap, overlap };
 }
 
@@ -81,7 +89,7 @@ function hoursOf(cron: string): string {
   return fields[fields.length === 6 ? 2 : 1] as string;
 }
 
-/** Croner counts in UTC here: what it calls UTC is the time on the wall, and the zone is applied by `instantAfter`. */
+/** Croner computes in UTC here. What it calls UTC is local time. `Instants` applies the zone. */
 function patternOf(cron: string, field: string): Cron {
   if (typeof cron !== "string" || cron.length > 255) throw refuse("invalid_cron", field, cron, FIX);
   const text = expanded(cron);
@@ -108,20 +116,20 @@ const SECOND = 1_000;
 const DAY = 86_400_000;
 /** No clock change skips or repeats more than a day. */
 const MARGIN = DAY + 3_600_000;
-/** So much more is looked at for clock changes than was asked for. */
+/** How far beyond the requested range clock changes are searched, so that the next request finds them cached. */
 const AHEAD = 2 * DAY;
 
-/** A local time as the milliseconds that a clock in UTC would show. */
+/** A local time, as the milliseconds of a UTC clock that shows the same time. */
 type Local = number;
 
-/** A stretch of time between two clock changes; offsets in milliseconds. */
+/** The time between two clock changes. The offset is in milliseconds. */
 interface Segment {
   readonly from: Instant;
   readonly to: Instant;
   readonly offset: number;
 }
 
-/** The instants of a schedule. */
+/** Computes the instants of a schedule. */
 export class Instants {
   readonly #schedule: Schedule;
   readonly #pattern: Cron;
@@ -132,7 +140,7 @@ export class Instants {
     this.#pattern = patternOf(schedule.cron, "cron");
   }
 
-  /** The first instant after this one; null if there is none any more. */
+  /** The first instant after this one; null if there is none. */
   after(instant: Instant): Instant | null {
     let at = instant;
     for (;;) {
@@ -140,7 +148,7 @@ export class Instants {
       const local = this.#match(at + offset);
       if (local === null || local - offset >= INSTANT_LIMIT) return null;
       if (this.#schedule.zone === "UTC") return local;
-      // Nothing happens between here and two days before the match, so the clock changes there do not matter.
+      // There is no match between here and two days before `local`, so clock changes in between do not matter.
       if (local - offset - at > 4 * DAY) {
         at = local - offset - 2 * DAY;
         continue;
@@ -149,19 +157,19 @@ export class Instants {
       if (segments.length === 1) return local - offset;
       const found = this.#firstIn(segments, at);
       if (found !== null) return found;
-      // The match fell into a gap or was one of two, and is left out: the search goes on behind it.
+      // The clock change left out this match: it fell into a gap or was the other of two. Search on after it.
       at = local - offset + 3_600_000;
     }
   }
 
-  /** The last instant up to this one that comes after another; null if there is none. What lies between is not counted. */
+  /** The last instant in (after, instant]; null if there is none. It does not visit the instants in between. */
   lastUpTo(instant: Instant, after: Instant): Instant | null {
     const isBefore = (at: Instant | null) => at !== null && at <= instant;
     const first = this.after(after);
     if (first === null || first > instant) return null;
     if (!isBefore(this.after(first))) return first;
     let [low, high] = [first, instant];
-    // `low` has an instant behind it, `high` has none.
+    // Invariant: an instant follows `low`, up to `instant`. None follows `high`.
     for (let step = SECOND; instant - step > low; step *= 4) {
       if (isBefore(this.after(instant - step))) {
         low = instant - step;
@@ -169,7 +177,7 @@ export class Instants {
       }
       high = instant - step;
     }
-    // Instants are whole seconds, so there is one of them at most within a second.
+    // Instants are whole seconds, so a second contains at most one.
     while (high - low > SECOND) {
       const middle = Math.floor((low + high) / 2);
       if (isBefore(this.after(middle))) low = middle;
@@ -188,7 +196,9 @@ export class Instants {
     return found !== null && found < before ? found : null;
   }
 
-  /** The earliest instant after `at`: on the clock of each stretch, and moved out of the gaps beside it. */
+  /**
+   * The earliest instant after `at`: a match on the clock of a segment, or one that is moved out of a gap next to it.
+   */
   #firstIn(segments: readonly Segment[], at: Instant): Instant | null {
     for (const [index, segment] of segments.entries()) {
       if (segment.to <= at) continue;
@@ -209,7 +219,7 @@ export class Instants {
     at: Instant,
   ): Instant | null {
     const { overlap } = this.#schedule;
-    // Where the clock was set back, the first hours of this stretch are the second time of the same hours.
+    // The clock was set back: the first local times of this segment already occurred in the one before.
     const isRepeat = overlap === "earlier" && before !== undefined && before.offset > offset;
     const first = isRepeat ? from + before.offset : from + offset;
     const isRepeated = overlap === "later" && behind !== undefined && behind.offset < offset;
@@ -218,21 +228,21 @@ export class Instants {
     return found === null ? null : found - offset;
   }
 
-  /** `later`: what the change at the beginning of this stretch skipped comes as much later as the clock was set on. */
+  /** `later`: runs what the change at the start of this segment skipped, later by the length of the change. */
   #outOfGapBefore({ from, offset }: Segment, before: Segment | undefined, at: Instant): Instant | null {
     if (this.#schedule.gap !== "later" || !before || before.offset >= offset) return null;
     const found = this.#matchIn(Math.max(from, at + 1) + before.offset - 1, from + offset);
     return found === null ? null : found - before.offset;
   }
 
-  /** `earlier`: what the change at the end of this stretch will skip comes as much earlier. */
+  /** `earlier`: runs what the change at the end of this segment will skip, earlier by the length of the change. */
   #outOfGapBehind({ to, offset }: Segment, behind: Segment | undefined, at: Instant): Instant | null {
     if (this.#schedule.gap !== "earlier" || !behind || behind.offset <= offset) return null;
     const found = this.#matchIn(Math.max(to + offset - 1, at + behind.offset), to + behind.offset);
     return found === null ? null : found - behind.offset;
   }
 
-  /** The stretches of [from, to), or of more: what was found once serves for the instants around it as well. */
+  /** The segments of [from, to), or of a longer range if one is cached. */
   #segments(from: Instant, to: Instant): readonly Segment[] {
     const [first, last] = [this.#known[0], this.#known.at(-1)];
     const isKnown = first !== undefined && last !== undefined && first.from <= from && to <= last.to;
@@ -240,7 +250,7 @@ export class Instants {
     return this.#known;
   }
 
-  /** Found by looking once a day: two changes within a day are seen as one. */
+  /** Reads the offset once a day, so two changes within a day look like one. */
   #findSegments(from: Instant, to: Instant): Segment[] {
     const segments: Segment[] = [];
     let [start, offset] = [from, this.#readOffset(from)];
@@ -257,7 +267,7 @@ export class Instants {
     return [...segments, { from: start, to, offset }];
   }
 
-  /** The first instant of (low, high] with another offset than this. */
+  /** The first instant of (from, to] whose offset differs. */
   #changeIn(from: Instant, to: Instant, offset: number): Instant {
     let [low, high] = [from, to];
     while (high - low > 1) {
@@ -280,28 +290,28 @@ export class Instants {
   }
 }
 
-const MOST_KEPT = 500;
-const kept = new Map<string, Instants>();
+const MOST_CACHED = 500;
+const cached = new Map<string, Instants>();
 
-/** The instants of a schedule, made once: an expression is dearer to read than to ask. */
+/** The instants of a schedule, from a cache: parsing an expression costs more than evaluating it. */
 export function instantsOf(schedule: Schedule): Instants {
   const key = `${schedule.cron}\n${schedule.zone} ${schedule.gap} ${schedule.overlap}`;
-  const known = kept.get(key);
+  const known = cached.get(key);
   if (known) return known;
-  if (kept.size >= MOST_KEPT) kept.clear();
+  if (cached.size >= MOST_CACHED) cached.clear();
   const instants = new Instants(schedule);
-  kept.set(key, instants);
+  cached.set(key, instants);
   return instants;
 }
 
-/** An instant with what the clock on the wall shows then, for people. */
+/** An instant, and what a clock on the wall shows then. */
 export interface CronInstant {
   readonly at: Instant;
   readonly local: string;
   readonly offset: string;
 }
 
-/** The next instants of a schedule. */
+/** The next `count` instants of a schedule. */
 export function preview(schedule: Schedule, from: Instant, count: number): CronInstant[] {
   const instants = instantsOf(schedule);
   const found: CronInstant[] = [];

@@ -1,8 +1,8 @@
 import type { Instant } from "../time.ts";
 
 /**
- * The id of an event, made when it is read: its instant and a hash of what tells it from all others, in the form of a
- * UUIDv7. So nothing need be stored for it, and whoever reads an event again finds the same id.
+ * The id of an event, computed when it is read from its instant and a hash of its position, in the form of a UUIDv7.
+ * Nothing is stored for it, and every read gives the same id.
  */
 export function eventId(at: Instant, text: string): string {
   const [a, b, c] = hash(text);
@@ -17,7 +17,9 @@ function hex(bits: number): string {
   return bits.toString(16).padStart(8, "0");
 }
 
-/** Three lanes of a multiply-and-mix hash: not for secrets, but no two places of a stream come out the same by chance. */
+/**
+ * A multiply-and-mix hash of 96 bits. It protects no secrets, but two positions of a stream do not collide by chance.
+ */
 function hash(text: string): [number, number, number] {
   let [a, b, c] = [1_779_033_703, 3_144_134_277, 1_013_904_242];
   for (let index = 0; index < text.length; index++) {

@@ -19,7 +19,8 @@ describe("the id of an event", () => {
   it("differs for the places of a long stream, all in one millisecond", () => {
     const ids = new Set<string>();
     for (let row = 0; row < 2_000; row++)
-      for (let place = 0; place < 100; place++) ids.add(eventId(AT, `${row}.${row * 7}-${place}`));
+      for (let position = 0; position < 100; position++)
+        ids.add(eventId(AT, `${row}.${row * 7}-${position}`));
     expect(ids.size).toBe(200_000);
   });
 });
@@ -34,7 +35,7 @@ describe("an event that is read", () => {
     });
   });
 
-  it("has an id of its place", () => {
+  it("derives its id from its position", () => {
     const ids = ["1", "2", "1"].map(
       (cursor) => journalEvent({ name: "job.started", at: AT, job: "a", attempt: 1 }, cursor)?.id,
     );

@@ -1,18 +1,18 @@
 import type { Json } from "../schema.ts";
 import { eventId } from "./event-id.ts";
-import { isKeptEvent, type StoredEvent } from "./stored-event.ts";
+import { isStoredEvent, type StoredEvent } from "./stored-event.ts";
 
-/** An event as it is read from the stream. */
+/** An event as it is read from the journal. */
 export interface JournalEvent extends StoredEvent {
-  /** `evt_` and a UUIDv7. It is the same whenever the event is read. */
+  /** `evt_` and a UUIDv7. Every read gives the same id. */
   readonly id: string;
-  /** Reading goes on behind this event with `after: cursor`. */
+  /** Pass it as `after` to continue after this event. */
   readonly cursor: string;
 }
 
-/** What is wanted of the stream; what is left out does not matter. */
+/** Which events to read. A field that is left out matches all. */
 export interface EventFilter {
-  /** Names of events; `job.*` stands for all that begin so. */
+  /** Names of events. `job.*` matches all that begin with `job.`. */
   readonly types?: readonly string[];
   readonly queues?: readonly string[];
   /** The id of a job. */
@@ -21,7 +21,7 @@ export interface EventFilter {
 
 export function journalEvent(body: Json, cursor: string): JournalEvent | null {
   const event: unknown = body;
-  if (!isKeptEvent(event)) return null;
+  if (!isStoredEvent(event)) return null;
   return { ...event, id: eventId(event.at, cursor), cursor };
 }
 
@@ -35,10 +35,10 @@ function isOfType(name: string, type: string): boolean {
   return type.endsWith(".*") ? name.startsWith(type.slice(0, -1)) : name === type;
 }
 
-/** As many digits as every store can count to. */
+/** The most digits that every store can hold. */
 const CURSOR = /^\d{1,18}(\.\d{1,18})?(-\d{1,6})?$/;
 
-/** Whether a text can be a cursor: a store is never asked with anything else. */
+/** Whether a text has the form of a cursor. No other text is passed to a store. */
 export function isEventCursor(text: unknown): text is string {
   return typeof text === "string" && CURSOR.test(text);
 }

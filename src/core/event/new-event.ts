@@ -1,9 +1,9 @@
 import type { Json } from "../schema.ts";
 
 /**
- * Something for whoever reads the stream of events. `event` may be shared by many: a store writes it once for all of a
- * commit that have the very same object. `of` is what this one says of its own; then `event` is an object too, and
- * readers get both as one.
+ * An event to record. Many events may share one `event` object: a store writes it once per commit for all that have
+ * the same object. `of` has the fields of this event alone; then `event` is an object too, and readers get both
+ * merged.
  */
 export interface NewEvent {
   readonly event: Json;

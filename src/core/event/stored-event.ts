@@ -4,43 +4,43 @@ import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import type { NewEvent } from "./new-event.ts";
 
-/** What the stream keeps of one happening, as it is stored. */
+/** One event as the journal stores it. */
 export interface StoredEvent {
   readonly name: string;
   readonly at: Instant;
-  /** The job it tells of; left out where it tells of a queue, a worker, a workflow or the like. */
+  /** Left out if the event is about a queue, a worker, a workflow or the like. */
   readonly job?: JobId;
   readonly type?: string;
   readonly queue?: string;
   readonly attempt?: number;
-  /** Milliseconds from the start of the attempt. */
+  /** Milliseconds since the start of the attempt. */
   readonly elapsed?: number;
-  /** Without stacks, which stay with the job: an event is read by many. */
+  /** Without stacks. They stay on the job, because many may read the journal. */
   readonly error?: ErrorRecord;
   readonly dueAt?: Instant;
   readonly late?: true;
   readonly deadLetter?: true;
-  /** Who started the attempt; with `job.started`. */
+  /** Who started the attempt; only with `job.started`. */
   readonly worker?: string;
-  /** How many attempts the job has in all; with `job.retrying`. */
+  /** How many attempts the job has in total; only with `job.retrying`. */
   readonly maxAttempts?: number;
-  /** Until when its worker may be silent; with `job.heartbeat`. */
+  /** Until when the worker may be silent; only with `job.heartbeat`. */
   readonly visibleUntil?: Instant;
   readonly progress?: { readonly value: number; readonly note?: Json };
-  /** The JSON text of what the handler returned, if it is short; with `job.completed`. */
+  /** The JSON text of the result, if it is at most 2,000 characters; only with `job.completed`. */
   readonly result?: string;
-  /** What it tells of, where that is no job. */
+  /** What the event is about, if it is not a job. */
   readonly subject?: string;
-  /** What else there is to say, where it tells of no job. */
+  /** Further fields of events that are not about a job. */
   readonly data?: { readonly [key: string]: Json };
 }
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** A longer result stays with its job. */
+/** A longer result is not recorded. It stays on its job. */
 const RESULT_LIMIT = 2_000;
 
-/** What one committed lifecycle event tells of its job, beside what its head says for many. */
+/** Builds the event of one committed lifecycle event. `sharedFields` has what it shares with many others. */
 export function jobEvent(
   sharedFields: Json,
   row: JobRow,
@@ -66,13 +66,13 @@ export function withoutStack({ stack: _stack, cause, ...error }: ErrorRecord): E
   return { ...error, cause: rest };
 }
 
-/** Who runs an attempt. A remote worker stands in the policy; the row names the engine that claimed for it. */
+/** Who runs an attempt. The policy names a remote worker. For it, the row names the engine that claimed. */
 export function workerOf(row: JobRow): string | undefined {
   return row.policy?.worker ?? row.worker ?? undefined;
 }
 
-/** Whether a stored text is an event of ours: a table of events may hold older ones, and a user's own. */
-export function isKeptEvent(body: unknown): body is StoredEvent {
+/** Whether a stored value is an event of curfew. The table may also contain older formats and a user's events. */
+export function isStoredEvent(body: unknown): body is StoredEvent {
   return (
     typeof body === "object" &&
     body !== null &&

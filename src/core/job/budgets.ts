@@ -11,7 +11,7 @@ import {
 import type { JobId, JobOptions } from "./job.ts";
 import { resolveBudgets, type SettingsBySource, saysAnything } from "./policy.ts";
 
-/** What an enqueue says about when its job may start. */
+/** The options of an enqueue that say when its job may start. */
 interface Start {
   readonly delay?: Duration;
   readonly at?: InstantInput;
@@ -29,7 +29,7 @@ interface Origin {
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
 }
 
-/** When a job that is enqueued now is due; a delay counts from the anchor. */
+/** When a job that is enqueued now is due. A delay counts from the anchor. */
 export function startOf(said: Start, now: Instant, anchor: Instant = now): Instant {
   if (said.delay !== undefined && said.at !== undefined) {
     throw refuse("invalid_option", "options.at", said.at, "write either delay or at, not both");
@@ -41,20 +41,23 @@ export function startOf(said: Start, now: Instant, anchor: Instant = now): Insta
   return said.at === undefined ? now : Math.max(now, parseInstant(said.at, "options.at"));
 }
 
-const NO_BUDGETS = { waitAt: null, totalAt: null, kept: {} };
+const NO_BUDGETS = { waitAt: null, totalAt: null, stored: {} };
 
-export type KeptBudgets = Pick<
+export type StoredBudgets = Pick<
   JobOptions,
   "wait" | "waitFrom" | "total" | "totalFrom" | "anchoredAt" | "expiresAt" | "inheritedFrom"
 >;
 
-/** `wait` and `total` become instants here and stay them (SEMANTICS 2); an inherited deadline cuts and never refuses (4.7). */
+/**
+ * Turns `wait` and `total` into instants, which stay fixed (SEMANTICS 2). An inherited deadline shortens the total
+ * and never refuses the job (4.7).
+ */
 export function fixBudgets(
   said: Budgets,
   settings: SettingsBySource,
   { now, anchor = now, parent }: Origin,
   dueAt: Instant,
-): { waitAt: Instant | null; totalAt: Instant | null; kept: KeptBudgets } {
+): { waitAt: Instant | null; totalAt: Instant | null; stored: StoredBudgets } {
   if (said.expiresAt === undefined && !parent && !saysAnything(settings, "timeouts")) return NO_BUDGETS;
   const { wait, total } = resolveBudgets(settings);
   const expiresAt = said.expiresAt === undefined ? null : parseInstant(said.expiresAt, "options.expiresAt");
@@ -70,7 +73,7 @@ export function fixBudgets(
   return {
     waitAt,
     totalAt: isCut ? inherited : ownTotalAt,
-    kept: {
+    stored: {
       ...(wait.value !== null && { wait: wait.value, waitFrom: wait.source }),
       ...(total.value !== null && { total: total.value, totalFrom: total.source }),
       ...(total.value !== null && anchor !== now && { anchoredAt: anchor }),
@@ -87,7 +90,7 @@ function refuseNeverRuns(endsAt: Instant | null, dueAt: Instant, now: Instant, f
   throw refuse(
     "never_runs",
     field,
-    // An instant is named as one: a past one has no length that anybody wrote.
+    // Show `expiresAt` as an instant: nobody wrote a duration for it.
     field === "expiresAt" ? new Date(endsAt).toISOString() : formatDuration(endsAt - now),
     `${start}: lengthen ${field} or start it earlier`,
   );

@@ -1,19 +1,19 @@
 import type { Json } from "../schema.ts";
 import type { JobRow } from "./job.ts";
 
-/** A saved state, how often it was saved over the wire, and what was noted beside it. */
+/** A saved state, how often it was saved over the wire, and the notes saved with it. */
 export interface SavedCheckpoint {
   readonly state: Json;
-  /** How often it was saved over the wire since it was last cleared; 1 for one that a processor of ours saved. */
+  /** How often it was saved over the wire since it was last cleared; 1 if a local processor saved it. */
   readonly sequence: number;
   readonly stepIndex?: number;
   readonly metadata?: Json;
 }
 
-/** What may be noted beside a state. */
+/** What may be saved with a state. */
 export type CheckpointNote = Pick<SavedCheckpoint, "stepIndex" | "metadata">;
 
-/** The count is kept beside the state, because only the wire shows it. */
+/** The count is stored in the wire fields, because only the wire shows it. */
 export function checkpointOf(row: JobRow): SavedCheckpoint | null {
   if (row.checkpoint === null) return null;
   const { sequence, stepIndex, metadata } = row.options?.wire ?? {};

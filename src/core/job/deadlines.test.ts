@@ -84,7 +84,7 @@ describe("3.2 properties of the instants (3.7)", () => {
         const endsAt = earlier(waitAt, totalAt);
         const startsAt = name === "scheduled" || name === "retryable" ? dueAt : null;
         expect(wakeAt).toBe(earlier(startsAt, endsAt));
-        expect(wake).toBe(startsAt !== null && wakeAt === startsAt ? "ready" : "judge");
+        expect(wake).toBe(startsAt !== null && wakeAt === startsAt ? "ready" : "decide");
       }),
     );
   });
@@ -186,7 +186,7 @@ describe("rank and fence (3.8)", () => {
   });
 });
 
-describe("a row that was read while a sweep held it", () => {
+describe("a row that was read while a sweep was deciding on it", () => {
   const said = { enqueue: { timeouts: { total: "5m", heartbeat: "20s" } } } as const;
   const delayed = enqueued({ enqueue: { delay: "1m", timeouts: { total: "5m" } } });
   const deaf = { hears: false, remote: true };
@@ -199,8 +199,8 @@ describe("a row that was read while a sweep held it", () => {
     ["runs at a worker that hears nothing", running({ ...said, worker: deaf })],
     ["waits for its retry", retryable(said)],
   ])("is written again with its own wakeAt if it %s", (_what, row) => {
-    const held = { ...row, wakeAt: at("1h") };
-    expect(rereadImage(held)).toEqual(imageOf(row));
+    const swept = { ...row, wakeAt: at("1h") };
+    expect(rereadImage(swept)).toEqual(imageOf(row));
   });
 
   it("keeps a finished one as it is", () => {

@@ -3,13 +3,13 @@ import {
   at,
   claimed,
   DAY,
+  decideOk,
   discarded,
   enqueued,
   errorOf,
   failEvent,
   half,
   ID,
-  judge,
   MINUTE,
   namesOf,
   newJob,
@@ -33,32 +33,32 @@ describe("4.6 manual retry", () => {
   const again = { type: "retry" } as const;
 
   it("works only from discarded", () => {
-    expect(judge(discarded(said), again, at("2h")).image.state).toBe("available");
+    expect(decideOk(discarded(said), again, at("2h")).image.state).toBe("available");
     const completed = step(running(said), { type: "succeed", signalled: false }, at("1s"));
     expect(decide(completed, again, at("2h"), half)).toEqual({ ok: false, because: "invalid_state" });
   });
 
   it("attempts, returns and expiredClaims start anew", () => {
     const worn = { ...discarded(said), attempt: 3, returns: 7, expiredClaims: 2 };
-    expect(judge(worn, again, at("2h")).image).toMatchObject({ attempt: 0, returns: 0, expiredClaims: 0 });
+    expect(decideOk(worn, again, at("2h")).image).toMatchObject({ attempt: 0, returns: 0, expiredClaims: 0 });
   });
 
   it("total and wait are re-anchored at now", () => {
-    const { image } = judge(discarded(said), again, at("2h"));
+    const { image } = decideOk(discarded(said), again, at("2h"));
     expect([image.totalAt, image.waitAt]).toEqual([at("3h"), at("125m")]);
     expect(dueAtOf(image.rank)).toBe(at("2h"));
   });
 
   it("keepDeadline leaves the deadline of the job as it was", () => {
-    const kept = judge(discarded(said), { type: "retry", keepDeadline: true }, at("30m"));
+    const kept = decideOk(discarded(said), { type: "retry", keepDeadline: true }, at("30m"));
     expect(kept.image.totalAt).toBe(at("1h"));
   });
 
   it("a past expiresAt is dropped, one that is still to come stays", () => {
     const row = discarded({ enqueue: { expiresAt: new Date(at("10m")) } });
-    const past = judge(row, again, at("10m"));
+    const past = decideOk(row, again, at("10m"));
     expect([past.image.waitAt, past.documents?.options]).toEqual([null, null]);
-    const future = judge(row, again, at("9m"));
+    const future = decideOk(row, again, at("9m"));
     expect([future.image.waitAt, future.documents?.options]).toEqual([at("10m"), { expiresAt: at("10m") }]);
   });
 
@@ -66,7 +66,7 @@ describe("4.6 manual retry", () => {
     const context = { parent: { id: "01890000-0000-7000-8000-0000000000ff", totalAt: at("10m") } };
     const row = discarded({ context });
     expect(row.totalAt).toBe(at("10m"));
-    const decision = judge(row, again, at("5m"));
+    const decision = decideOk(row, again, at("5m"));
     expect([decision.image.totalAt, decision.documents?.options]).toEqual([null, null]);
   });
 
@@ -75,13 +75,13 @@ describe("4.6 manual retry", () => {
     const row = discarded({ context: { parent: { id, totalAt: at("10m") } } });
     const kept = step(row, { type: "retry", keepDeadline: true }, at("5m"));
     expect([kept.totalAt, kept.options]).toEqual([at("10m"), { inheritedFrom: id }]);
-    expect(errorOf(judge(kept, { type: "wake" }, at("10m"))).message).toContain(id);
+    expect(errorOf(decideOk(kept, { type: "wake" }, at("10m"))).message).toContain(id);
   });
 
   it("the new anchor is kept: an extended total is counted from the retry", () => {
     const row = step(discarded(said), again, at("2h"));
     expect(row.options).toMatchObject({ anchoredAt: at("2h"), total: 3_600_000 });
-    const longer = judge(row, { type: "extend", total: 7_200_000 }, at("130m"));
+    const longer = decideOk(row, { type: "extend", total: 7_200_000 }, at("130m"));
     expect(longer.image.totalAt).toBe(at("4h"));
   });
 
@@ -123,7 +123,7 @@ describe("4.7 an inherited deadline", () => {
 
   it("the timeout that results names the inherited deadline, and its own length", () => {
     for (const settings of [{}, { timeouts: { total: "1h" } }] as const) {
-      expect(errorOf(judge(inherit({ settings }), { type: "wake" }, at("11m")))).toMatchObject({
+      expect(errorOf(decideOk(inherit({ settings }), { type: "wake" }, at("11m")))).toMatchObject({
         type: "total_timeout",
         message: `Timed out (deadline exceeded, inherited from job ${parent.id})`,
         limit: 10 * MINUTE,
@@ -131,7 +131,7 @@ describe("4.7 an inherited deadline", () => {
       });
     }
     const own = errorOf(
-      judge(inherit({ settings: { timeouts: { total: "5m" } } }), { type: "wake" }, at("5m")),
+      decideOk(inherit({ settings: { timeouts: { total: "5m" } } }), { type: "wake" }, at("5m")),
     );
     expect(own.message).toBe("Timed out (deadline exceeded, 5m total budget)");
   });
@@ -146,7 +146,7 @@ describe("5.1 cancel", () => {
     ["running", running()],
     ["retryable", retryable()],
   ] as const)("a %s job is cancelled at once and its fence voided", (_name, row) => {
-    const decision = judge(row, { type: "cancel" }, at("2s"));
+    const decision = decideOk(row, { type: "cancel" }, at("2s"));
     expect(decision.image).toMatchObject({ state: "cancelled", finishedAt: at("2s"), wakeAt: null });
     expect(decision.fence).toBeGreaterThan(row.fence);
     expect(namesOf(decision)).toEqual(["job.cancelled"]);
@@ -165,7 +165,7 @@ describe("5.3 extend", () => {
   };
 
   it("a running attempt's limits are counted anew from its start", () => {
-    const decision = judge(running(said), { type: "extend", attempt: 120_000 }, at("10s"));
+    const decision = decideOk(running(said), { type: "extend", attempt: 120_000 }, at("10s"));
     expect(decision.image).toMatchObject({ softAt: at("2m"), hardAt: at("125s"), totalAt: at("1h") });
     expect(decision.documents?.policy).toMatchObject({ attempt: 120_000, sources: { attempt: "enqueue" } });
     expect(namesOf(decision)).toEqual(["job.extended"]);
@@ -173,26 +173,26 @@ describe("5.3 extend", () => {
 
   it("total is counted from creation, and none takes it away", () => {
     const row = running(said, at("1m"));
-    expect(judge(row, { type: "extend", total: 7_200_000 }, at("70s")).image.totalAt).toBe(at("2h"));
-    expect(judge(row, { type: "extend", total: null }, at("70s")).image.totalAt).toBeNull();
-    const shorter = judge(row, { type: "extend", total: 80_000 }, at("70s"));
+    expect(decideOk(row, { type: "extend", total: 7_200_000 }, at("70s")).image.totalAt).toBe(at("2h"));
+    expect(decideOk(row, { type: "extend", total: null }, at("70s")).image.totalAt).toBeNull();
+    const shorter = decideOk(row, { type: "extend", total: 80_000 }, at("70s"));
     expect([shorter.image.totalAt, shorter.image.softAt]).toEqual([at("80s"), at("80s")]);
   });
 
   it("a new heartbeat counts from now", () => {
-    const decision = judge(running(said), { type: "extend", heartbeat: 90_000 }, at("10s"));
+    const decision = decideOk(running(said), { type: "extend", heartbeat: 90_000 }, at("10s"));
     expect(decision.image).toMatchObject({ stallAt: at("100s"), heartbeat: 90_000, softAt: at("30s") });
     // Once it is named, the handler has to keep it (3.6), also where the worker has beaten for the attempt so far.
-    const named = judge(running(), { type: "extend", heartbeat: 5_000 }, at("10s"));
+    const named = decideOk(running(), { type: "extend", heartbeat: 5_000 }, at("10s"));
     expect([named.image.stallAt, named.image.heartbeat]).toEqual([at("15s"), 5_000]);
     expect(named.documents?.policy?.beats).toBe("handler");
-    const none = judge(running(said), { type: "extend", heartbeat: null }, at("10s"));
+    const none = decideOk(running(said), { type: "extend", heartbeat: null }, at("10s"));
     expect([none.image.stallAt, none.image.heartbeat]).toEqual([null, null]);
   });
 
-  it("a waiting job keeps its place and gets its new total; its first start sees the rest", () => {
+  it("a waiting job keeps its rank and gets its new total; its first start sees the rest", () => {
     const row = enqueued({ ...said, enqueue: { delay: "1m" } });
-    const decision = judge(row, { type: "extend", total: 300_000, attempt: 1_000 }, at("10s"));
+    const decision = decideOk(row, { type: "extend", total: 300_000, attempt: 1_000 }, at("10s"));
     expect(decision.image).toMatchObject({ state: "scheduled", rank: row.rank, totalAt: at("5m") });
     expect(decision.documents?.options).toMatchObject({
       total: 300_000,
@@ -202,12 +202,12 @@ describe("5.3 extend", () => {
   });
 
   it("between attempts the kept policy is changed", () => {
-    const decision = judge(retryable(said), { type: "extend", attempt: 1_000 }, at("1s"));
+    const decision = decideOk(retryable(said), { type: "extend", attempt: 1_000 }, at("1s"));
     expect(decision.documents?.policy?.attempt).toBe(1_000);
   });
 
   it("a claim keeps its lease", () => {
-    const decision = judge(claimed(said), { type: "extend", total: 5_000 }, at("1s"));
+    const decision = decideOk(claimed(said), { type: "extend", total: 5_000 }, at("1s"));
     expect(decision.image).toMatchObject({
       state: "active",
       stallAt: claimed(said).stallAt,
@@ -226,7 +226,7 @@ describe("5.3 extend", () => {
     const parent = { id: "01890000-0000-7000-8000-0000000000ff", totalAt: at("10m") };
     const row = step(enqueued({ context: { parent } }), { type: "extend", total: 1_200_000 }, at("1s"));
     expect(row.totalAt).toBe(at("20m"));
-    expect(errorOf(judge(row, { type: "wake" }, at("20m"))).message).toContain("20m total budget");
+    expect(errorOf(decideOk(row, { type: "wake" }, at("20m"))).message).toContain("20m total budget");
   });
 });
 
@@ -239,7 +239,7 @@ describe("5.4 known ids", () => {
 });
 
 describe("9 retention", () => {
-  const end = (said: Said, event: Parameters<typeof judge>[1]) => judge(running(said), event, at("1s"));
+  const end = (said: Said, event: Parameters<typeof decideOk>[1]) => decideOk(running(said), event, at("1s"));
   const done = { type: "succeed", signalled: false } as const;
   const failed = failEvent({ final: true });
 
@@ -259,11 +259,11 @@ describe("9 retention", () => {
     ]);
   });
 
-  it("it is resolved by the rungs, per state, also for a job that never started", () => {
+  it("retention is resolved from the sources, per state, also for a job that never started", () => {
     const said: Said = { enqueue: { retention: { completed: "1h" } }, settings: { retention: "2h" } };
     expect(end(said, done).image.pruneAt).toBe(at("1h") + 1_000);
     expect(end(said, failed).image.pruneAt).toBe(at("2h") + 1_000);
-    expect(judge(enqueued(said), { type: "cancel" }, T0).image.pruneAt).toBe(at("2h"));
+    expect(decideOk(enqueued(said), { type: "cancel" }, T0).image.pruneAt).toBe(at("2h"));
   });
 
   it("0s deletes in the settle itself", () => {
@@ -275,7 +275,7 @@ describe("9 retention", () => {
   it("a job somebody waits for is kept for a minute", () => {
     const row = running({ settings: { retention: "0s" } });
     const awaited = { ...row, options: { ...row.options, awaited: true as const } };
-    const decision = judge(awaited, done, at("1s"));
+    const decision = decideOk(awaited, done, at("1s"));
     expect([decision.drop, decision.image.pruneAt]).toEqual([undefined, at("61s")]);
   });
 });

@@ -112,7 +112,7 @@ function eventOf(row: JobRow, said: Said, now: Instant, { nth, isLikely, flag, a
       return { type: name, message: "Dropped" };
     case "retry":
       return { type: name, keepDeadline: flag };
-    case "reach":
+    case "unblock":
       return { type: name, results: "[]" };
     case "prioritise":
       return { type: name, priority: (nth % 201) - 100 };
@@ -184,7 +184,7 @@ function checkStep(before: JobRow, event: JobEvent, after: JobRow, now: Instant)
 
 /** What a store makes of a job that its limit lets through. */
 function admitted(row: JobRow): JobRow {
-  return { ...row, state: "available", wake: "judge", wakeAt: earlier(row.waitAt, row.totalAt) };
+  return { ...row, state: "available", wake: "decide", wakeAt: earlier(row.waitAt, row.totalAt) };
 }
 
 /** Walks from a fresh job and gives the transitions it went through. */

@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import {
   at,
   claimed,
+  decideOk,
   enqueued,
   errorOf,
   failEvent,
-  judge,
   namesOf,
   running,
   type Said,
@@ -22,16 +22,16 @@ describe("4.1 the retry policy", () => {
   it("attempts count the first one too", () => {
     const second = (row: JobRow) => ({ ...row, attempt: 2 });
     const row = running({ settings: { retry: { attempts: 2 } } });
-    expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
-    expect(judge(second(row), failEvent(), at("1s")).image.state).toBe("discarded");
+    expect(decideOk(row, failEvent(), at("1s")).image.state).toBe("retryable");
+    expect(decideOk(second(row), failEvent(), at("1s")).image.state).toBe("discarded");
   });
 
   it("the defaults are 3 attempts, exponential from 1 s", () => {
     const row = running();
     const dueAfter = (attempt: number) =>
-      (judge({ ...row, attempt }, failEvent(), at("1s")).image.wakeAt ?? 0) - at("1s");
+      (decideOk({ ...row, attempt }, failEvent(), at("1s")).image.wakeAt ?? 0) - at("1s");
     expect([dueAfter(1), dueAfter(2)]).toEqual([1_000, 2_000]);
-    expect(judge({ ...row, attempt: 3 }, failEvent(), at("1s")).image.state).toBe("discarded");
+    expect(decideOk({ ...row, attempt: 3 }, failEvent(), at("1s")).image.state).toBe("discarded");
   });
 
   it("timeouts and stalls are retryable unless except names them", () => {
@@ -39,7 +39,7 @@ describe("4.1 the retry policy", () => {
     const late = { type: "expire" } as const;
     const silent = { type: "stall" } as const;
     const verdict = (except: string[], event: typeof late | typeof silent) =>
-      judge(running({ settings: { timeouts, retry: { except } } }), event, at("30s")).image.state;
+      decideOk(running({ settings: { timeouts, retry: { except } } }), event, at("30s")).image.state;
     expect([verdict([], late), verdict([], silent)]).toEqual(["retryable", "retryable"]);
     expect([verdict(["timeout"], late), verdict(["timeout"], silent)]).toEqual(["discarded", "retryable"]);
     expect([verdict(["stalled"], late), verdict(["stalled"], silent)]).toEqual(["retryable", "discarded"]);
@@ -47,7 +47,7 @@ describe("4.1 the retry policy", () => {
 
   it("except matches the type exactly, or by Prefix.*", () => {
     const verdict = (type: string) =>
-      judge(
+      decideOk(
         running({ settings: { retry: { except: ["Fatal", "Card.*"] } } }),
         failEvent({ error: { type, code: "handler_error", message: "no" } }),
         at("1s"),
@@ -57,7 +57,7 @@ describe("4.1 the retry policy", () => {
   });
 
   it("a reporter's word that no retry can help ends the job", () => {
-    expect(judge(running(), failEvent({ final: true }), at("1s")).image.state).toBe("discarded");
+    expect(decideOk(running(), failEvent({ final: true }), at("1s")).image.state).toBe("discarded");
   });
 });
 
@@ -73,7 +73,7 @@ describe("8.2 what an attempt leaves behind", () => {
 
 describe("4.2 does a retry fit", () => {
   const backoff = constant({ first: "10s", jitter: false });
-  const failed = (said: Said, now = at("10s")) => judge(running(said), failEvent(), now);
+  const failed = (said: Said, now = at("10s")) => decideOk(running(said), failEvent(), now);
 
   it("full: discarded at once if now + backoff + attempt would pass totalAt", () => {
     const settings = { timeouts: { attempt: "30s", total: "49s" }, retry: { backoff } } as const;
@@ -129,17 +129,17 @@ describe("4.2 does a retry fit", () => {
 describe("4.3 crashes, stalls and expiredClaims", () => {
   it("a crash or stall of a started attempt spends it", () => {
     const row = running({ settings: { retry: { attempts: 1 } } });
-    expect(judge(row, { type: "wake", seenAt: null }, at("60s")).image).toMatchObject({
+    expect(decideOk(row, { type: "wake", seenAt: null }, at("60s")).image).toMatchObject({
       state: "discarded",
       attempt: 1,
     });
   });
 
-  it("a claim that runs out before its handler was entered spends nothing but adds a strike", () => {
-    const decision = judge(claimed(), { type: "wake" }, at("10s"));
+  it("a claim that runs out before its handler was entered spends no attempt and adds an expired claim", () => {
+    const decision = decideOk(claimed(), { type: "wake" }, at("10s"));
     expect(decision.image).toMatchObject({ state: "available", attempt: 0, returns: 0, expiredClaims: 1 });
     expect(namesOf(decision)).toEqual(["job.claim_expired"]);
-    expect(judge(claimed(), { type: "wake" }, at("10s") - 1).image).toMatchObject({
+    expect(decideOk(claimed(), { type: "wake" }, at("10s") - 1).image).toMatchObject({
       state: "active",
       expiredClaims: 0,
     });
@@ -159,17 +159,17 @@ describe("4.3 crashes, stalls and expiredClaims", () => {
   it("onStall discard forbids a second run after a crash, also when the sweep comes late", () => {
     const row = running({ settings: { retry: { onStall: "discard" } } });
     for (const now of [at("60s"), at("2d")]) {
-      const decision = judge(row, { type: "wake", seenAt: null }, now);
+      const decision = decideOk(row, { type: "wake", seenAt: null }, now);
       expect(decision.image.state).toBe("discarded");
       expect(errorOf(decision).type).toBe("stalled");
     }
-    expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
+    expect(decideOk(row, failEvent(), at("1s")).image.state).toBe("retryable");
   });
 
   it("a named visibility timeout that runs out makes the job available at once and spends the attempt", () => {
     const row = running({ worker: { hears: false, remote: true, visibility: 20_000 } });
-    expect(judge(row, { type: "wake" }, at("20s") - 1).image.state).toBe("active");
-    const decision = judge(row, { type: "wake" }, at("20s"));
+    expect(decideOk(row, { type: "wake" }, at("20s") - 1).image.state).toBe("active");
+    const decision = decideOk(row, { type: "wake" }, at("20s"));
     expect(decision.image).toMatchObject({ state: "available", attempt: 1 });
     expect(errorOf(decision).type).toBe("visibility_timeout");
     expect(decision.fence).toBeGreaterThan(row.fence);
@@ -180,7 +180,7 @@ describe("4.3 crashes, stalls and expiredClaims", () => {
       settings: { retry: { attempts: 1 } },
       worker: { hears: false, remote: true, visibility: 20_000 },
     };
-    const decision = judge(running(said), { type: "wake" }, at("20s"));
+    const decision = decideOk(running(said), { type: "wake" }, at("20s"));
     expect(decision.image.state).toBe("discarded");
     expect(namesOf(decision)).toEqual(["job.visibility_timeout", "job.failed", "job.discarded"]);
   });
@@ -190,7 +190,7 @@ describe("4.3 crashes, stalls and expiredClaims", () => {
       settings: { retry: { except: ["visibility_timeout"] } },
       worker: { hears: false, remote: true, visibility: 20_000 },
     };
-    const decision = judge(running(said), { type: "wake" }, at("20s"));
+    const decision = decideOk(running(said), { type: "wake" }, at("20s"));
     expect(decision.image).toMatchObject({ state: "discarded", attempt: 1 });
     expect(namesOf(decision)).toEqual(["job.visibility_timeout", "job.failed", "job.discarded"]);
   });
@@ -200,7 +200,7 @@ describe("4.3 crashes, stalls and expiredClaims", () => {
       settings: { timeouts: { heartbeat: "10s" } },
       worker: { hears: false, remote: true, visibility: 20_000 },
     };
-    expect(errorOf(judge(running(said), { type: "wake" }, at("10s"))).type).toBe("stalled");
+    expect(errorOf(decideOk(running(said), { type: "wake" }, at("10s"))).type).toBe("stalled");
   });
 });
 
@@ -208,28 +208,28 @@ describe("4.4 giving back", () => {
   it("a release gives the attempt back and goes to available, with its error in the history", () => {
     const error = { type: "shutdown", code: "shutdown", message: "The worker shut down" };
     const row = running();
-    const decision = judge(row, { type: "release", error }, at("5s"));
+    const decision = decideOk(row, { type: "release", error }, at("5s"));
     expect(decision.image).toMatchObject({ state: "available", attempt: 0, returns: 1, rank: row.rank });
     expect(errorOf(decision)).toEqual({ ...error, attempt: 1, at: at("5s") });
   });
 
   it("a release with a delay waits that long", () => {
-    const decision = judge(claimed(), { type: "release", delay: 5_000 }, at("1s"));
+    const decision = decideOk(claimed(), { type: "release", delay: 5_000 }, at("1s"));
     expect(decision.image).toMatchObject({ state: "scheduled", wakeAt: at("6s"), wake: "ready" });
   });
 
   it("a snooze gives the attempt back and goes to scheduled", () => {
-    const decision = judge(running(), { type: "snooze", dueAt: at("1h") }, at("5s"));
+    const decision = decideOk(running(), { type: "snooze", dueAt: at("1h") }, at("5s"));
     expect(decision.image).toMatchObject({ state: "scheduled", attempt: 0, returns: 1, wakeAt: at("1h") });
     expect(decision.events).toEqual([{ name: "job.snoozed", dueAt: at("1h") }]);
   });
 
   it("a snooze at or past totalAt discards at once, predicted", () => {
     const row = running({ settings: { timeouts: { total: "1h" } } });
-    const decision = judge(row, { type: "snooze", dueAt: at("1h") }, at("5s"));
+    const decision = decideOk(row, { type: "snooze", dueAt: at("1h") }, at("5s"));
     expect(decision.image.state).toBe("discarded");
     expect(errorOf(decision)).toMatchObject({ type: "total_timeout", predicted: true });
-    expect(judge(row, { type: "snooze", dueAt: at("1h") - 1 }, at("5s")).image.state).toBe("scheduled");
+    expect(decideOk(row, { type: "snooze", dueAt: at("1h") - 1 }, at("5s")).image.state).toBe("scheduled");
   });
 
   it("the fence grows all the same", () => {
@@ -249,7 +249,7 @@ describe("4.4 giving back", () => {
     }
     expect([row.returns, row.attempt]).toEqual([MOST_RETURNS, 1]);
     for (const event of [{ type: "release" }, { type: "snooze", dueAt: at("1s") }] as const) {
-      const decision = judge(row, event, at("0s"));
+      const decision = decideOk(row, event, at("0s"));
       expect(decision.image.state).toBe("discarded");
       expect(errorOf(decision).type).toBe("too_many_returns");
     }
@@ -262,15 +262,15 @@ describe("4.4 giving back", () => {
 
 describe("4.5 exhausted", () => {
   const dead = { retry: { attempts: 1, onExhausted: "dead-letter" } } as const;
-  const isDead = (row: JobRow, event: Parameters<typeof judge>[1], now: number) => {
-    const { image } = judge(row, event, now);
+  const isDead = (row: JobRow, event: Parameters<typeof decideOk>[1], now: number) => {
+    const { image } = decideOk(row, event, now);
     expect(image.state).toBe("discarded");
     return image.deadLetter;
   };
 
   it("discarded, or also a dead letter when onExhausted says so", () => {
     expect(isDead(running({ settings: { retry: { attempts: 1 } } }), failEvent(), at("1s"))).toBe(false);
-    const decision = judge(running({ settings: dead }), failEvent(), at("1s"));
+    const decision = decideOk(running({ settings: dead }), failEvent(), at("1s"));
     expect(decision.image).toMatchObject({ state: "discarded", deadLetter: true, pruneAt: null });
     expect(decision.events.at(-1)).toMatchObject({ name: "job.discarded", deadLetter: true });
   });
@@ -289,13 +289,13 @@ describe("4.5 exhausted", () => {
     const mode = { ...dead, timeouts: { attempt: "1m", grace: "0s", mode: "discard" } } as const;
     expect(isDead(running({ settings: mode }), { type: "expire" }, at("1m"))).toBe(false);
     expect(isDead(running({ settings: dead }), failEvent({ discard: true }), at("1s"))).toBe(false);
-    expect(judge(running({ settings: dead }), { type: "cancel" }, at("1s")).image.deadLetter).toBe(false);
+    expect(decideOk(running({ settings: dead }), { type: "cancel" }, at("1s")).image.deadLetter).toBe(false);
   });
 
   it("startedAt stays on a job that ended from a running attempt, and on no other", () => {
-    const ended = judge(running(), failEvent({ final: true }), at("1s")).image;
+    const ended = decideOk(running(), failEvent({ final: true }), at("1s")).image;
     expect([ended.startedAt, ended.finishedAt]).toEqual([at("0s"), at("1s")]);
-    const expired = judge(
+    const expired = decideOk(
       enqueued({ settings: { timeouts: { wait: "1m" } } }),
       { type: "wake" },
       at("1m"),
@@ -306,6 +306,6 @@ describe("4.5 exhausted", () => {
       failEvent(),
       at("1s"),
     );
-    expect(judge(between, { type: "cancel" }, at("2s")).image.startedAt).toBeNull();
+    expect(decideOk(between, { type: "cancel" }, at("2s")).image.startedAt).toBeNull();
   });
 });

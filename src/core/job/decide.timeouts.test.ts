@@ -3,10 +3,10 @@ import {
   at,
   claimed,
   DAY,
+  decideOk,
   enqueued,
   errorOf,
   failEvent,
-  judge,
   MINUTE,
   namesOf,
   policyOf,
@@ -21,7 +21,7 @@ describe("1 the five timeouts", () => {
   it("wait is counted from creation until the first start and ends in discarded", () => {
     const row = enqueued({ settings: { timeouts: { wait: "5m" } } });
     expect(row.waitAt).toBe(at("5m"));
-    const decision = judge(row, { type: "wake" }, at("5m"));
+    const decision = decideOk(row, { type: "wake" }, at("5m"));
     expect(decision.image.state).toBe("discarded");
     expect(errorOf(decision)).toMatchObject({ type: "enqueue_ttl_expired", kind: "enqueue_ttl" });
     expect(namesOf(decision)).toEqual(["job.ttl_expired", "job.expired", "job.discarded"]);
@@ -52,7 +52,7 @@ describe("1 the five timeouts", () => {
     expect([first.totalAt, first.softAt]).toEqual([at("1h"), at("1h")]);
     const waiting = step(first, failEvent(), at("20m"));
     expect(waiting.totalAt).toBe(at("1h"));
-    const over = judge(waiting, { type: "wake" }, at("1h"));
+    const over = decideOk(waiting, { type: "wake" }, at("1h"));
     expect(over.image.state).toBe("discarded");
     expect(errorOf(over).type).toBe("total_timeout");
     expect(namesOf(over)).toEqual(["job.total_timeout", "job.discarded"]);
@@ -63,7 +63,7 @@ describe("1 the five timeouts", () => {
   });
 
   it("heartbeat ends in stalled and leaves the rest to the retry policy", () => {
-    const decision = judge(
+    const decision = decideOk(
       running({ settings: { timeouts: { heartbeat: "20s" } } }),
       { type: "stall" },
       at("20s"),
@@ -85,7 +85,7 @@ describe("1 the mode", () => {
 
   it("mode fail, the default, makes a failed attempt of an attempt timeout", () => {
     expect(policyOf().mode).toBe("fail");
-    const decision = judge(running({ settings: { timeouts } }), { type: "expire" }, at("35s"));
+    const decision = decideOk(running({ settings: { timeouts } }), { type: "expire" }, at("35s"));
     expect(decision.image.state).toBe("retryable");
   });
 
@@ -94,7 +94,7 @@ describe("1 the mode", () => {
       timeouts: { ...timeouts, mode: "discard" },
       retry: { onExhausted: "dead-letter" },
     } as const;
-    const decision = judge(running({ settings }), { type: "expire" }, at("35s"));
+    const decision = decideOk(running({ settings }), { type: "expire" }, at("35s"));
     expect(decision.image).toMatchObject({ state: "discarded", deadLetter: false });
     expect(namesOf(decision)).toEqual(["job.timeout", "job.failed", "job.discarded"]);
   });
@@ -102,14 +102,14 @@ describe("1 the mode", () => {
   it("mode discard touches neither total nor stalls", () => {
     const retry = { onExhausted: "dead-letter" } as const;
     const byTotal = running({ settings: { timeouts: { total: "10s", mode: "discard" }, retry } });
-    expect(judge(byTotal, { type: "expire" }, at("40s")).image).toMatchObject({ deadLetter: true });
+    expect(decideOk(byTotal, { type: "expire" }, at("40s")).image).toMatchObject({ deadLetter: true });
     const silent = running({ settings: { timeouts: { heartbeat: "10s", mode: "discard" }, retry } });
-    expect(judge(silent, { type: "stall" }, at("10s")).image.state).toBe("retryable");
+    expect(decideOk(silent, { type: "stall" }, at("10s")).image.state).toBe("retryable");
   });
 
   it("mode discard leaves an ordinary failure to the retry policy", () => {
     const row = running({ settings: { timeouts: { ...timeouts, mode: "discard" } } });
-    expect(judge(row, failEvent(), at("1s")).image.state).toBe("retryable");
+    expect(decideOk(row, failEvent(), at("1s")).image.state).toBe("retryable");
   });
 });
 
@@ -154,8 +154,8 @@ describe("1.3 long delays", () => {
     expect(40 * DAY).toBeGreaterThan(2 ** 31);
     const row = enqueued({ ...said, enqueue: { delay: "30d" } });
     expect([row.state, row.wakeAt, row.waitAt]).toEqual(["scheduled", T0 + 30 * DAY, T0 + 40 * DAY]);
-    expect(judge(row, { type: "wake" }, T0 + 30 * DAY - 1).image.state).toBe("scheduled");
-    expect(judge(row, { type: "wake" }, T0 + 30 * DAY).image.state).toBe("available");
+    expect(decideOk(row, { type: "wake" }, T0 + 30 * DAY - 1).image.state).toBe("scheduled");
+    expect(decideOk(row, { type: "wake" }, T0 + 30 * DAY).image.state).toBe("available");
     expect(running(said).softAt).toBe(T0 + 100 * DAY);
     expect(running(said).totalAt).toBe(T0 + 3_650 * DAY);
   });
@@ -172,14 +172,14 @@ describe("1.4 grace by worker", () => {
   it("a foreign worker's job is taken back at the timeout itself when no settings names a grace", () => {
     const row = running({ settings: { timeouts: { attempt: "30s" } }, worker: foreign });
     expect([row.softAt, row.hardAt, row.wakeAt]).toEqual([at("30s"), at("30s"), at("30s")]);
-    expect(judge(row, { type: "wake" }, at("30s") - 1).image.state).toBe("active");
-    expect(judge(row, { type: "wake" }, at("30s")).image.state).toBe("retryable");
+    expect(decideOk(row, { type: "wake" }, at("30s") - 1).image.state).toBe("active");
+    expect(decideOk(row, { type: "wake" }, at("30s")).image.state).toBe("retryable");
   });
 
   it("a foreign worker's job is taken back at timeout plus grace when a settings names one", () => {
     const row = running({ settings: { timeouts: { attempt: "30s", grace: "5s" } }, worker: foreign });
-    expect(judge(row, { type: "wake" }, at("35s") - 1).image.state).toBe("active");
-    expect(judge(row, { type: "wake" }, at("35s")).image.state).toBe("retryable");
+    expect(decideOk(row, { type: "wake" }, at("35s") - 1).image.state).toBe("active");
+    expect(decideOk(row, { type: "wake" }, at("35s")).image.state).toBe("retryable");
   });
 });
 
@@ -188,14 +188,14 @@ describe("1.5 unbounded grace", () => {
 
   it("the signal is given and there is no hard deadline", () => {
     expect([row.softAt, row.hardAt]).toEqual([at("30s"), null]);
-    const late = judge(row, { type: "succeed", signalled: true }, at("10d"));
+    const late = decideOk(row, { type: "succeed", signalled: true }, at("10d"));
     expect(late.image.state).toBe("completed");
   });
 
   it("stall, cancel and shutdown still end the attempt", () => {
-    expect(judge(row, { type: "wake", seenAt: at("40s") }, at("100s")).image.state).toBe("retryable");
-    expect(judge(row, { type: "cancel" }, at("40s")).image.state).toBe("cancelled");
-    expect(judge(row, { type: "release" }, at("40s")).image.state).toBe("available");
+    expect(decideOk(row, { type: "wake", seenAt: at("40s") }, at("100s")).image.state).toBe("retryable");
+    expect(decideOk(row, { type: "cancel" }, at("40s")).image.state).toBe("cancelled");
+    expect(decideOk(row, { type: "release" }, at("40s")).image.state).toBe("available");
   });
 
   it("a claim of such a job is not started by it", () => {

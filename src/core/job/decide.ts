@@ -41,7 +41,8 @@ import { ALLOWED, type JobEventName } from "./lifecycle.ts";
 import { extend, prioritise, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
 import { isExcepted } from "./retry.ts";
-import { reach } from "./step-rules.ts";
+import { unblock } from "./step-rules.ts";
+import { claimEndsAt, claimWakeAt } from "./store-formulas.ts";
 import { writtenRow } from "./written-row.ts";
 
 type Rule<Name extends JobEventName> = (
@@ -51,13 +52,13 @@ type Rule<Name extends JobEventName> = (
   random: Random,
 ) => Decision;
 
-/** A job may be given back this often (releases and snoozes together) before it is ended. */
+/** The most returns (releases and snoozes together) before the job is ended. */
 export const MOST_RETURNS = 1_000;
 const MOST_EXPIRED_CLAIMS = 1_000;
 
 /**
- * The one place where a job's fate is decided. It reads nothing but its arguments: the same row, event, time and
- * random numbers always give the same decision, so a simulator can replay it and a store can be swapped under it.
+ * Decides what happens to a job; nothing else does. It reads only its arguments: the same row, event, time and random
+ * numbers always give the same decision. So the simulator can replay it, and it works with any store.
  */
 export function decide(job: JobRow, event: JobEvent, now: Instant, random: Random): Decision {
   const allowed = ALLOWED[job.state][event.type];
@@ -88,7 +89,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   snooze: (job, event, now, random) => snooze(job, event.dueAt, now, random),
   release: (job, event, now, random) => release(job, event, now, random),
   cancel: (job, event, now, random) => {
-    // What comes after it would be judged while what comes before it still runs.
+    // The steps after it would be decided while the steps before it still run.
     if (!event.halted && job.options?.step?.waitsFor) return { ok: false, because: "not_reached" };
     return finish(job, "cancelled", now, {
       events: [{ name: "job.cancelled" }],
@@ -109,16 +110,19 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
       ? { ok: false, because: "in_workflow" }
       : retryByHand(job, event.keepDeadline ?? false, now, random),
   prioritise: (job, event) => prioritise(job, event.priority),
-  reach: (job, event, now) => reach(job, event, now),
+  unblock: (job, event, now) => unblock(job, event, now),
 };
 
-/** A job with a limit goes to its limit; whoever commits this counts down what kept it from there. */
+/**
+ * A job with a limit waits for its limit. The unit that commits this also decrements `needs`, which blocked
+ * admission.
+ */
 function activated(job: JobRow, now: Instant): "scheduled" | "pending" | "available" {
   if (dueAtOf(job.rank) > now) return "scheduled";
   return job.options?.limit ? "pending" : "available";
 }
 
-/** A job that ended before it could be entered: `total` is looked at before `wait` (SEMANTICS 3.1). */
+/** Ends a job that was not started in time. `total` is checked before `wait` (SEMANTICS 3.1). */
 function endOfWaiting(job: JobRow, now: Instant): Decision | null {
   if (job.totalAt !== null && now >= job.totalAt) {
     const error = totalError(job, now, false);
@@ -126,7 +130,7 @@ function endOfWaiting(job: JobRow, now: Instant): Decision | null {
     return discard(job, withError(job, error), now, [{ name: "job.total_timeout", error }], isDead);
   }
   if (job.waitAt !== null && now >= job.waitAt) {
-    // An `expiresAt` that came first is the limit that was broken, not the longer `wait` beside it.
+    // If `expiresAt` came first, it is the limit that was exceeded, not the longer `wait`.
     const wait = job.options?.expiresAt === job.waitAt ? undefined : job.options?.wait;
     const limit = wait ?? job.waitAt - job.createdAt;
     const error: ErrorRecord = {
@@ -149,26 +153,26 @@ function endOfWaiting(job: JobRow, now: Instant): Decision | null {
 }
 
 function wakeWaiting(job: JobRow, now: Instant): Decision {
-  // Whoever judges workflows has to look at it, and finds it by its wakeAt.
+  // The step scheduler must decide on it, and finds it by its `wakeAt`.
   if (job.options?.step?.waitsFor) return { ok: false, because: "not_due" };
   const ended = endOfWaiting(job, now);
   if (ended) return ended;
   const state = job.state as "pending" | "scheduled" | "retryable" | "available";
   const limit = job.options?.limit;
-  // A limit that belongs to no limit is opened by whoever made it.
-  const isHeld = state === "pending" && (job.needs > 0 || (job.limitKey !== null && limit === undefined));
-  if (isHeld || state === "available") return { ok: true, image: waitingImage(job, state), events: [] };
+  // A limit key without a limit: only the code that set it may admit the job.
+  const isBlocked = state === "pending" && (job.needs > 0 || (job.limitKey !== null && limit === undefined));
+  if (isBlocked || state === "available") return { ok: true, image: waitingImage(job, state), events: [] };
   if (dueAtOf(job.rank) <= now) return wakeDue(job, limit, now);
   return { ok: true, image: waitingImage(job, state === "pending" ? "scheduled" : state), events: [] };
 }
 
-/** A waiting job that could run now goes to the limit of its limit, if it has one and does not hold a place in it. */
+/** A waiting job that is due waits for its limit, unless it has none or still has its slot. */
 function wakeDue(job: JobRow, limit: JobLimit | undefined, now: Instant): Decision {
   if (limit === undefined || (limit.strict && job.state === "retryable"))
     return { ok: true, image: waitingImage(job, "available"), events: [] };
   const { onLimit } = limit;
   if (onLimit === undefined) return { ok: true, image: waitingImage(job, "pending"), events: [] };
-  // Whoever judges a job at its limit has first let through whom it may.
+  // The sweep admits jobs before it decides on `onLimit`, so first let it look at the job as pending.
   if (job.state !== "pending")
     return { ok: true, image: { ...waitingImage(job, "pending"), wakeAt: now }, events: [] };
   if (onLimit !== "drop") {
@@ -176,25 +180,24 @@ function wakeDue(job: JobRow, limit: JobLimit | undefined, now: Instant): Decisi
     const image = waitingImage(job, "scheduled", { dueAt });
     return { ok: true, image, events: [{ name: "job.snoozed", dueAt }] };
   }
-  // A job that has run before is not new work to be turned away: it waits.
+  // A job that has run before is not dropped. It waits.
   if (job.attempt > 0) return { ok: true, image: waitingImage(job, "pending"), events: [] };
   return drop(job, "rate_limited", `Dropped: the limit "${job.limitKey}" was reached`, now);
 }
 
-/** Ends a waiting job that there is no room for. */
 function drop(job: JobRow, code: "rate_limited" | "queue_full", message: string, now: Instant): Decision {
   const error: ErrorRecord = { type: code, code, message, attempt: job.attempt, at: now };
   return discard(job, withError(job, error), now, [], false);
 }
 
-/** A claim is a lease, not a start: it spends nothing and runs no attempt clock (SEMANTICS 3.1). */
+/** A claim is a lease and no start: it spends no attempt and starts no attempt clock (SEMANTICS 3.1). */
 function claim(job: JobRow, event: EventOf<"claim">, now: Instant): Decision {
-  const stallAt = now + Math.min(job.heartbeat ?? event.lease, event.lease);
+  const stallAt = claimEndsAt(job.heartbeat, now, event.lease);
   const image: JobImage = {
     ...waitingImage(job, "available"),
     state: "active",
-    wake: "judge",
-    wakeAt: earlier(stallAt, earlier(job.waitAt, job.totalAt)),
+    wake: "decide",
+    wakeAt: claimWakeAt(stallAt, job.waitAt, job.totalAt),
     stallAt,
   };
   return { ok: true, image, fence: nextFence(job.fence, event.salt), events: [] };
@@ -202,15 +205,17 @@ function claim(job: JobRow, event: EventOf<"claim">, now: Instant): Decision {
 
 const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
 
-/** Entering a handler. What has certainly ended is discarded; what may have ended by now is asked for again. */
+/**
+ * Enters a handler. A job that has certainly ended is discarded. If it may have ended by now, the worker asks again.
+ */
 function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
   if (job.startedAt !== null) return { ok: false, because: "invalid_state" };
   const { upper } = event;
-  // The first start fixes the policy for all attempts: a redeploy does not reshape a job that has begun (SEMANTICS 2).
+  // The first start fixes the policy for all attempts: a redeploy does not change a job that has begun (SEMANTICS 2).
   const policy = job.policy ? policyFor(job.policy, event.kind ?? LOCAL_WORKER) : event.policy;
   const ended = endOfWaiting(job, now);
   if (ended) return ended;
-  // A holder judges its own lease by the latest that it may be now: somebody else may already have the job.
+  // The holder compares its lease with the latest possible time: another worker may already have the job.
   if (job.stallAt !== null && upper >= job.stallAt) return { ok: false, because: "lease_over" };
   const endsAt = earlier(job.totalAt, job.waitAt);
   if (endsAt !== null && upper >= endsAt) return { ok: false, because: "too_close" };
@@ -218,7 +223,7 @@ function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
   const heartbeat = longestSilence(policy);
   const image: JobImage = {
     state: "active",
-    wake: "judge",
+    wake: "decide",
     wakeAt: activeWakeAt(
       { startedAt: now, hardAt: limits.hardAt, stallAt: limits.stallAt, heartbeat },
       policy.hears,
@@ -248,7 +253,7 @@ const COMPLETED_LATE: readonly LifecycleEvent[] = [{ name: "job.completed", late
 
 function succeed(job: JobRow, event: EventOf<"succeed">, now: Instant, random: Random): Decision {
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
-  // A result that comes at or after the hard deadline is no result (SEMANTICS 3.4): the verdict was due before it.
+  // A result at or after the hard deadline does not count: the verdict was due before it (SEMANTICS 3.4).
   if (job.hardAt !== null && now >= job.hardAt)
     return expire(job, { type: "expire", forced: true }, now, random);
   return finish(job, "completed", now, {
@@ -259,7 +264,7 @@ function succeed(job: JobRow, event: EventOf<"succeed">, now: Instant, random: R
 
 function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random): Decision {
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
-  // An error that comes at or after the hard deadline comes after the verdict that was due (SEMANTICS 3.3).
+  // An error at or after the hard deadline comes after the verdict that was due (SEMANTICS 3.3).
   const isLate = job.hardAt !== null && now >= job.hardAt;
   if (event.signalled || isLate) return settleTimeout(job, now, random, { cause: causeOf(event.error) });
   const record: ErrorRecord = { ...event.error, attempt: job.attempt, at: now };
@@ -299,7 +304,10 @@ function settleTimeout(
   return settleFailure(job, timeoutError(job, now, more), now, random, { first });
 }
 
-/** Silence of a started attempt. Once the soft signal was due, the cause is that timeout (SEMANTICS 3.3). */
+/**
+ * A started attempt was silent for too long. If the soft signal was due first, the cause is that timeout (SEMANTICS
+ * 3.3).
+ */
 function stall(
   job: JobRow,
   now: Instant,
@@ -329,13 +337,19 @@ function stall(
   return settleFailure(job, record, now, random, { first: "job.stalled" });
 }
 
-/** Whether the soft signal came before the silence; at one instant, total > stalled > execution (SEMANTICS 3.3). */
+/**
+ * Whether the soft signal came before the silence. At the same instant the order is total, stalled, execution
+ * (SEMANTICS 3.3).
+ */
 function isSoftFirst(job: JobRow, stallAt: Instant): boolean {
   if (job.softAt === null) return false;
   return job.softAt < stallAt || (job.softAt === stallAt && softKind(job) === "total");
 }
 
-/** A named visibility timeout: available again at once, the attempt spent, discarded at the limit (SEMANTICS 4.3). */
+/**
+ * A named visibility timeout ran out: the job is available again at once, the attempt is spent, and the job is
+ * discarded at the limit of attempts (SEMANTICS 4.3).
+ */
 function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): Decision {
   const limit = policy.visibility as number;
   const record: ErrorRecord = {
@@ -366,48 +380,52 @@ function wakeActive(job: JobRow, seenAt: Instant | null, now: Instant, random: R
   const stallAt = stallAtOf(job, seenAt);
   const isSilent = stallAt !== null && now >= stallAt + stallMargin(job.stallAt, policy.hears);
   const isOverdue = job.hardAt !== null && now >= job.hardAt + (policy.hears ? SWEEP_MARGIN : 0);
-  // A sweep that comes late finds both passed: what came first is the cause, as if it had come in time.
+  // A late sweep may find both passed. The one that came first is the cause, as it would be for a sweep in time.
   if (isOverdue && !(isSilent && !isSoftFirst(job, stallAt))) {
     return voided(settleTimeout(job, now, random, { forced: true }), fence);
   }
   if (isSilent) return voided(stall({ ...job, stallAt }, now, random), fence);
   const wakeAt = activeWakeAt(job, policy.hears, seenAt);
-  return { ok: true, image: { ...imageOf(job), wake: "judge", wakeAt }, events: [] };
+  return { ok: true, image: { ...imageOf(job), wake: "decide", wakeAt }, events: [] };
 }
 
-/** An outsider's verdict carries a new fence, so that whatever the silent worker still writes is lost. */
+/** Gives a decision of the sweep a new fence, so that later writes of the silent worker are lost. */
 function voided(decision: Decision, fence: number): Decision {
   return decision.ok ? { ...decision, fence: decision.fence ?? fence } : decision;
 }
 
-/** A claim whose handler was never entered: it spends nothing but adds an expired claim (SEMANTICS 4.3). */
+/** A claim whose handler was never entered. It spends no attempt and adds an expired claim (SEMANTICS 4.3). */
 function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   const fence = nextFence(job.fence, fenceSalt(random));
-  // The holder may have entered it in time, with the word of its start still on the way; it checks both limits itself.
+  // The holder may have entered the handler in time, while its start is still on the way. It checks both limits
+  // itself.
   const endsAt = earlier(job.waitAt, job.totalAt);
-  const judgedAt = endsAt === null ? null : endsAt + SWEEP_MARGIN;
-  const isHeld = job.stallAt !== null && now < job.stallAt;
-  const ended = isHeld && judgedAt !== null && now < judgedAt ? null : endOfWaiting(job, now);
+  const decidedAt = endsAt === null ? null : endsAt + SWEEP_MARGIN;
+  const isLeased = job.stallAt !== null && now < job.stallAt;
+  const ended = isLeased && decidedAt !== null && now < decidedAt ? null : endOfWaiting(job, now);
   if (ended) return voided(ended, fence);
-  if (isHeld) {
-    const wakeAt = earlier(job.stallAt, judgedAt);
-    return { ok: true, image: { ...imageOf(job), wake: "judge", wakeAt }, events: [] };
+  if (isLeased) {
+    const wakeAt = earlier(job.stallAt, decidedAt);
+    return { ok: true, image: { ...imageOf(job), wake: "decide", wakeAt }, events: [] };
   }
   const expiredClaims = Math.min(job.expiredClaims + 1, MOST_EXPIRED_CLAIMS);
   return {
     ok: true,
     image: waitingImage(job, "available", { expiredClaims: expiredClaims }),
-    // A handler may have reported before the word of its start was written; the next attempt begins anew.
+    // A handler may have reported progress before its start was written. The next attempt begins without it.
     ...(job.progress !== null && { documents: { progress: null } }),
     fence,
     events: [{ name: "job.claim_expired" }],
   };
 }
 
-/** Gives the attempt back and comes again later; one that would pass the total ends now, as predicted (SEMANTICS 4.4). */
+/**
+ * Ends the attempt unspent and runs the job again later. If that is past the total, the job ends now, as predicted
+ * (SEMANTICS 4.4).
+ */
 function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Decision {
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
-  // As with a result: at the hard deadline it is too late to ask for anything (SEMANTICS 3.4).
+  // At the hard deadline it is too late to snooze, as it is for a result (SEMANTICS 3.4).
   if (job.hardAt !== null && now >= job.hardAt)
     return expire(job, { type: "expire", forced: true }, now, random);
   if (job.totalAt !== null && dueAt >= job.totalAt) {
@@ -429,10 +447,10 @@ function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Deci
   };
 }
 
-/** Gives a job back: an attempt that had started is not spent; a claim that had not was never counted. */
+/** Gives a job back. A started attempt is not spent. A claim that was not started was never counted. */
 function release(job: JobRow, event: EventOf<"release">, now: Instant, random: Random): Decision {
   const hasStarted = job.startedAt !== null;
-  // Past the hard deadline the verdict was due already, so there is nothing left to give back.
+  // Past the hard deadline the verdict is a timeout.
   if (hasStarted && job.hardAt !== null && now >= job.hardAt)
     return expire(job, { type: "expire" }, now, random);
   if (hasStarted && job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
@@ -459,7 +477,7 @@ function tooManyReturns(job: JobRow, now: Instant): Decision {
   const error: ErrorRecord = {
     type: "too_many_returns",
     code: "too_many_returns",
-    message: `Given back ${MOST_RETURNS} times without ending`,
+    message: `Released or snoozed ${MOST_RETURNS} times without ending`,
     attempt: job.attempt,
     at: now,
   };
@@ -467,7 +485,7 @@ function tooManyReturns(job: JobRow, now: Instant): Decision {
   return discard(job, withError(job, error), now, [{ name: "job.failed", error }], isDead);
 }
 
-/** The row as it stands once a decision has been committed. */
+/** The row after a decision is committed. */
 export function applied(job: JobRow, decision: Extract<Decision, { ok: true }>): JobRow {
   const { image, documents, fence } = decision;
   const write = { image, ...(documents && { documents }), ...(fence !== undefined && { nextFence: fence }) };

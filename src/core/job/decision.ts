@@ -16,8 +16,12 @@ import {
 } from "./job.ts";
 import { retentionOf } from "./policy.ts";
 import { backoffDelay, isExcepted } from "./retry.ts";
+import { unstartedImage } from "./unstarted-image.ts";
 
-/** Lifecycle events in Open Job Spec's own names; they are emitted after the commit they tell of (SEMANTICS 3.12). */
+/**
+ * Lifecycle events, named as in Open Job Spec. They are announced after the commit that records them (SEMANTICS
+ * 3.12).
+ */
 export const LIFECYCLE_EVENTS = [
   "job.enqueued",
   "job.scheduled",
@@ -51,8 +55,8 @@ export interface LifecycleEvent {
 }
 
 /**
- * Why an event changes nothing. `too_close`: a deadline may or may not have passed, so ask again in a moment.
- * `lease_over`: the claim may have run out, so nothing may be entered under it.
+ * Why an event changes nothing. `too_close`: a deadline may or may not have passed; ask again shortly. `lease_over`:
+ * the claim may have expired, so no handler may start under it.
  */
 export type Rejection =
   | "invalid_state"
@@ -60,9 +64,9 @@ export type Rejection =
   | "lease_over"
   | "timing_out"
   | "not_due"
-  /** Its turn in a workflow has not come. */
+  /** It is a step of a workflow and not ready. */
   | "not_reached"
-  /** A workflow that has not ended counts on it. */
+  /** It is a step of a workflow that has not ended. */
   | "in_workflow";
 
 export type Decision =
@@ -70,15 +74,15 @@ export type Decision =
       readonly ok: true;
       readonly image: JobImage;
       readonly documents?: JobDocuments;
-      /** The fence to write, where the verdict voids the one that a running attempt holds. */
+      /** The new fence, if the decision voids the fence of a running attempt. */
       readonly fence?: Fence;
-      /** Delete instead of keep: retention is 0 and nobody waits for the result. */
+      /** Delete the job: its retention is 0 and no caller waits for its result. */
       readonly drop?: true;
       readonly events: readonly LifecycleEvent[];
     }
   | { readonly ok: false; readonly because: Rejection };
 
-/** An error before the job knows which attempt it belongs to. */
+/** An error without the attempt that it belongs to. */
 export interface ErrorInput {
   readonly type: string;
   readonly code: string;
@@ -95,7 +99,10 @@ export function withError(job: JobRow, record: ErrorRecord): readonly ErrorRecor
   return [...(job.errors ?? []), record].slice(-HISTORY_LIMIT);
 }
 
-/** Whether all that a job of a workflow waits for has ended. One with a limit then needs only the word of its judge. */
+/**
+ * Whether all dependencies of a workflow step have ended. With a limit key, one `needs` remains until the step
+ * scheduler decides.
+ */
 export function isStepReady({
   limitKey,
   needs,
@@ -104,20 +111,20 @@ export function isStepReady({
   return options?.step?.waitsFor !== undefined && needs === (limitKey === null ? 0 : 1);
 }
 
-/** Whether a job waits for its limit, and for nothing else. */
+/** Whether a job waits only for its limit. */
 export function waitsForLimit(job: Pick<JobRow, "state" | "needs" | "options">): boolean {
   return job.state === "pending" && job.needs === 0 && job.options?.limit !== undefined;
 }
 
 /**
- * Where a job goes that comes back from active to be claimed again. It keeps its place, but a start that counts against
- * a rate is spent: for another one it goes back to its limit, where it is among the first.
+ * The state of a job that goes back from active to be claimed again. It keeps its slot. But its start counted against
+ * a rate, so for another start it waits for its limit again, ahead of most others.
  */
 export function stateBack(job: JobRow): "available" | "pending" {
   return job.startedAt !== null && job.options?.limit?.rate ? "pending" : "available";
 }
 
-/** The image of a job that waits again: nothing of the attempt that is over remains on it. */
+/** The image of a job that waits again, without anything of the attempt that ended. */
 export function waitingImage(
   job: JobRow,
   state: "available" | "scheduled" | "retryable" | "pending",
@@ -133,24 +140,19 @@ export function waitingImage(
   const rank = rankOf(job.priority, changes.dueAt ?? dueAtOf(job.rank));
   const waitAt = changes.waitAt === undefined ? job.waitAt : changes.waitAt;
   const totalAt = changes.totalAt === undefined ? job.totalAt : changes.totalAt;
-  return {
-    state,
-    ...waitingWake({ state, rank, waitAt, totalAt }, job.options?.limit),
-    rank,
-    attempt: changes.attempt ?? job.attempt,
-    returns: changes.returns ?? job.returns,
-    expiredClaims: changes.expiredClaims ?? job.expiredClaims,
-    waitAt,
-    totalAt,
-    startedAt: null,
-    softAt: null,
-    hardAt: null,
-    stallAt: null,
-    heartbeat: job.heartbeat,
-    finishedAt: null,
-    pruneAt: null,
-    deadLetter: false,
-  };
+  return unstartedImage(
+    {
+      state,
+      rank,
+      attempt: changes.attempt ?? job.attempt,
+      returns: changes.returns ?? job.returns,
+      expiredClaims: changes.expiredClaims ?? job.expiredClaims,
+      waitAt,
+      totalAt,
+      heartbeat: job.heartbeat,
+    },
+    waitingWake({ state, rank, waitAt, totalAt }, job.options?.limit),
+  );
 }
 
 interface Finish {
@@ -160,22 +162,25 @@ interface Finish {
   readonly fence?: Fence;
 }
 
-/** How many milliseconds a job is kept that ends so; undefined until somebody removes it. */
+/** How many milliseconds a job that ends in this state is kept; undefined: until somebody removes it. */
 function keptOf(job: JobRow, state: Terminal, deadLetter: boolean): number | undefined {
   const retention = retentionOf(job.policy, job.options?.retention);
   const kept = deadLetter ? (retention.deadLetter ?? undefined) : retention[state];
   return kept === 0 && job.options?.awaited ? AWAITED_FOR : kept;
 }
 
-/** Ends a job. `startedAt` stays only if it ended from active: that is what tells `completed_at` apart on the wire. */
+/**
+ * Ends a job. `startedAt` stays only if the job was active. By that, the wire decides whether there is a
+ * `completed_at`.
+ */
 export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish): Decision {
   const deadLetter = end.deadLetter ?? false;
   const keptFor = keptOf(job, state, deadLetter);
-  // A workflow may still ask for it: its keeper says from when on it may go.
-  const isHeld = job.options?.step !== undefined;
+  // Its workflow may still read it. The workflow cleanup decides when it may be pruned.
+  const isInWorkflow = job.options?.step !== undefined;
   const image: JobImage = {
     state,
-    wake: "judge",
+    wake: "decide",
     wakeAt: null,
     rank: job.rank,
     attempt: job.attempt,
@@ -189,7 +194,7 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     stallAt: null,
     heartbeat: job.heartbeat,
     finishedAt: now,
-    pruneAt: isHeld || keptFor === undefined ? null : now + keptFor,
+    pruneAt: isInWorkflow || keptFor === undefined ? null : now + keptFor,
     deadLetter,
   };
   const decision = { ok: true as const, image, events: end.events };
@@ -197,13 +202,13 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     ...decision,
     ...(end.documents && { documents: end.documents }),
     ...(end.fence !== undefined && { fence: end.fence }),
-    ...(keptFor === 0 && !isHeld && { drop: true as const }),
+    ...(keptFor === 0 && !isInWorkflow && { drop: true as const }),
   };
 }
 
 /**
- * Lets go of a finished job whose workflow has ended: from now on it is kept as any other, from its own end on. Null if
- * there is nothing to let go of.
+ * Detaches a finished job from its ended workflow. From now on its normal retention applies, counted from its end.
+ * Null if there is nothing to detach.
  */
 export function letGo(job: JobRow, now: Instant): Extract<Decision, { ok: true }> | null {
   const { step, ...options } = job.options ?? {};
@@ -221,11 +226,11 @@ export function letGo(job: JobRow, now: Instant): Extract<Decision, { ok: true }
   };
 }
 
-/** The error of a used-up total budget (SEMANTICS 3.9); an inherited deadline is named as such (4.7). */
+/** The error of an exceeded total budget (SEMANTICS 3.9). It names an inherited deadline as such (4.7). */
 export function totalError(job: JobRow, now: Instant, predicted: boolean): ErrorRecord {
   const totalAt = job.totalAt as Instant;
   const from = job.options?.inheritedFrom;
-  // Where a parent's deadline cut the job's own total, what was left of it is the limit.
+  // A parent's deadline cut the total. The limit is what was left of it.
   const own = from === undefined ? job.options?.total : undefined;
   const limit = own ?? totalAt - job.createdAt;
   return {
@@ -244,7 +249,7 @@ export function totalError(job: JobRow, now: Instant, predicted: boolean): Error
   };
 }
 
-/** The error of the soft signal that was given, whatever ended the attempt after it (SEMANTICS 3.3, 3.5). */
+/** The error of the soft signal, for every way in which the attempt ended after it (SEMANTICS 3.3, 3.5). */
 export function timeoutError(
   job: JobRow,
   now: Instant,
@@ -267,7 +272,7 @@ export function timeoutError(
   };
 }
 
-/** The retry stage: one failed attempt becomes a retry or the end of the job (SEMANTICS 4). */
+/** Decides between a retry and the end of the job after a failed attempt (SEMANTICS 4). */
 export function settleFailure(
   job: JobRow,
   record: ErrorRecord,
@@ -314,14 +319,14 @@ export function settleFailure(
   };
 }
 
-/** Why no retry can be scheduled: the budget is over, or what is left of it cannot hold another attempt (SEMANTICS 4.2). */
+/** Why no retry can be scheduled: the budget is over, or another attempt does not fit into it (SEMANTICS 4.2). */
 function refuseRetry(job: JobRow, policy: Policy, now: Instant, delay: number): ErrorRecord | null {
   if (job.totalAt === null) return null;
   if (now >= job.totalAt) return totalError(job, now, false);
   const isBuiltIn = policy.sources.attempt === "built-in";
   const needed = policy.retry.retryFit === "full" && !isBuiltIn ? (policy.attempt ?? 0) : 0;
   const endsAt = now + delay + needed;
-  // A retry that would begin at the deadline itself could never be entered, so it does not fit either.
+  // A retry that begins exactly at the deadline could never start, so it does not fit.
   const fits = needed > 0 ? endsAt <= job.totalAt : endsAt < job.totalAt;
   return fits ? null : totalError(job, now, true);
 }
@@ -370,23 +375,23 @@ export function imageOf(job: JobRow): JobImage {
 }
 
 /**
- * The same columns of a row that was read from a store, to be written again. While a sweep judges a row, its `wakeAt` is
- * when the next sweep may have it; writing that back would put off whatever is due, so it is worked out anew.
+ * The mutable columns of a row that was read from a store, to be written again. While a sweep holds a row, its
+ * `wakeAt` is the end of the hold. Writing that back would delay what is due, so `wakeAt` is computed again.
  */
 export function rereadImage(job: JobRow): JobImage {
   const image = imageOf(job);
   if (job.finishedAt !== null) return image;
-  // What woke it for its turn is gone: only its wakeAt still says so.
+  // The countdown that woke this step is over. Only its `wakeAt` makes the step scheduler look at it.
   if (isStepReady(job)) return image;
-  // A job at its limit is looked at once more: it may have been passed over while somebody else wrote it.
+  // Wake a job that waits for its limit once more: an admission may have skipped it while this write was under way.
   if (waitsForLimit(job)) {
     const wakeAt = earlier(dueAtOf(job.rank), earlier(job.waitAt, job.totalAt));
-    return { ...image, wake: "judge", wakeAt };
+    return { ...image, wake: "decide", wakeAt };
   }
   if (job.state !== "active") return { ...image, ...waitingWake(job, job.options?.limit) };
   const wakeAt =
     job.startedAt === null
       ? earlier(job.stallAt, earlier(job.waitAt, job.totalAt))
       : activeWakeAt(job, job.policy?.hears ?? false);
-  return { ...image, wake: "judge", wakeAt };
+  return { ...image, wake: "decide", wakeAt };
 }

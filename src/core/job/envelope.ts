@@ -4,7 +4,7 @@ import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import type { Duration, Instant, InstantInput } from "../time.ts";
-import { fixBudgets, type KeptBudgets, startOf } from "./budgets.ts";
+import { fixBudgets, type StoredBudgets, startOf } from "./budgets.ts";
 import { waitingWake } from "./deadlines.ts";
 import {
   type Fence,
@@ -31,47 +31,48 @@ import {
   type UniqueRule,
   uniqueKeyOf,
 } from "./unique-key.ts";
+import { unstartedImage } from "./unstarted-image.ts";
 
-/** What a single enqueue may say on top of the definition. */
+/** Options of one enqueue, in addition to the definition. */
 export interface EnqueueOptions extends PolicyOptions {
-  /** A UUID of the caller's own; enqueueing it again returns the old job as a duplicate. */
+  /** A UUID that the caller chooses. Enqueueing it again returns the existing job as a duplicate. */
   readonly id?: string;
   readonly queue?: string;
   readonly priority?: number;
   /** Start no earlier than this long from now. */
   readonly delay?: Duration;
-  /** Start no earlier than this instant; one that has passed means now. */
+  /** Start no earlier than this instant. A past one means now. */
   readonly at?: InstantInput;
-  /** The `wait` limit as an instant; the earlier of the two wins. */
+  /** The `wait` limit as an instant. The earlier of the two applies. */
   readonly expiresAt?: InstantInput;
   readonly meta?: { readonly [key: string]: Json };
-  /** The limit that this job runs under, instead of its definition's; `"none"` for none. */
+  /** The limit of this job, instead of its definition's; `"none"` for none. */
   readonly limit?: LimitOptions | "none";
-  /** Which jobs are the same one, in the place of what the definition says; false for none. */
+  /** Which jobs count as the same, instead of what the definition says; false for none. */
   readonly unique?: UniqueOptions | false;
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
-   * The caller's own transaction on the same database (a `pg` client, a better-sqlite3 handle): the job exists if and
+   * The caller's transaction on the same database (a `pg` client, a better-sqlite3 handle). The job exists if and
    * only if that transaction commits.
    */
   readonly tx?: unknown;
 }
 
-/** What an enqueue answers: the job, and whether its id or unique key was known already. */
+/** The job, and whether its id or unique key was already known. */
 export interface EnqueuedJob {
   readonly id: JobId;
   readonly duplicate: boolean;
 }
 
-/** A job as a store takes it in. */
+/** A job as a store receives it. */
 export interface NewJob {
   readonly id: JobId;
-  /** The id was made here, so no store has to look whether it is known. */
+  /** The id was generated here, so no store has to check whether it is known. */
   readonly hasNewId: boolean;
   /**
-   * The fence it begins with, below the first claim's; 0 if left out. An id that may have been used before begins with
-   * random bits, so that what was decided on a job that is gone never writes the one that came after it.
+   * The initial fence, lower than that of the first claim; 0 if left out. For an id that may have been used before,
+   * it has random bits, so that a decision on a deleted job never writes a later job of the same id.
    */
   readonly fence?: Fence;
   readonly queue: string;
@@ -85,27 +86,30 @@ export interface NewJob {
   readonly needs?: number;
   readonly workflow?: string;
   readonly limitKey?: string;
-  /** Refuses a second live job with the same key. */
+  /** A second live job with this key is refused. */
   readonly uniqueKey?: string;
-  /** Written with the job, if it was created. */
+  /** The event to record if the job is created. */
   readonly records?: NewEvent;
 }
 
-/** What the engine adds to a call: time, an id, the less specific sources, and the job that is enqueueing. */
+/** What the engine adds to a call: the time, an id, the less specific sources, and the job that enqueues. */
 export interface EnqueueContext {
   readonly now: Instant;
-  /** What `delay`, `wait` and `total` count from: the latest that it may be now (SEMANTICS 3.10); `now` if left out. */
+  /** What `delay`, `wait` and `total` count from: the latest possible time (SEMANTICS 3.10). Default `now`. */
   readonly anchor?: Instant;
   readonly nextId: () => JobId;
   readonly queueSettings?: (queue: string) => PolicySettings | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
   readonly documentLimit?: number;
-  /** What only a wire protocol says: the job waits to be activated, its visibility timeout, and fields to give back. */
+  /**
+   * Only the wire protocol sets these: whether the job waits to be activated, its visibility timeout, and fields to
+   * return.
+   */
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: JobOptions["wire"] | undefined;
-  /** What jobs of this kind share in what they tell of themselves; left out while events are off. */
+  /** The fields that events of jobs of this type and queue share. Left out while recording is off. */
   readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
 
@@ -126,7 +130,7 @@ export const ENQUEUE_KEYS = [
   "tx",
 ] as const;
 
-/** A parsed enqueue that many payloads can share: everything but the id and the payload. */
+/** A checked enqueue that many payloads can share: everything except the id and the payload. */
 export interface JobTemplate {
   readonly id: JobId | undefined;
   readonly queue: string;
@@ -135,15 +139,15 @@ export interface JobTemplate {
   readonly createdAt: Instant;
   readonly image: JobImage;
   readonly options: JobOptions | null;
-  /** The key of its limit, or what gives it. */
+  /** The limit key, or the function that computes it. */
   readonly key?: KeyedLimit["key"];
   readonly needs?: number;
-  /** What its jobs share in what they tell; undefined while events are off. */
+  /** The fields that the events of its jobs share; undefined while recording is off. */
   readonly sharedFields: Json | undefined;
   readonly unique: UniqueRule | undefined;
 }
 
-/** The last template of a definition that was asked for without options, and the sources it was resolved from. */
+/** The last template of each definition that was used without options, and the sources it was resolved from. */
 const lastTemplates = new WeakMap<
   object,
   {
@@ -156,9 +160,8 @@ const lastTemplates = new WeakMap<
 >();
 
 /**
- * Checks all that an enqueue says, before anything is stored (SEMANTICS 1.1, 1.2). Many jobs of one definition are
- * enqueued within a millisecond, and those that say nothing more share a template: it would come out the same, and
- * stores write jobs off one template together.
+ * Checks all options of an enqueue before anything is stored (SEMANTICS 1.1, 1.2). Enqueues without options within
+ * one millisecond share a template: it would come out the same, and stores write the jobs of one template together.
  */
 export function prepareJob<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
@@ -230,33 +233,19 @@ function newTemplate<Input>(
     ? resolveField<number | null>(settings, (settings) => settings.timeouts?.heartbeat, null).value
     : null;
   const { waitAt, totalAt } = budgets;
+  const wake = waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit);
   return {
     id: said.id === undefined ? undefined : checkId(said.id),
     queue,
     type: definition.type,
     priority,
     createdAt: now,
-    image: {
-      state,
-      ...waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit),
-      // A job at its limit is looked at at once, in case that whoever enqueues it does not come to let it through.
-      ...(keyed && state === "pending" && !context.isPending && { wakeAt: now }),
-      rank,
-      attempt: 0,
-      returns: 0,
-      expiredClaims: 0,
-      waitAt,
-      totalAt,
-      startedAt: null,
-      softAt: null,
-      hardAt: null,
-      stallAt: null,
-      heartbeat,
-      finishedAt: null,
-      pruneAt: null,
-      deadLetter: false,
-    },
-    options: withLimit(keptOptions(said, enqueueSettings, settings, budgets.kept, context), keyed),
+    image: unstartedImage(
+      { state, rank, attempt: 0, returns: 0, expiredClaims: 0, waitAt, totalAt, heartbeat },
+      // The sweep looks at a job behind a limit at once, in case the process that enqueues it dies before it admits it.
+      keyed && state === "pending" && !context.isPending ? { ...wake, wakeAt: now } : wake,
+    ),
+    options: withLimit(storedOptions(said, enqueueSettings, settings, budgets.stored, context), keyed),
     sharedFields: context.sharedFieldsOf?.(
       state === "scheduled" ? "job.scheduled" : "job.enqueued",
       definition.type,
@@ -264,7 +253,7 @@ function newTemplate<Input>(
     ),
     unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
     ...(keyed && { key: keyed.key }),
-    // What waits to be activated is not let through by its limit meanwhile.
+    // Its limit must not admit it before it is activated.
     ...(keyed && context.isPending && { needs: 1 }),
   };
 }
@@ -278,7 +267,7 @@ function withLimit(options: JobOptions | null, keyed: KeyedLimit | undefined): J
   return keyed ? { ...options, limit: keyed.limit } : options;
 }
 
-/** Jobs whose rules are kept in different ways do not see each other, so one definition must not mix them. */
+/** Jobs with and without a period or states do not see each other, so one definition must not mix them. */
 function uniqueOf(said: UniqueOptions | false, defined: UniqueRule | undefined): UniqueRule | undefined {
   if (said === false) return undefined;
   const rule = parseUnique(said, "options.unique");
@@ -295,17 +284,17 @@ function checkId(id: string): JobId {
   return id;
 }
 
-/** Only what the row cannot tell and no worker's definition will: most jobs keep nothing. */
-function keptOptions(
+/** Stores only what neither the row nor a worker's definition says. Most jobs store nothing. */
+function storedOptions(
   said: EnqueueOptions,
   enqueue: PolicySettings,
   settings: SettingsBySource,
-  budgets: KeptBudgets,
+  budgets: StoredBudgets,
   context: EnqueueContext,
 ): JobOptions | null {
   if (!saysAnything(settings, "retry") && !saysAnything(settings, "retention")) {
-    const kept = { ...plainOptions(said, enqueue, context), ...budgets };
-    return isEmpty(kept) ? null : kept;
+    const stored = { ...plainOptions(said, enqueue, context), ...budgets };
+    return isEmpty(stored) ? null : stored;
   }
   const { onExhausted, retention } = resolveFields(settings);
   const isRetained = [
@@ -314,7 +303,7 @@ function keptOptions(
     retention.cancelled,
     retention.deadLetter,
   ].some((field) => field.source !== "built-in");
-  const kept: JobOptions = {
+  const stored: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
     ...(onExhausted.value !== "discard" && { onExhausted: onExhausted.value }),
@@ -327,7 +316,7 @@ function keptOptions(
       },
     }),
   };
-  return isEmpty(kept) ? null : kept;
+  return isEmpty(stored) ? null : stored;
 }
 
 function plainOptions(
@@ -355,7 +344,9 @@ function copyMeta(meta: EnqueueOptions["meta"]): NonNullable<EnqueueOptions["met
   return JSON.parse(toJsonText(meta, "options.meta"));
 }
 
-/** Checks a payload against its schema and as JSON. What is kept is the caller's input; the worker parses it again. */
+/**
+ * Checks a payload against its schema and as JSON. The stored text is the caller's input. The worker parses it again.
+ */
 export function preparePayload<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   payload: NoInfer<Input>,
@@ -363,22 +354,22 @@ export function preparePayload<Input>(
 ): string | Promise<string> {
   const value = payload === undefined ? null : payload;
   if (!definition.payload) return toJsonText(value, "payload", limit);
-  // The worker will see null where the payload was left out, so that is what the schema must accept.
+  // The worker sees null for a payload that was left out, so the schema must accept null.
   const checked = validate(definition.payload, value, "payload", "invalid_payload");
   if (checked instanceof Promise) return checked.then(() => toJsonText(value, "payload", limit));
   return toJsonText(value, "payload", limit);
 }
 
 /**
- * One job off a template. A unique one holds its key while it lives; where more is asked for, it is refused. The key of a
- * limit may be a function of the payload as it was given, or as it is kept.
+ * Makes one job from a template. Its unique key applies while it lives; a rule that asks for more is refused. The
+ * limit key may be a function of the payload: of `given`, or of the stored text.
  */
 export function stamp(template: JobTemplate, payload: string, nextId: () => JobId, given?: unknown): NewJob {
   if (template.unique !== undefined) refuseDemanding(template.unique);
   return stampAny(template, payload, nextId, given);
 }
 
-/** One job off a template, for those who keep its rule about uniqueness themselves. */
+/** Makes one job from a template, for a caller that enforces its unique rule itself. */
 export function stampAny(
   template: JobTemplate,
   payload: string,

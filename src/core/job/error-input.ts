@@ -2,11 +2,14 @@ import { show } from "../errors.ts";
 import type { ErrorInput } from "./decision.ts";
 import type { ErrorCause } from "./job.ts";
 
-/** Enough of a stack to find the line, not so much that one error fills a row. */
+/** Enough of a stack to find the line. One error must not fill a row. */
 const STACK_LIMIT = 8_000;
 const MESSAGE_LIMIT = 4_000;
 
-/** Whatever was thrown, as it is kept on a job: `type` is the error's name, `code` its own or `handler_error`. */
+/**
+ * Anything that was thrown, in the form that a job stores. `type` is the error's name, `code` its code or
+ * `handler_error`.
+ */
 export function errorInput(thrown: unknown): ErrorInput {
   const { type, message, stack } = describe(thrown);
   const cause = thrown instanceof Error && thrown.cause !== undefined ? causeOf(thrown.cause) : undefined;

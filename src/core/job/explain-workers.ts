@@ -5,10 +5,13 @@ import type { AnyDefinition } from "./job-definition.ts";
 import { isTerminal } from "./lifecycle.ts";
 import { describeBackoff } from "./retry.ts";
 
-/** Fixed when a job is enqueued, by what its producer says. The others are fixed at the first start, by the worker. */
+/**
+ * These fields are fixed when a job is enqueued, by its producer. The others are fixed at the first start, by the
+ * worker.
+ */
 const PRODUCERS: ReadonlySet<string> = new Set(["wait", "total", "queue"]);
 
-/** What looks wrong about a job beside the workers that live: nobody takes its queue, or they say something else. */
+/** Differences between a job and the living workers: none takes its queue, or their definitions differ. */
 export function workerWarnings(
   row: JobRow,
   definition: Pick<AnyDefinition, "queue" | "settings"> | undefined,
@@ -29,7 +32,7 @@ export function workerWarnings(
       const other = theirs.get(field) ?? "nothing";
       const holds = PRODUCERS.has(field) ? "the producer's holds" : "the worker's holds";
       const text = `${field}: the producer's definition says ${ours}, that of worker ${id} says ${other}; ${holds}`;
-      // Many workers run the same code: each difference is named once.
+      // Many workers run the same code, so each difference is named once.
       const key = `${field} ${ours} ${other}`;
       if (ours === other || seen.has(key)) continue;
       seen.add(key);
@@ -39,7 +42,10 @@ export function workerWarnings(
   return warnings;
 }
 
-/** What a definition says, by field, as a person would write it; a field of which only one of two says something differs. */
+/**
+ * The settings of a definition by field, as a person would write them. A field that only one of two definitions sets
+ * differs.
+ */
 function saidBy({ timeouts = {}, retry = {} }: PolicySettings, queue: string): Map<string, string> {
   const said = new Map<string, string>([["queue", queue]]);
   for (const field of ["wait", "attempt", "total", "grace", "heartbeat", "mode"] as const)
@@ -49,7 +55,7 @@ function saidBy({ timeouts = {}, retry = {} }: PolicySettings, queue: string): M
   return said;
 }
 
-/** What the row itself remembers of its producer's definition: the budgets that it fixed. */
+/** What the row has of its producer's definition: the fixed budgets. */
 function saidAtEnqueue({ options }: JobRow): Map<string, string> {
   const said = new Map<string, string>();
   if (options?.waitFrom === "definition") said.set("wait", shown("wait", options.wait ?? null));

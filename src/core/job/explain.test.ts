@@ -8,7 +8,7 @@ const SAID: Said = {
   enqueue: { timeouts: { attempt: "2m" } },
   settings: { timeouts: { attempt: "1m", total: "1h", grace: "5s", mode: "discard" } },
 };
-const RUNGS = {
+const SETTINGS = {
   definition: parseSettings(SAID.settings ?? {}, ""),
   engine: parseSettings({ timeouts: { grace: "9s" }, retry: { attempts: 7 } }, ""),
 };
@@ -19,7 +19,7 @@ function fieldOf(fields: readonly ExplainedField[], name: ExplainedField["field"
 
 describe("2 explain", () => {
   it("says for every field which settings won and what lost", () => {
-    const { fields, fixed } = explainJob(enqueued(SAID), RUNGS, at("0s"));
+    const { fields, fixed } = explainJob(enqueued(SAID), SETTINGS, at("0s"));
     expect(fixed).toBe(false);
     expect(fieldOf(fields, "attempt")).toEqual({
       field: "attempt",
@@ -48,10 +48,10 @@ describe("2 explain", () => {
   });
 
   it("gives the instants a start now would have, before the first attempt", () => {
-    const { instants } = explainJob(enqueued(SAID), RUNGS, at("10s"));
+    const { instants } = explainJob(enqueued(SAID), SETTINGS, at("10s"));
     expect(instants).toMatchObject({ soft: at("130s"), hard: at("135s"), total: at("1h"), wait: null });
     const later = enqueued({ ...SAID, enqueue: { ...SAID.enqueue, delay: "5m" } });
-    expect(explainJob(later, RUNGS, at("10s")).instants).toMatchObject({ due: at("5m"), soft: at("7m") });
+    expect(explainJob(later, SETTINGS, at("10s")).instants).toMatchObject({ due: at("5m"), soft: at("7m") });
   });
 
   it("gives the real ones while it runs, and keeps what the first start fixed", () => {
@@ -82,12 +82,12 @@ describe("2 explain", () => {
       "grace (2m) is longer than heartbeat",
     );
     const endless = { timeouts: { attempt: "none", heartbeat: "none" } } as const;
-    expect(warnings({ settings: endless })).toContain("nothing ends an attempt by force");
+    expect(warnings({ settings: endless })).toContain("no limit ends an attempt by force");
     expect(warnings({ settings: { timeouts: { heartbeat: "5s" } } })).toContain("must call beat()");
   });
 
   it("reads as text", () => {
-    const text = explainJob(running(SAID), RUNGS, at("1s")).toString();
+    const text = explainJob(running(SAID), SETTINGS, at("1s")).toString();
     expect(text).toContain("Policies were fixed at the first start.");
     expect(text).toMatch(/^attempt +2m +by enqueue \(definition said 60s, built-in said 30m\)$/m);
     expect(text).toMatch(/^backoff +exponential from 1s, x2, at most 5m, jitter +by built-in$/m);

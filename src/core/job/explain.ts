@@ -14,16 +14,16 @@ import { backoffDelay, describeBackoff } from "./retry.ts";
 
 export interface ExplainedField {
   readonly field: PolicyField | "wait" | "total";
-  /** As a person would write it: `30s`, `none`, `fail`. */
+  /** As a user would write it: `30s`, `none`, `fail`. */
   readonly value: string;
   readonly source: SettingSource;
   readonly lost: readonly { readonly source: SettingSource; readonly value: string }[];
 }
 
-/** Why a job's limits are what they are (SEMANTICS 2). */
+/** Why a job has its limits (SEMANTICS 2). */
 export interface Explanation {
   readonly fields: readonly ExplainedField[];
-  /** Absolute instants; before the first start those of an attempt are what a start now would give. */
+  /** Absolute instants. Before the first start, those of the attempt are what a start now would give. */
   readonly instants: {
     readonly soft: Instant | null;
     readonly hard: Instant | null;
@@ -32,21 +32,21 @@ export interface Explanation {
     readonly stall: Instant | null;
     readonly due: Instant;
   };
-  /** Whether a start has fixed the policies, so that no redeploy reshapes them any more. */
+  /** Whether a start has fixed the policy, so that a redeploy no longer changes it. */
   readonly fixed: boolean;
   readonly warnings: readonly string[];
   toString(): string;
 }
 
-/** What explainJob may use beside the row and the settings. */
+/** Further input of explainJob. */
 export interface ExplainInput {
   /** How many jobs of its queue may be active at once. */
   readonly queueConcurrency?: number | undefined;
-  /** Warnings found beside the row, such as workers whose definition says something else. */
+  /** Warnings from elsewhere, such as workers whose definition differs. */
   readonly warnings?: readonly string[];
 }
 
-/** Explains a job from its row and what the sources say today. */
+/** Explains a job from its row and the current settings of all sources. */
 export function explainJob(
   row: JobRow,
   settings: SettingsBySource,
@@ -78,8 +78,8 @@ export function explainJob(
 
 function budgetFields(row: JobRow, settings: SettingsBySource): ExplainedField[] {
   const { wait, total } = resolveBudgets(settings);
-  const kept = (field: "wait" | "total", resolved: Resolved<number | null>): ExplainedField => {
-    // Wait and total were fixed at enqueue; what the sources say today no longer matters to this job.
+  const fixed = (field: "wait" | "total", resolved: Resolved<number | null>): ExplainedField => {
+    // Wait and total were fixed at enqueue. The current settings no longer matter to this job.
     const value = row.options?.[field] ?? null;
     const source = (field === "wait" ? row.options?.waitFrom : row.options?.totalFrom) ?? "built-in";
     const lost = resolved.lost
@@ -96,7 +96,7 @@ function budgetFields(row: JobRow, settings: SettingsBySource): ExplainedField[]
     }
     return { field, value: duration(value), source: source, lost };
   };
-  return [kept("wait", wait), kept("total", total)];
+  return [fixed("wait", wait), fixed("total", total)];
 }
 
 function policyFields(resolved: ResolvedFields, row: JobRow): ExplainedField[] {
@@ -158,7 +158,7 @@ function endlessWarnings(
   if (!isEndless(policy, totalOf(row))) return [];
   const holds = [limitHoldWarning(row), queueHoldWarning(row.queue, queueConcurrency)];
   return [
-    "nothing ends an attempt by force: one that hangs holds its slot for ever, and one whose process dies stays active until it is cancelled",
+    "no limit ends an attempt by force: one that hangs holds its slot for ever, and one whose process dies stays active until it is cancelled",
     ...holds.filter((hold) => hold !== undefined),
   ];
 }

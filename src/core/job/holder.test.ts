@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import {
   at,
   claimed,
+  decideOk,
   enqueued,
-  judge,
   running,
   type Said,
   startEvent,
@@ -160,14 +160,14 @@ describe("what a reporter may ask of the retry policy", () => {
   const fail = (more: object) => ({ type: "fail", error: ERROR, signalled: false, ...more }) as const;
 
   it("a dead letter is one whatever the policy says, at once", () => {
-    const { image } = judge(fetched(), fail({ deadLetter: true }), at("1s"));
+    const { image } = decideOk(fetched(), fail({ deadLetter: true }), at("1s"));
     expect([image.state, image.deadLetter]).toEqual(["discarded", true]);
   });
 
   it("insisting retries an excepted error, but not beyond the attempts", () => {
     const row = fetched({ settings: { retry: { attempts: 2, except: ["Oops"] } } });
-    expect(judge(row, fail({}), at("1s")).image.state).toBe("discarded");
-    expect(judge(row, fail({ insist: true }), at("1s")).image.state).toBe("retryable");
-    expect(judge({ ...row, attempt: 2 }, fail({ insist: true }), at("1s")).image.state).toBe("discarded");
+    expect(decideOk(row, fail({}), at("1s")).image.state).toBe("discarded");
+    expect(decideOk(row, fail({ insist: true }), at("1s")).image.state).toBe("retryable");
+    expect(decideOk({ ...row, attempt: 2 }, fail({ insist: true }), at("1s")).image.state).toBe("discarded");
   });
 });

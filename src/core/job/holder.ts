@@ -2,7 +2,7 @@ import type { Instant } from "../time.ts";
 import type { Fence, JobRow, Policy } from "./job.ts";
 import type { JobEventName } from "./lifecycle.ts";
 
-/** What a report from outside says about its sender; everything is optional, since old clients say nothing. */
+/** What a report from a remote worker says about its sender. All fields are optional: old clients send none. */
 export interface Sender {
   readonly fence?: Fence | undefined;
   readonly worker?: string | undefined;
@@ -12,9 +12,8 @@ export interface Sender {
 export const ANONYMOUS = "";
 
 /**
- * Whether a report comes from the holder of the running attempt (SEMANTICS 3.8): the fence decides where it is given,
- * else the worker's name, else any report counts. An attempt inside an engine's own worker is not reported on from
- * outside, unless the sender knows its fence.
+ * Whether a report comes from the holder of the running attempt (SEMANTICS 3.8). The fence decides if it is given,
+ * else the worker's name. With neither, any report counts. A local attempt accepts only reports that name its fence.
  */
 export function isHolder(job: JobRow, sender: Sender): boolean {
   if (job.state !== "active" || job.startedAt === null) return false;
@@ -25,8 +24,8 @@ export function isHolder(job: JobRow, sender: Sender): boolean {
 }
 
 /**
- * Whether a report was already counted: its reply was lost, and it is sent again. Only the holder of a fence takes a job
- * out of active without changing the fence, so a job that has left active under this one was moved by its holder.
+ * Whether a report was already counted: its reply was lost, and it is sent again. Only the holder moves a job out of
+ * active without changing the fence. So a job that left active under this fence was moved by its holder.
  */
 export function isCounted(job: JobRow, sender: Sender, event: JobEventName): boolean {
   if (sender.fence === undefined || sender.fence !== job.fence || job.state === "active") return false;
@@ -34,8 +33,8 @@ export function isCounted(job: JobRow, sender: Sender, event: JobEventName): boo
 }
 
 /**
- * Whether the soft signal came before a report. It is due at `softAt` and never earlier; a worker that hears it knows
- * better than the clock whether it had reached the handler, since its report may have been on the way meanwhile.
+ * Whether the soft signal came before a report. It is due at `softAt` and never earlier. A worker that hears it says
+ * itself whether it had reached the handler: its report may have been on the way meanwhile.
  */
 export function isSignalled(job: JobRow, now: Instant, said?: boolean): boolean {
   if (job.softAt === null || now < job.softAt) return false;
@@ -47,7 +46,7 @@ export function isTooLate(job: JobRow, now: Instant): boolean {
   return job.hardAt !== null && now >= job.hardAt;
 }
 
-/** What a worker is told about a job that its beat named. */
+/** The answer to a worker about a job that its beat named. */
 export type Directive = "continue" | "cancel" | "soft_timeout" | "lost";
 
 export function directiveFor(job: JobRow | null, sender: Sender, now: Instant): Directive {
@@ -58,9 +57,9 @@ export function directiveFor(job: JobRow | null, sender: Sender, now: Instant): 
 }
 
 /**
- * Until when a beat lets an attempt be silent, or null where silence has no limit. A visibility timeout named by the
- * beat stands for this once in place of the one that was named before, but never stretches a heartbeat that a source
- * named. A beat only ever extends: the sweep looks at the job no earlier than it was told.
+ * Until when a beat allows an attempt to be silent; null if silence has no limit. A visibility timeout in the beat
+ * replaces the earlier one for this beat, but never exceeds a heartbeat that a source named. A beat never shortens:
+ * the sweep looks at the job no earlier than announced before.
  */
 export function beatenUntil(job: JobRow, now: Instant, visibility?: number): Instant | null {
   if (job.stallAt === null || job.heartbeat === null) return null;

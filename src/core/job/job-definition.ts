@@ -5,7 +5,7 @@ import type { PolicySettings } from "./job.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
 import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique-key.ts";
 
-/** What producer and worker share: the name of the work, its typed input and output, and its timeouts. */
+/** What producer and worker share: the name of a job, its typed payload and result, and its timeouts. */
 export interface JobDefinition<Input = unknown, Payload = Input, Result = unknown> {
   readonly type: string;
   readonly queue: string;
@@ -21,7 +21,6 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
 
 const DEFINITION: unique symbol = Symbol("curfew.definition");
 
-/** Any definition, whatever its types. */
 export type AnyDefinition = JobDefinition<unknown, unknown, unknown>;
 
 export type InputOfJob<Definition> =
@@ -31,16 +30,16 @@ export interface DefinitionOptions<P extends Schema | undefined, R extends Schem
   extends PolicyOptions {
   /** Lower-case words joined by dots: `"card.charge"`. */
   readonly type: string;
-  /** Any Standard Schema; the payload is checked when it is enqueued and parsed when it is processed. */
+  /** Any Standard Schema. The payload is checked when it is enqueued and parsed when it is processed. */
   readonly payload?: P;
   /** Any Standard Schema for what the processor returns. */
   readonly result?: R;
   readonly queue?: string;
-  /** -100 (last) to 100 (first); 0 is the default. */
+  /** -100 (last) to 100 (first). Default 0. */
   readonly priority?: number;
-  /** How many of its jobs may run at once or start in a span of time, by a key: a text, or a function of the payload. */
+  /** How many of its jobs may run at once or start per period, by a key: a text, or a function of the payload. */
   readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
-  /** Keeps a second job from being added while the first one counts; see `UniqueOptions`. */
+  /** Refuses a second job while the first one counts; see `UniqueOptions`. */
   readonly unique?: UniqueOptions;
 }
 
@@ -65,7 +64,7 @@ const KEYS = [
 
 export const DEFAULT_QUEUE = "default";
 
-/** Declares a job once, for the process that enqueues it and the one that works on it. */
+/** Declares a job, for the process that enqueues it and the one that processes it. */
 export function defineJob<P extends Schema | undefined = undefined, R extends Schema | undefined = undefined>(
   options: DefinitionOptions<P, R>,
 ): JobDefinition<InputBy<P>, PayloadBy<P>, ResultBy<R>> {
@@ -93,7 +92,7 @@ export function defineJob<P extends Schema | undefined = undefined, R extends Sc
   });
 }
 
-/** A schema that only carries a type: for payloads whose producers are trusted, or checked elsewhere. */
+/** A schema that only carries a type, for payloads that come from trusted code or are checked elsewhere. */
 export function unchecked<Value>(): Schema<Value, Value> {
   return { "~standard": { version: 1, vendor: "curfew", validate: (value) => ({ value: value as Value }) } };
 }

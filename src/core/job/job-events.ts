@@ -13,12 +13,12 @@ export interface Extension {
 
 export type JobEvent =
   | { readonly type: "activate" }
-  /** The sweep found `wakeAt` due. `seenAt`: when the worker that holds the job last beat. */
+  /** The sweep found `wakeAt` due. `seenAt`: the last beat of the worker that holds the job. */
   | { readonly type: "wake"; readonly seenAt?: Instant | null }
   | { readonly type: "claim"; readonly lease: number; readonly salt: number }
   /**
-   * `upper` is the latest that it may be now: a handler is never entered past a deadline. The limits of the attempt count
-   * from `anchor`, now if left out (SEMANTICS 3.10).
+   * `upper` is the latest possible time. A handler never starts past a deadline. The limits of the attempt count from
+   * `anchor`; from now if left out (SEMANTICS 3.10).
    */
   | {
       readonly type: "start";
@@ -27,27 +27,29 @@ export type JobEvent =
       readonly anchor?: Instant;
       readonly kind?: WorkerKind;
     }
-  /** `signalled`: our soft signal for a timeout had been given before the handler settled. */
+  /** `signalled`: the soft signal fired before the handler settled. */
   | { readonly type: "succeed"; readonly result?: JsonText; readonly signalled: boolean }
   | {
       readonly type: "fail";
       readonly error: ErrorInput;
       readonly signalled: boolean;
-      /** The handler threw Discard: end it, never as a dead letter. */
+      /** The handler threw Discard: end the job, never as a dead letter. */
       readonly discard?: boolean;
       /** The reporter says that no retry can help. */
       readonly final?: boolean;
-      /** The reporter wants it kept as a dead letter, whatever the policy says. */
+      /** The reporter wants a dead letter, whatever the policy says. */
       readonly deadLetter?: boolean;
-      /** The reporter wants a retry even of an error that the policy excepts; attempts and budgets still end it. */
+      /**
+       * The reporter wants a retry, even of an error that the policy excepts. Attempts and budgets still end the job.
+       */
       readonly insist?: boolean;
     }
   | { readonly type: "expire"; readonly forced?: boolean; readonly stack?: string }
-  /** `witnessed`: the holder itself saw that the handler gave no sign of life, whatever its own beats said meanwhile. */
+  /** `witnessed`: the holder itself saw that the handler was silent, whatever its own beats said. */
   | { readonly type: "stall"; readonly stack?: string; readonly witnessed?: boolean }
   | { readonly type: "snooze"; readonly dueAt: Instant }
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
-  /** `halted`: by the workflow that it belongs to, which may also end what no operator can. */
+  /** `halted`: by its workflow, which may also end steps that no operator can. */
   | {
       readonly type: "cancel";
       readonly halted?: true;
@@ -58,10 +60,12 @@ export type JobEvent =
   | { readonly type: "drop"; readonly message: string }
   | ({ readonly type: "extend" } & Extension)
   | { readonly type: "retry"; readonly keepDeadline?: boolean }
-  /** Its turn in a workflow has come; `results` is the list of what the steps before it gave, `limit` how long it may be. */
-  | { readonly type: "reach"; readonly results: JsonText; readonly limit?: number }
-  /** Another place in the queue for a job that waits. */
+  /**
+   * All dependencies of a workflow step have ended. `results` is the list of their results, `limit` its maximum
+   * length.
+   */
+  | { readonly type: "unblock"; readonly results: JsonText; readonly limit?: number }
+  /** A waiting job gets another priority. */
   | { readonly type: "prioritise"; readonly priority: number };
 
-/** One event by its name. */
 export type EventOf<Name extends JobEventName> = Extract<JobEvent, { type: Name }>;

@@ -2,19 +2,19 @@ import type { Instant } from "../time.ts";
 import type { JobRow, JobState } from "./job.ts";
 import { isTerminal } from "./lifecycle.ts";
 
-/** What somebody who looks for jobs may say about them; what is left out holds for all. */
+/** Which jobs to list. A field that is left out matches all. */
 export interface JobFilter {
   readonly queue?: string;
   readonly type?: string;
   readonly state?: JobState;
   readonly deadLetter?: boolean;
-  /** The key of a limit; finished jobs are left out. */
+  /** The key of a limit. Finished jobs do not match. */
   readonly limitKey?: string;
 }
 
-/** What a walk looks for, beyond what a listing does. Instants: from this one on, and before that one. */
+/** Which jobs to scan. `From` instants are included, `Before` instants are not. */
 export interface ScanFilter extends Omit<JobFilter, "limitKey"> {
-  /** Only jobs that have not ended, or only those that have. */
+  /** Only live jobs, or only finished ones. */
   readonly isLive?: boolean;
   readonly createdFrom?: Instant;
   readonly createdBefore?: Instant;
@@ -22,7 +22,6 @@ export interface ScanFilter extends Omit<JobFilter, "limitKey"> {
   readonly finishedBefore?: Instant;
 }
 
-/** Whether a job is what a walk or a listing looks for. */
 export function isWanted(row: JobRow, filter: ScanFilter & JobFilter): boolean {
   const { queue, type, state, deadLetter, isLive, limitKey } = filter;
   if (queue !== undefined && row.queue !== queue) return false;

@@ -2,10 +2,10 @@ import { refuse } from "../errors.ts";
 import { type Json, toJsonText } from "../schema.ts";
 import type { JobRow } from "./job.ts";
 
-/** What sums of fractions may be off by. */
+/** The error that sums of fractions may have. */
 const ROUNDING = 1e-6;
 
-/** How far an attempt is, from 0 to 1. A percentage is refused rather than taken for a job that is done. */
+/** How far an attempt is, from 0 to 1. A percentage such as 50 is refused: cut to 1, it would look finished. */
 export function progressFraction(fraction: number): number {
   // NaN fails this comparison too.
   if (!(fraction >= -ROUNDING && fraction <= 1 + ROUNDING))
@@ -18,7 +18,7 @@ export function progressText(fraction: number, note: Json | undefined, limit: nu
   return toJsonText({ value, ...(note !== undefined && { note }) }, "progress", limit);
 }
 
-/** What is kept of a progress report. */
+/** A stored progress report. */
 export interface ProgressNote {
   readonly value: number;
   readonly note?: Json;

@@ -15,7 +15,7 @@ export const JOB_STATES = [
 
 export type JobState = (typeof JOB_STATES)[number];
 
-/** Nothing in any state, to count on from. */
+/** A zero count for each state. */
 export function noJobs(): Record<JobState, number> {
   return {
     scheduled: 0,
@@ -33,12 +33,14 @@ export type Terminal = "completed" | "cancelled" | "discarded";
 export type JobId = string;
 
 /**
- * The growing number each write of an attempt must match: a counter times 2^21 plus 21 random bits. The random bits
- * keep a number from being used twice when a failover takes back a claim that its worker already believes in.
+ * A growing number that each write of an attempt must match: a counter times 2^21 plus 21 random bits. The random
+ * bits prevent a reuse when a failover undoes a claim that its worker already knows.
  */
 export type Fence = number;
 
-/** `(100 - priority) * 2^45 + dueAt`: exact in a double, a bigint and a sorted set; the promised order is (rank, id). */
+/**
+ * `(100 - priority) * 2^45 + dueAt`: exact in a double, a bigint and a sorted set. The promised order is (rank, id).
+ */
 export type Rank = number;
 
 /** Which timeout ended something: the `kind` of SEMANTICS 3.9. */
@@ -46,7 +48,7 @@ export type TimeoutKind = "execution" | "total" | "enqueue_ttl" | "stalled";
 
 export type TimeoutMode = "fail" | "discard";
 
-/** The error kept on a job (SEMANTICS 3.9). */
+/** The error on a job (SEMANTICS 3.9). */
 export interface ErrorRecord {
   readonly type: string;
   readonly code: string;
@@ -58,7 +60,7 @@ export interface ErrorRecord {
   readonly elapsed?: number;
   readonly cause?: ErrorCause;
   readonly stack?: string;
-  /** The job was ended before the instant, because no retry could fit (SEMANTICS 4.2). */
+  /** The job was ended before the deadline, because no retry could fit (SEMANTICS 4.2). */
   readonly predicted?: true;
   /** The attempt did not end by itself: it was killed or fenced off at its hard deadline. */
   readonly forced?: true;
@@ -72,7 +74,7 @@ export interface ErrorCause {
   readonly stack?: string;
 }
 
-/** A backoff as data, so that it is stored with the job and judged without the code that made it. */
+/** A backoff as data. It is stored with the job, so a retry is decided without the user's code. */
 export type Backoff =
   | { readonly kind: "constant"; readonly first: number; readonly max: number; readonly jitter: boolean }
   | { readonly kind: "linear"; readonly first: number; readonly max: number; readonly jitter: boolean }
@@ -106,31 +108,37 @@ export interface RetryPolicy {
   readonly onExhausted: "discard" | "dead-letter";
 }
 
-/** How long a finished job is kept, by its terminal state; 0 deletes it in the settle itself. */
+/** How long a finished job is kept, by its terminal state. 0 deletes it in the settle itself. */
 export interface Retention extends Readonly<Record<Terminal, number>> {
-  /** For discarded jobs that are dead letters; left out or null, they are kept until somebody removes them. */
+  /** For dead letters. Left out or null: they are kept until somebody removes them. */
   readonly deadLetter?: number | null;
 }
 
-/** The source of SEMANTICS 2 that decided a field. */
+/** Which source of SEMANTICS 2 decided a field. */
 export type SettingSource = "enqueue" | "definition" | "queue" | "engine" | "built-in";
 
-/** What the first start resolved and later attempts keep (SEMANTICS 2). Durations in milliseconds, null for none. */
+/** What the first start resolves for all attempts (SEMANTICS 2). Durations in milliseconds, null for none. */
 export interface Policy {
   readonly attempt: number | null;
-  /** null is unbounded: the signal is given and nothing follows. */
+  /** null is unbounded: the signal fires, and no hard deadline follows. */
   readonly grace: number | null;
   readonly heartbeat: number | null;
   readonly mode: TimeoutMode;
   readonly retry: RetryPolicy;
   readonly retention: Retention;
-  /** Whose beats count (SEMANTICS 3.6): the worker's own, or only the handler's where a source names `heartbeat`. */
+  /** Whose beats count (SEMANTICS 3.6): the worker's, or only the handler's if a source names `heartbeat`. */
   readonly beats: "worker" | "handler";
-  /** Whether the worker hears the soft signal (SEMANTICS 1.4): a foreign worker does not, so the sweep does not wait for it. */
+  /**
+   * Whether the worker hears the soft signal (SEMANTICS 1.4). A foreign worker does not, so the sweep does not wait
+   * for it.
+   */
   readonly hears: boolean;
   /** A visibility timeout named over HTTP (SEMANTICS 4.3). */
   readonly visibility?: number;
-  /** The remote worker that holds the attempt: a server claims for many of them in one call, so the claim cannot say. */
+  /**
+   * The remote worker that holds the attempt. A server claims for many workers in one call, so the claim cannot name
+   * it.
+   */
   readonly worker?: string;
   readonly sources: Readonly<Record<PolicyField, SettingSource>>;
 }
@@ -148,7 +156,9 @@ export type PolicyField =
   | "onExhausted"
   | "retention";
 
-/** What a source may say about timeouts, parsed; null is "none" (for grace: "unbounded"), undefined falls through. */
+/**
+ * The parsed timeouts of one source; null is "none" (for grace: "unbounded"), undefined leaves it to the next source.
+ */
 export interface TimeoutSettings {
   readonly wait?: number | null;
   readonly attempt?: number | null;
@@ -158,69 +168,72 @@ export interface TimeoutSettings {
   readonly mode?: TimeoutMode;
 }
 
-/** Everything one source may say. */
+/** All settings of one source. */
 export interface PolicySettings {
   readonly timeouts?: TimeoutSettings;
   readonly retry?: Partial<RetryPolicy>;
   readonly retention?: Partial<Retention>;
 }
 
-/** What the enqueuer wrote: the enqueue source, and what a manual retry or a judge without the definition needs. */
+/** What the enqueue wrote: its settings, and what a manual retry or a decision without the definition needs. */
 export interface JobOptions {
   readonly settings?: PolicySettings;
-  /** The resolved `wait` and `total`, kept so that a manual retry can anchor them anew. */
+  /** The resolved `wait` and `total`, so that a manual retry can apply them again. */
   readonly wait?: number;
   readonly total?: number;
-  /** The sources that gave `wait` and `total`, for `explain()`. */
+  /** The sources of `wait` and `total`, for `explain()`. */
   readonly waitFrom?: SettingSource;
   readonly totalFrom?: SettingSource;
-  /** From when `total` counts after a manual retry or where the time was not well known at creation; creation otherwise. */
+  /** From when `total` counts after a manual retry, or if the time at creation was uncertain. Otherwise from creation. */
   readonly anchoredAt?: Instant;
-  /** An instant named by the user (`expires_at`), as opposed to a `wait` counted from creation. */
+  /** An instant that the user named (`expires_at`), in contrast to a `wait` that counts from creation. */
   readonly expiresAt?: Instant;
-  /** The job whose remaining `total` cut this one's (SEMANTICS 4.7). */
+  /** The job whose remaining `total` shortened this one's (SEMANTICS 4.7). */
   readonly inheritedFrom?: JobId;
-  /** Decides for a job that ends before its first start, where no policy was resolved yet. */
+  /** Applies if the job ends before its first start, when no policy is resolved yet. */
   readonly onExhausted?: RetryPolicy["onExhausted"];
   readonly retention?: Retention;
-  /** The visibility timeout that the enqueuer named (SEMANTICS 4.3). */
+  /** The visibility timeout that the enqueue named (SEMANTICS 4.3). */
   readonly visibility?: number;
-  /** The limit under which the job runs; its key is the limit of the row. */
+  /** The limit of the job. Its key is `limitKey` of the row. */
   readonly limit?: JobLimit;
   /** The job that took its unique key, and for which it was cancelled. */
   readonly replacedBy?: JobId;
-  /** Somebody waits for the result, so it is kept for a minute even where retention is 0. */
+  /** A caller waits for the result, so it is kept for a minute even if retention is 0. */
   readonly awaited?: true;
   readonly meta?: { readonly [key: string]: Json };
-  /** Fields of a wire protocol that the core does not know and must give back as they came. */
+  /** Fields of a wire protocol that the core does not know and must return unchanged. */
   readonly wire?: { readonly [key: string]: Json };
-  /** What it is to its workflow, for as long as that needs it. */
+  /** Its position in its workflow, while the workflow needs it. */
   readonly step?: StepPosition;
-  /** A list with the results of the steps before it, as it was when its turn came. */
+  /** The list of the results of the steps before it, as of when this step became ready. */
   readonly parentResults?: JsonText;
 }
 
-/** The place of a job in its workflow. */
+/** The position of a job in its workflow. */
 export interface StepPosition {
   /** The jobs that count down when this one has ended. */
   readonly wakes: readonly JobId[];
-  /** Left out once its turn has come. */
+  /** Left out once the step is ready. */
   readonly waitsFor?: StepDependencies;
 }
 
-/** What a job of a workflow waits with until its turn comes. */
+/** What a step needs until it is ready. */
 export interface StepDependencies {
-  readonly role: "step" | "callback" | "turnstile" | "end";
-  /** The steps whose results it gets, in their order; the plan of the workflow says where this does not. */
+  readonly role: "step" | "callback" | "barrier" | "end";
+  /** The steps whose results it gets, in order. If left out, the plan of the workflow says it. */
   readonly after?: readonly JobId[];
-  /** How long after its turn it starts, in milliseconds. */
+  /** How long after it becomes ready it starts, in milliseconds. */
   readonly delay?: number;
-  /** When the workflow's own time is over. */
+  /** When the workflow's time is over. */
   readonly endsAt?: Instant;
 }
 
-/** What `wakeAt` means to the sweep: promote to available in one set, or hand the row to a judge. */
-export type Wake = "judge" | "ready";
+/**
+ * What the sweep does at `wakeAt`: `ready` promotes the job to available in one set, `decide` needs a decision on the
+ * row.
+ */
+export type Wake = "decide" | "ready";
 
 /** A full image of the small mutable columns, so that every store writes them with one static statement. */
 export interface JobImage {
@@ -233,23 +246,28 @@ export interface JobImage {
   readonly expiredClaims: number;
   readonly waitAt: Instant | null;
   readonly totalAt: Instant | null;
-  /** Set from the entry of the handler until the attempt is over; kept on a job that ended from active. */
+  /** Set from the entry of the handler until the attempt ends. Stays on a job that ended from active. */
   readonly startedAt: Instant | null;
   readonly softAt: Instant | null;
   readonly hardAt: Instant | null;
-  /** The end of a claim's lease, and after the start of the handler's own beats; null while the worker beats for it. */
+  /**
+   * Before the start, the end of the claim's lease. After it, the end of the handler's allowed silence; null while
+   * the worker beats for it.
+   */
   readonly stallAt: Instant | null;
   readonly heartbeat: number | null;
   readonly finishedAt: Instant | null;
-  /** When prune may delete a finished job; null on a live job and on a dead letter that is kept until it is removed. */
+  /**
+   * When prune may delete a finished job. Null on a live job, and on a dead letter that is kept until it is removed.
+   */
   readonly pruneAt: Instant | null;
   readonly deadLetter: boolean;
 }
 
-/** A user's document as JSON text: it is handed through as it came, so no store can alias it, reorder it or parse it twice. */
+/** A user's document as JSON text. It is passed through unchanged, so no store can alias, reorder or parse it twice. */
 export type JsonText = string;
 
-/** Documents of a job; a write names only those it changes, and null clears one. */
+/** Documents of a job. A write names only those it changes; null clears one. */
 export interface JobDocuments {
   readonly options?: JobOptions | null;
   readonly policy?: Policy | null;
@@ -265,14 +283,17 @@ export interface JobRow extends JobImage {
   readonly type: string;
   readonly priority: number;
   readonly fence: Fence;
-  /** Grows with each image that is written; an outsider's write names it, so that it never judges an older row. */
+  /**
+   * Grows with each image. Everybody except the holder names it in a write, so that no decision is based on an older
+   * row.
+   */
   readonly rev: number;
   readonly createdAt: Instant;
   readonly claimedAt: Instant | null;
   readonly worker: string | null;
   readonly needs: number;
   readonly workflow: string | null;
-  /** The key of its limit; of a job without one, the mark that a claim under the limit of a whole queue left. */
+  /** The key of its limit. For a job without one, the mark of a claim under the limit of its queue (`queueMark`). */
   readonly limitKey: string | null;
   readonly payload: JsonText;
   readonly options: JobOptions | null;
@@ -291,17 +312,17 @@ export function rankOf(priority: number, dueAt: Instant): Rank {
   return (HIGHEST_PRIORITY - priority) * RANK_SPAN + dueAt;
 }
 
-/** The priority that a rank was made of: an operator may change it, and the rank is what is written. */
+/** The priority in a rank. An operator may change it, and only the rank is written. */
 export function priorityOf(rank: Rank): number {
   return HIGHEST_PRIORITY - Math.floor(rank / RANK_SPAN);
 }
 
-/** The instant from which a waiting job may start: its rank holds it, so no second column can disagree with it. */
+/** From when a waiting job may start. Only its rank contains this, so no second column can disagree. */
 export function dueAtOf(rank: Rank): Instant {
   return rank % RANK_SPAN;
 }
 
-/** The next fence of a job: used by a claim, and by an outsider whose verdict voids the running attempt. */
+/** The next fence of a job, for a claim and for a decision that voids the running attempt. */
 export function nextFence(fence: Fence, salt: number): Fence {
   return (Math.floor(fence / FENCE_SPAN) + 1) * FENCE_SPAN + salt;
 }

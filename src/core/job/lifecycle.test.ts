@@ -36,7 +36,7 @@ const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
   drop: { type: "drop", message: "Dropped: the queue is full" },
   extend: { type: "extend", attempt: 5_000 },
   retry: { type: "retry" },
-  reach: { type: "reach", results: "[]" },
+  unblock: { type: "unblock", results: "[]" },
   prioritise: { type: "prioritise", priority: 7 },
 };
 
@@ -143,23 +143,23 @@ function outsiders(): Case[] {
 }
 
 /** A step whose predecessors have ended. */
-function awaitingTurn(said: Said, changes: Partial<JobRow> = {}): JobRow {
+function readyStep(said: Said, changes: Partial<JobRow> = {}): JobRow {
   const row = pending(said, { needs: 0, workflow: "w", ...changes });
   return { ...row, options: { ...row.options, step: { wakes: [], waitsFor: { role: "step" } } } };
 }
 
-function turns(): Case[] {
-  const { reach } = EVENTS;
+function unblocks(): Case[] {
+  const { unblock } = EVENTS;
   const later = { ...FULL, enqueue: { delay: "1m" as const } };
   return [
-    ["pending", reach, "available", awaitingTurn(FULL), at("1s")],
-    ["pending", reach, "scheduled", awaitingTurn(later), at("1s")],
-    ["pending", reach, "pending", awaitingTurn(FULL, { limitKey: "slow" }), at("1s")],
-    ["pending", { ...reach, limit: 1 }, "discarded", awaitingTurn(FULL), at("1s")],
+    ["pending", unblock, "available", readyStep(FULL), at("1s")],
+    ["pending", unblock, "scheduled", readyStep(later), at("1s")],
+    ["pending", unblock, "pending", readyStep(FULL, { limitKey: "slow" }), at("1s")],
+    ["pending", { ...unblock, limit: 1 }, "discarded", readyStep(FULL), at("1s")],
   ];
 }
 
-const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders(), ...turns()];
+const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders(), ...unblocks()];
 
 describe("every state and event", () => {
   const pairs = JOB_STATES.flatMap((state) => JOB_EVENTS.map((event) => [state, event] as const));
@@ -189,7 +189,7 @@ describe("every state and event", () => {
     expect(leaving).toEqual(["retry"]);
   });
 
-  it("a pending job stays held by what it needs and by its limit", () => {
+  it("a pending job waits for what it needs and for its limit", () => {
     const wake = (changes: Partial<JobRow>) =>
       accepted(decide(pending(FULL, changes), EVENTS.wake, at("1s"), half)).image.state;
     expect(wake({ needs: 1, limitKey: null })).toBe("pending");

@@ -1,7 +1,7 @@
 // tidy: table
 import { JOB_STATES, type JobState, type Terminal } from "./job.ts";
 
-/** Everything that can happen to a job. `wake` is the sweep finding that the job's `wakeAt` has come. */
+/** Everything that can happen to a job. `wake`: the sweep found that the job's `wakeAt` has come. */
 export const JOB_EVENTS = [
   "activate",
   "wake",
@@ -17,7 +17,7 @@ export const JOB_EVENTS = [
   "drop",
   "extend",
   "retry",
-  "reach",
+  "unblock",
   "prioritise",
 ] as const;
 
@@ -31,41 +31,40 @@ interface Transition {
 }
 
 /**
- * The whole lifecycle. `decide` refuses what is not in it and asserts that what it returns is;
- * docs/lifecycle.md is drawn from it. The transitions that end by time are the ones Open Job Spec's own
- * tables leave out.
+ * The whole lifecycle. `decide` refuses events that are not in it, and asserts that its results are.
+ * docs/lifecycle.md is generated from it. Open Job Spec's tables leave out the transitions that end by time.
  */
 export const LIFECYCLE: readonly Transition[] = [
   {
     from: "pending",
     event: "activate",
     to: ["available", "scheduled", "pending"],
-    why: "released by its owner; not due yet; to the limitKey of its limit",
+    why: "activated; not due yet; its limit must admit it",
   },
   {
     from: "pending",
     event: "wake",
     to: ["available", "scheduled", "pending", "discarded"],
-    why: "needs met; its limit is reached; wait or total over",
+    why: "all it needs is done; its limit is reached; wait or total over",
   },
   {
     from: "scheduled",
     event: "wake",
     to: ["available", "scheduled", "pending", "discarded"],
-    why: "due; to the limitKey of its limit; wait or total over",
+    why: "due; its limit must admit it; wait or total over",
   },
   {
     from: "retryable",
     event: "wake",
     to: ["available", "retryable", "pending", "discarded"],
-    why: "backoff over; to the limitKey of its limit; total over",
+    why: "backoff over; its limit must admit it; total over",
   },
   { from: "available", event: "wake", to: ["available", "discarded"], why: "wait or total over" },
   {
     from: "active",
     event: "wake",
     to: ["active", "available", "retryable", "pending", "discarded"],
-    why: "claim ran out unstarted; hard deadline, stall or visibility timeout passed",
+    why: "the claim expired before a start; hard deadline, stall or visibility timeout passed",
   },
   { from: "available", event: "claim", to: ["active"], why: "taken exclusively by a worker" },
   {
@@ -98,27 +97,27 @@ export const LIFECYCLE: readonly Transition[] = [
     from: "active",
     event: "release",
     to: ["available", "scheduled", "retryable", "pending", "discarded"],
-    why: "given back; its next start needs room under a rate; too many returns",
+    why: "released; its rate must admit the next start; too many returns",
   },
   ...(["scheduled", "available", "pending", "active", "retryable"] as const).flatMap((from): Transition[] => [
     { from, event: "cancel", to: ["cancelled"], why: "cancelled" },
     { from, event: "extend", to: [from], why: "limits changed" },
   ]),
   ...(["scheduled", "available", "pending", "retryable"] as const).flatMap((from): Transition[] => [
-    { from, event: "prioritise", to: [from], why: "another place in its queue" },
+    { from, event: "prioritise", to: [from], why: "another priority" },
     { from, event: "drop", to: ["discarded"], why: "its queue is full" },
   ]),
   {
     from: "discarded",
     event: "retry",
     to: ["available", "pending"],
-    why: "manual retry; to the limitKey of its limit",
+    why: "manual retry; its limit must admit it",
   },
   {
     from: "pending",
-    event: "reach",
+    event: "unblock",
     to: ["available", "scheduled", "pending", "discarded"],
-    why: "its turn in a workflow has come; not due yet; behind a limitKey; the results for it are too large",
+    why: "all steps it depends on have ended; not due yet; its limit must admit it; their results are too large",
   },
 ];
 
@@ -132,12 +131,12 @@ const TARGETS = new Map<string, readonly JobState[]>(
   LIFECYCLE.map(({ from, event, to }) => [`${from} ${event}`, to] as const),
 );
 
-/** The states an event may lead to; an empty list means that the event is rejected in this state. */
+/** The states that an event may lead to. Empty: the event is rejected in this state. */
 export function targetsOf(state: JobState, event: JobEventName): readonly JobState[] {
   return TARGETS.get(`${state} ${event}`) ?? [];
 }
 
-/** Indexed access for the hot path, where a string key per decision would be an allocation per job. */
+/** Indexed access for the hot path. A string key per decision would be an allocation per job. */
 export const ALLOWED: Readonly<Record<JobState, Readonly<Record<JobEventName, readonly JobState[]>>>> =
   Object.fromEntries(
     JOB_STATES.map((state) => [

@@ -1,6 +1,6 @@
 import { refuse } from "../errors.ts";
 
-/** What `enqueueMany` refuses before it looks at any job: an id that all would share, and what is no list. */
+/** Refuses a call of `enqueueMany` whose jobs would share one id, or whose payloads are not a list. */
 export function checkMany(payloads: unknown, options: object | undefined): void {
   if (options && "id" in options)
     throw refuse("unknown_option", "options.id", options.id, "many jobs cannot share one id: use enqueue()");

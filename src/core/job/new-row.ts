@@ -2,8 +2,8 @@ import type { NewJob } from "./envelope.ts";
 import type { JobRow } from "./job.ts";
 
 /**
- * A job as it stands right after it was stored, without reading it back. The long literal keeps all rows in one hidden
- * class, which is what makes them cheap.
+ * The row of a job that was just stored, without reading it back. The long literal gives all rows one hidden class,
+ * which keeps them cheap.
  */
 export function newRow(job: NewJob): JobRow {
   const { image } = job;

@@ -14,7 +14,7 @@ import {
 } from "./job.ts";
 import type { EventOf, Extension } from "./job-events.ts";
 
-/** New limits for a waiting or running job (SEMANTICS 5.3); what was already signalled cannot be taken back. */
+/** Sets new limits of a waiting or running job (SEMANTICS 5.3). A signal that has fired cannot be undone. */
 export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Decision {
   if (job.softAt !== null && now >= job.softAt) return { ok: false, because: "timing_out" };
   const totalAt =
@@ -47,8 +47,8 @@ export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Dec
 }
 
 /**
- * A running attempt under a row that an outsider changed. Its start may be known to its worker alone; then its start
- * and policy stay, and only what the extension wrote is taken over. A beat that the store has not heard of counts.
+ * A running attempt after another process changed its row. If only the worker knows its start, its start and policy
+ * stay, and only the extension is taken over. A beat that the store does not have yet counts.
  */
 export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant): JobRow {
   const anchor = anchorOf(running, running.policy as Policy);
@@ -60,7 +60,7 @@ export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant):
     const { totalAt } = changed;
     const { startedAt } = running;
     if ((startedAt as Instant) <= changed.startedAt) return { ...changed, stallAt, policy };
-    // The attempt counts from its entry, which is later than the start that the store knows (`restarted`).
+    // The attempt counts from its entry, which is later than the committed start (`restarted`).
     const row = { ...changed, stallAt, policy, startedAt };
     return { ...row, ...runningLimits(row, { anchor, policy, totalAt, extension: {}, now }) };
   }
@@ -84,7 +84,10 @@ export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant):
   };
 }
 
-/** The instants of a running attempt under new limits. A new heartbeat counts from now: the silence so far was allowed. */
+/**
+ * The deadlines of a running attempt under new limits. A new heartbeat counts from now: the silence so far was
+ * allowed.
+ */
 function runningLimits(
   job: JobRow,
   {
@@ -117,7 +120,7 @@ function extendedPolicy(policy: Policy, event: Extension): Policy {
   return {
     ...policy,
     ...(event.attempt !== undefined && { attempt: event.attempt }),
-    // A heartbeat that somebody names is the handler's to keep (SEMANTICS 3.6), here as in a definition.
+    // A named heartbeat is the handler's to send (SEMANTICS 3.6), as in a definition.
     ...(event.heartbeat !== undefined && { heartbeat: event.heartbeat, beats: "handler" as const }),
     sources: {
       ...policy.sources,
@@ -127,7 +130,7 @@ function extendedPolicy(policy: Policy, event: Extension): Policy {
   };
 }
 
-/** An extension is written into the enqueue source, so that a manual retry and `explain()` see it too. */
+/** Writes an extension into the enqueue source, so that a manual retry and `explain()` see it. */
 function extendedOptions(job: JobRow, event: Extension): JobOptions {
   const { total: _total, totalFrom: _totalFrom, inheritedFrom, ...rest } = job.options ?? {};
   const { type: _type, ...limits } = event as EventOf<"extend">;
@@ -144,13 +147,13 @@ function extendedOptions(job: JobRow, event: Extension): JobOptions {
   };
 }
 
-/** Another priority for a job that waits; its due time and everything else stay. */
+/** Changes the priority of a waiting job, and nothing else. */
 export function prioritise(job: JobRow, priority: number): Decision {
   const rank = rankOf(priority, dueAtOf(job.rank));
   return { ok: true, image: { ...rereadImage(job), rank }, events: [] };
 }
 
-/** Manual retry (SEMANTICS 4.6): attempts start anew, budgets are anchored at now, policies are resolved again. */
+/** Manual retry (SEMANTICS 4.6): attempts start again at 0, budgets count from now, policies are resolved again. */
 export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, random: Random): Decision {
   const { expiresAt: expiredAt, inheritedFrom, anchoredAt, ...rest } = job.options ?? {};
   const expiresAt = expiredAt !== undefined && expiredAt > now ? expiredAt : null;

@@ -178,7 +178,7 @@ describe("1.4 and 3.6 a policy under another kind of worker (2, 4.3)", () => {
 });
 
 const limit = fc.option(fc.option(fc.integer({ min: 1, max: 1e9 }), { nil: null }), { nil: undefined });
-const rungOf = fc.record(
+const settingsOf = fc.record(
   {
     timeouts: fc.record(
       { attempt: limit, grace: limit, heartbeat: limit, mode: fc.constantFrom("fail", "discard", undefined) },
@@ -188,8 +188,8 @@ const rungOf = fc.record(
   },
   { requiredKeys: [] },
 ) as fc.Arbitrary<PolicySettings>;
-const rungsOf: fc.Arbitrary<SettingsBySource> = fc.record(
-  { enqueue: rungOf, definition: rungOf, queue: rungOf, engine: rungOf },
+const settingsBySource: fc.Arbitrary<SettingsBySource> = fc.record(
+  { enqueue: settingsOf, definition: settingsOf, queue: settingsOf, engine: settingsOf },
   { requiredKeys: [] },
 );
 
@@ -204,7 +204,7 @@ describe("properties of the ladder", () => {
 
   it("the most specific source that wrote a field wins it, and the rest have lost in order", () => {
     fc.assert(
-      fc.property(rungsOf, (settings) => {
+      fc.property(settingsBySource, (settings) => {
         const fields = resolveFields(settings, LOCAL_WORKER);
         for (const [name, read] of Object.entries(reads)) {
           const field = fields[name as keyof typeof reads];
@@ -225,7 +225,7 @@ describe("properties of the ladder", () => {
           .map(([key, item]) => [key, item && typeof item === "object" ? reversed(item) : item]),
       ) as Value;
     fc.assert(
-      fc.property(rungsOf, (settings) => {
+      fc.property(settingsBySource, (settings) => {
         expect(resolvePolicy(reversed(settings))).toEqual(resolvePolicy(settings));
       }),
     );

@@ -13,7 +13,7 @@ import type {
 } from "./job.ts";
 import { BUILT_IN_RETRY, parseRetry, type RetryOptions } from "./retry.ts";
 
-/** The five timeouts and the mode as users write them (SEMANTICS 1). */
+/** The five timeouts and the mode, as users write them (SEMANTICS 1). */
 export interface TimeoutOptions {
   /** From creation until the first start. */
   readonly wait?: Duration | "none";
@@ -25,19 +25,22 @@ export interface TimeoutOptions {
   readonly grace?: Duration | "unbounded";
   /** The longest silence of a running attempt. */
   readonly heartbeat?: Duration | "none";
-  /** What an `attempt` timeout does: a failed attempt that may be retried, or the end of the job. */
+  /** What an `attempt` timeout does: `fail` ends the attempt, which may be retried; `discard` ends the job. */
   readonly mode?: TimeoutMode;
 }
 
-/** How long finished jobs are kept; `"0s"` deletes in the settle itself. One duration stands for all three states. */
+/** How long finished jobs are kept. `"0s"` deletes in the settle itself. One duration applies to all three states. */
 export type RetentionOptions = Duration | RetentionPerState;
 
-/** How long jobs are kept once they have ended; dead letters are kept until somebody removes them, unless told otherwise. */
+/**
+ * How long jobs are kept after they end. Dead letters are kept until somebody removes them, unless `deadLetter` says
+ * otherwise.
+ */
 type RetentionPerState = { readonly [state in Terminal]?: Duration } & {
   readonly deadLetter?: Duration | "until-removed";
 };
 
-/** What any source may say: the same shape at an enqueue, in a definition, on a queue and on the engine. */
+/** Settings of any source: an enqueue, a definition, a queue or the engine. */
 export interface PolicyOptions {
   readonly timeouts?: TimeoutOptions;
   readonly retry?: RetryOptions;
@@ -47,7 +50,7 @@ export interface PolicyOptions {
 const BUILT_IN_ATTEMPT = 30 * 60_000;
 export const BUILT_IN_GRACE = 30_000;
 const BUILT_IN_HEARTBEAT = 60_000;
-/** A foreign worker may beat seldom, or not at all: Open Job Spec's own suite is silent for 65 s with a job in its hands. */
+/** A foreign worker may beat rarely or never. Open Job Spec's test suite is silent for 65 s while it holds a job. */
 const FOREIGN_HEARTBEAT = 90_000;
 const DAY = 86_400_000;
 export const BUILT_IN_RETENTION: Retention = { completed: DAY, discarded: 14 * DAY, cancelled: 14 * DAY };
@@ -56,7 +59,10 @@ const TERMINALS = ["completed", "discarded", "cancelled"] as const;
 const RETENTION_KEYS: readonly string[] = [...TERMINALS, "deadLetter"];
 const LIMITS = ["wait", "attempt", "total", "heartbeat"] as const;
 
-/** Parses what one source says. `field` is the prefix for messages: empty for a definition, `options` for an enqueue. */
+/**
+ * Parses the settings of one source. `field` is the prefix in messages: empty for a definition, `options` for an
+ * enqueue.
+ */
 export function parseSettings(options: PolicyOptions, field: string): PolicySettings {
   const at = (name: string) => (field === "" ? name : `${field}.${name}`);
   return {
@@ -125,7 +131,7 @@ function parseRetention(options: RetentionOptions, field: string): Partial<Reten
   };
 }
 
-/** The sources of one job, most specific first; a source that is left out says nothing. */
+/** The settings of all sources of one job. A source that is left out has none. */
 export interface SettingsBySource {
   readonly enqueue?: PolicySettings | undefined;
   readonly definition?: PolicySettings | undefined;
@@ -133,9 +139,9 @@ export interface SettingsBySource {
   readonly engine?: PolicySettings | undefined;
 }
 
-const LADDER = ["enqueue", "definition", "queue", "engine"] as const;
+const SOURCES = ["enqueue", "definition", "queue", "engine"] as const;
 
-/** Whether any source says something of this kind; most jobs need not be resolved, because none does. */
+/** Whether any source has settings of this kind. For most jobs none has, and nothing needs to be resolved. */
 export function saysAnything(settings: SettingsBySource, kind: keyof PolicySettings): boolean {
   return (
     settings.enqueue?.[kind] !== undefined ||
@@ -145,7 +151,7 @@ export function saysAnything(settings: SettingsBySource, kind: keyof PolicySetti
   );
 }
 
-/** What a field resolved to, who said so, and what the less specific sources had said. */
+/** The value of a field, the source that set it, and what less specific sources say. */
 export interface Resolved<Value> {
   readonly value: Value;
   readonly source: SettingSource;
@@ -158,7 +164,7 @@ export function resolveField<Value>(
   builtIn: Value,
 ): Resolved<Value> {
   const said: { source: SettingSource; value: Value }[] = [];
-  for (const name of LADDER) {
+  for (const name of SOURCES) {
     const source = settings[name];
     const value = source && read(source);
     if (value !== undefined) said.push({ source: name, value });
@@ -168,7 +174,7 @@ export function resolveField<Value>(
   return { ...winner, lost };
 }
 
-/** `wait` and `total` of a job: fixed as instants at enqueue (SEMANTICS 2). */
+/** `wait` and `total` of a job, which an enqueue fixes as instants (SEMANTICS 2). */
 export function resolveBudgets(settings: SettingsBySource): {
   wait: Resolved<number | null>;
   total: Resolved<number | null>;
@@ -179,18 +185,24 @@ export function resolveBudgets(settings: SettingsBySource): {
   };
 }
 
-/** Which worker is about to start the job: it decides the built-in grace and who acts at the hard deadline. */
+/** Which worker is about to start the job. It decides the built-in grace and who acts at the hard deadline. */
 export interface WorkerKind {
   /** Whether it hears the soft signal (SEMANTICS 1.4). */
   readonly hears: boolean;
-  /** A remote worker beats by naming its jobs, so its silence is judged per job and never by the server's own beats. */
+  /**
+   * A remote worker names its jobs in its beats, so its silence counts per job. The server's own beats do not count
+   * for it.
+   */
   readonly remote: boolean;
   readonly visibility?: number;
   /** The name of a remote worker, by which its reports are recognised. */
   readonly worker?: string;
 }
 
-/** Whoever works over HTTP must be able to look at the job after its report (SEMANTICS 9). */
+/**
+ * The least retention of jobs of remote workers: a client must be able to read the job after its report (SEMANTICS
+ * 9).
+ */
 const KEPT_FOR_REMOTE = 60_000;
 
 export const LOCAL_WORKER: WorkerKind = { hears: true, remote: false };
@@ -204,7 +216,7 @@ function resolveEach(settings: SettingsBySource, kind: WorkerKind) {
   };
   return {
     attempt: resolveField<number | null>(settings, (source) => source.timeouts?.attempt, BUILT_IN_ATTEMPT),
-    // A foreign worker hears no signal, so a grace nobody named would only delay the take-back.
+    // A foreign worker hears no signal, so a built-in grace would only delay the end.
     grace: resolveField<number | null>(
       settings,
       (source) => source.timeouts?.grace,
@@ -233,12 +245,12 @@ function resolveEach(settings: SettingsBySource, kind: WorkerKind) {
 
 export type ResolvedFields = ReturnType<typeof resolveEach>;
 
-/** Every field with its winner and losers; `explain()` prints this. */
+/** Every field with the winning source and the others, for `explain()`. */
 export function resolveFields(settings: SettingsBySource, kind: WorkerKind = LOCAL_WORKER): ResolvedFields {
   return resolveEach(settings, kind);
 }
 
-/** What the first start fixes for all attempts of a job. */
+/** The policy that the first start fixes for all attempts of a job. */
 export function resolvePolicy(settings: SettingsBySource, kind: WorkerKind = LOCAL_WORKER): Policy {
   const fields = resolveEach(settings, kind);
   const { retention, attempts, backoff, except, retryFit, onStall, onExhausted } = fields;
@@ -278,8 +290,9 @@ function builtInHeartbeat({ remote, hears }: WorkerKind): number {
 }
 
 /**
- * A policy under another kind of worker: what a source named stays, what was built in follows the worker that runs this
- * attempt (SEMANTICS 1.4, 3.6). A job first fetched by a foreign worker gets its grace back when one of ours runs it.
+ * A policy for another kind of worker. What a source named stays. What is built in depends on the worker that runs
+ * this attempt (SEMANTICS 1.4, 3.6): a job that a foreign worker fetched first has a grace again when a local worker
+ * runs it.
  */
 export function policyFor(policy: Policy, kind: WorkerKind): Policy {
   const heartbeat = policy.sources.heartbeat === "built-in" ? builtInHeartbeat(kind) : policy.heartbeat;
@@ -314,7 +327,7 @@ function sourceNames(fields: ResolvedFields): Record<PolicyField, SettingSource>
   ) as Record<PolicyField, SettingSource>;
 }
 
-/** Retention for a job that ends before any worker resolved its policy. */
+/** The retention of a job, also of one that ends before a worker resolved its policy. */
 export function retentionOf(policy: Policy | null, fallback: Retention | undefined): Retention {
   return policy?.retention ?? fallback ?? BUILT_IN_RETENTION;
 }

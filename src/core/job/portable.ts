@@ -8,15 +8,15 @@ import type { AnyDefinition, DefinitionOptions } from "./job-definition.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
 import { parseUnique, portableUnique } from "./unique-key.ts";
 
-/** What `defineJob` needs to make a definition again, without its schemas: they are code and cannot travel. */
+/** What `defineJob` needs to make a definition again, without its schemas: they are code and cannot be sent. */
 export type PortableDefinition = DefinitionOptions<undefined, undefined>;
 
-/** The options of an enqueue that can travel: all but the caller's transaction. */
+/** The options of an enqueue that can be sent: all except the caller's transaction. */
 export type PortableOptions = Omit<EnqueueOptions, "tx">;
 
 /**
- * A definition as JSON, for one payload that is enqueued on behalf of a process that has no store, or later: the key of
- * its limit may be a function, which cannot travel either, so it is asked here.
+ * A definition as JSON, for one payload that another process enqueues, or that is enqueued later. A limit key that is
+ * a function cannot be sent, so it is evaluated here.
  */
 export function portableDefinition(definition: AnyDefinition, payload?: unknown): PortableDefinition {
   const { type, queue, priority, unique, limit, settings } = definition;
@@ -42,12 +42,17 @@ function portableLimit({ key, limit }: KeyedLimit, payload: unknown): LimitOptio
   };
 }
 
-/** The options of an enqueue as JSON; instants and durations of every kind become texts that mean the same. */
+/** The options of an enqueue as JSON. Instants and durations of every kind become equivalent texts. */
 export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
   refuseUnknownKeys(options, "options", ENQUEUE_KEYS);
   const { id, queue, priority, detach, delay, at, expiresAt, meta, unique, limit, tx } = options;
   if (tx !== undefined)
-    throw refuse("invalid_option", "options.tx", "a transaction", "it cannot leave its process");
+    throw refuse(
+      "invalid_option",
+      "options.tx",
+      "a transaction",
+      "leave it out: a transaction cannot be sent to another process",
+    );
   return {
     ...(id !== undefined && { id }),
     ...(queue !== undefined && { queue }),
@@ -71,7 +76,7 @@ export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
   };
 }
 
-/** A source as a user would have written it. */
+/** Settings as a user would have written them. */
 function policyOptions({ timeouts, retry, retention }: PolicySettings): PolicyOptions {
   return {
     ...(timeouts && { timeouts: inTexts(timeouts, (name) => (name === "grace" ? "unbounded" : "none")) }),

@@ -8,14 +8,14 @@ import {
 } from "../time.ts";
 import type { TimeoutKind } from "./job.ts";
 
-/** The reason of a signal that means "time is up"; also what middleware sees of an attempt that timed out. */
+/** The abort reason of a timeout. Middleware gets it as the error of an attempt that timed out. */
 export class TimeoutError extends Error {
   override readonly name = "TimeoutError";
   readonly kind: TimeoutKind;
-  /** The limit that was used up, in milliseconds. */
+  /** The limit that was exceeded, in milliseconds. */
   readonly limit: number;
   readonly elapsed: number;
-  /** When the attempt is ended by force; null where grace is unbounded. */
+  /** When the attempt is ended by force; null if grace is unbounded. */
   readonly deadline: Instant | null;
 
   constructor(kind: TimeoutKind, limit: number, elapsed: number, deadline: Instant | null, cause?: unknown) {
@@ -27,7 +27,7 @@ export class TimeoutError extends Error {
   }
 }
 
-/** The reason of a signal that is not a timeout: somebody cancelled, the worker shuts down, or the fence was lost. */
+/** The abort reason of everything else: the job was cancelled, the worker shuts down, or the fence was lost. */
 export class StopError extends Error {
   override readonly name = "StopError";
   readonly kind: "cancelled" | "shutdown" | "lost";
@@ -50,19 +50,19 @@ export class StopError extends Error {
 
 export type AbortReason = TimeoutError | StopError;
 
-/** What is kept on a job that a closing worker gave back. */
+/** The error on a job that a closing worker released. */
 export const SHUTDOWN = {
   type: "shutdown",
   code: "shutdown",
   message: "The worker shut down before the attempt ended",
 };
 
-/** Thrown by a handler that knows that no retry can help: the job ends, and never as a dead letter. */
+/** Thrown by a handler that knows that no retry can help. The job ends, never as a dead letter. */
 export class Discard extends Error {
   override readonly name = "Discard";
 }
 
-/** Returned by a handler that wants to be called again later: not a failure, and no attempt is spent. */
+/** Returned by a handler to be called again later. It is no failure and spends no attempt. */
 export class Snooze {
   readonly after: Duration | undefined;
   readonly until: InstantInput | undefined;
@@ -78,7 +78,7 @@ export function snooze(when: { readonly after: Duration } | { readonly until: In
   return new Snooze(when);
 }
 
-/** The instant a snooze names, never before now. */
+/** The instant that a snooze names, but not before now. */
 export function snoozedUntil(value: Snooze, now: Instant): Instant {
   const dueAt =
     value.after === undefined

@@ -5,9 +5,9 @@ import type { Backoff, RetryPolicy } from "./job.ts";
 
 interface BackoffOptions {
   readonly first?: Duration;
-  /** No delay is longer, jitter included. */
+  /** The longest delay, jitter included. */
   readonly max?: Duration;
-  /** Multiplies each delay by a random factor in [0.5, 1.5), so that failed jobs do not come back all at once. */
+  /** Multiplies each delay by a random factor in [0.5, 1.5), so that failed jobs do not all retry at the same time. */
   readonly jitter?: boolean;
 }
 
@@ -27,7 +27,7 @@ function common(options: BackoffOptions, field: string, more: readonly string[] 
       "invalid_retry",
       `${field}.max`,
       options.max,
-      `it must not be shorter than first (${formatDuration(first)})`,
+      `use at least first (${formatDuration(first)})`,
     );
   }
   return { first, max, jitter: checkJitter(options.jitter ?? true, field) };
@@ -61,7 +61,7 @@ export function polynomial(options: BackoffOptions & { readonly power?: number }
   };
 }
 
-/** Exactly these delays, the last one for all further retries. */
+/** Exactly these delays. The last one applies to all further retries. */
 export function delays(
   list: readonly Duration[],
   options: { readonly max?: Duration; readonly jitter?: boolean } = {},
@@ -102,7 +102,7 @@ function formatDelay(delay: number): string {
   return delay === 0 ? "0s" : formatDuration(delay);
 }
 
-/** Milliseconds before retry number `retry` (1 is the first); capped, then spread by jitter, then capped again. */
+/** Milliseconds before retry number `retry` (1 is the first). Capped, then spread by jitter, then capped again. */
 export function backoffDelay(backoff: Backoff, retry: number, random: Random): number {
   const capped = Math.min(plainDelay(backoff, retry), backoff.max);
   if (!backoff.jitter) return Math.round(capped);
@@ -116,7 +116,7 @@ function plainDelay(backoff: Backoff, retry: number): number {
     case "linear":
       return backoff.first * retry;
     case "exponential":
-      // The power may overflow to infinity, and nothing times infinity is not a number.
+      // The power may overflow to Infinity, and 0 * Infinity is NaN.
       return backoff.first === 0 ? 0 : backoff.first * backoff.factor ** (retry - 1);
     case "polynomial":
       return backoff.first * retry ** backoff.power;
@@ -125,7 +125,7 @@ function plainDelay(backoff: Backoff, retry: number): number {
   }
 }
 
-/** The same defaults as Open Job Spec: 3 attempts, exponential from 1 s, doubling, at most 5 min, jitter on. */
+/** The defaults of Open Job Spec: 3 attempts, exponential from 1 s, doubling, at most 5 min, jitter on. */
 export const BUILT_IN_RETRY: RetryPolicy = {
   attempts: 3,
   backoff: { kind: "exponential", first: DEFAULT_FIRST, factor: 2, max: DEFAULT_MAX, jitter: true },
@@ -136,12 +136,15 @@ export const BUILT_IN_RETRY: RetryPolicy = {
 };
 
 export interface RetryOptions {
-  /** Attempts in all, the first included. */
+  /** All attempts, the first included. */
   readonly attempts?: number;
   readonly backoff?: Backoff;
-  /** Error types that are not retried: exactly, or `Prefix.*`. */
+  /** Error types that are not retried: an exact name, or `Prefix.*`. */
   readonly except?: readonly string[];
-  /** `"full"`: a retry must fit into the total budget with its whole attempt. `"any"`: it starts while any budget is left. */
+  /**
+   * `"full"`: a retry must fit into the total budget with its whole attempt timeout. `"any"`: it starts while any
+   * budget is left.
+   */
   readonly retryFit?: "full" | "any";
   /** `"discard"` forbids a second run after a crash or stall. */
   readonly onStall?: "retry" | "discard";
@@ -207,7 +210,7 @@ const BACKOFF_NUMBERS: Readonly<Record<Backoff["kind"], readonly string[]>> = {
   delays: [],
 };
 
-/** A backoff written by hand must be whole: a number missing in it would make the next start NaN. */
+/** A backoff written by hand must be complete: a missing number would make the next start NaN. */
 function isBackoff(value: unknown): value is Backoff {
   if (typeof value !== "object" || value === null) return false;
   const { kind, max, jitter, ...rest } = value as Record<string, unknown>;
@@ -218,7 +221,7 @@ function isBackoff(value: unknown): value is Backoff {
   return [max, ...list].every((number) => Number.isFinite(number) && (number as number) >= 0);
 }
 
-/** Whether `except` names this error: its type exactly, or a `Prefix.*` it begins with. */
+/** Whether `except` names this error: exactly, or by a `Prefix.*` that it begins with. */
 export function isExcepted(except: readonly string[], type: string): boolean {
   return except.some((name) => (name.endsWith(".*") ? type.startsWith(name.slice(0, -1)) : type === name));
 }

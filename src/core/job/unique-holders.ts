@@ -8,17 +8,17 @@ import { isTerminal } from "./lifecycle.ts";
 import { newRow } from "./new-row.ts";
 import { replaces, type UniqueRule } from "./unique-key.ts";
 
-/** A job that was enqueued under a unique key, as the record of the key remembers it. */
+/** A job that was enqueued under a unique key, as the record of the key has it. */
 export interface UniqueHolder {
   readonly id: JobId;
   readonly at: Instant;
-  /** The end of its period; null where it blocks by its states alone. */
+  /** The end of its period; null if only its states block others. */
   readonly until: Instant | null;
-  /** Whether its rule counts finished jobs: then it is remembered as long as the job is kept. */
+  /** Whether its rule counts finished jobs. Then it is remembered while the job is kept. */
   readonly countsEnded: boolean;
 }
 
-/** A job and the rule it is enqueued under; its key is `job.uniqueKey`. */
+/** A job and the rule it is enqueued under. Its key is `job.uniqueKey`. */
 export interface UniqueJob {
   readonly job: NewJob;
   readonly rule: UniqueRule;
@@ -26,78 +26,79 @@ export interface UniqueJob {
 
 type Answer = "created" | "exists" | { readonly duplicate: JobId } | CurfewError;
 
-/** What is to be written for the jobs of one key, and how each of them is answered once that is done. */
-interface KeeperPlan {
-  /** For the first so many of the jobs: the others must wait until what was planned is stored. */
+/** What to write for the jobs of one key, and the answer for each of them once that is written. */
+interface HolderPlan {
+  /** One answer for each of the first jobs. The others must wait until this plan is stored. */
   readonly answers: readonly Answer[];
   readonly created: readonly NewJob[];
   /** The job that is cancelled for a new one. */
   readonly replaced: JobRow | null;
-  readonly keepers: readonly UniqueHolder[];
+  readonly holders: readonly UniqueHolder[];
 }
 
-/** More jobs of one key than that are not told apart: the oldest are forgotten. */
-const MOST_KEEPERS = 100;
+/** The most jobs that the record of a key names. The oldest are forgotten. */
+const MOST_HOLDERS = 100;
 const FIRST_LOOK = 3_600_000;
 const LATEST_LOOK = 7 * 86_400_000;
 
 export function holdersIn(body: Json): UniqueHolder[] {
-  return (body as { keepers: [JobId, Instant, Instant | null, boolean][] }).keepers.map(
+  return (body as { holders: [JobId, Instant, Instant | null, boolean][] }).holders.map(
     ([id, at, until, countsEnded]) => ({ id, at, until, countsEnded }),
   );
 }
 
-/** The record of a key: its body, and when to look whether it is still needed. */
-export function keeperRecord(
-  keepers: readonly UniqueHolder[],
+/** The record of a key: its body, and when to check whether it is still needed. */
+export function holderRecord(
+  holders: readonly UniqueHolder[],
   now: Instant,
 ): { body: Json; wakeAt: Instant } {
-  const body = { keepers: keepers.map(({ id, at, until, countsEnded }) => [id, at, until, countsEnded]) };
-  const looks = keepers.map(({ at, until }) => {
-    // Who lives long is looked at ever less often, so that a million jobs of next month cost nothing today.
+  const body = { holders: holders.map(({ id, at, until, countsEnded }) => [id, at, until, countsEnded]) };
+  const looks = holders.map(({ at, until }) => {
+    // The longer a job lives, the later the next check, at most a week. A million jobs of next month cost nothing
+    // today.
     return until ?? now + Math.min(Math.max(now - at, FIRST_LOOK), LATEST_LOOK);
   });
   return { body, wakeAt: Math.max(...looks) };
 }
 
-/** The keepers that may still block somebody. */
-export function keepersLeft(
-  keepers: readonly UniqueHolder[],
+/** The holders that may still block another job. */
+export function holdersLeft(
+  holders: readonly UniqueHolder[],
   rowOf: (id: JobId) => JobRow | null,
   now: Instant,
 ): UniqueHolder[] {
-  return keepers.filter(({ id, until, countsEnded }) => {
+  return holders.filter(({ id, until, countsEnded }) => {
     if (until !== null) return until > now;
     const row = rowOf(id);
     return row !== null && (countsEnded || !isTerminal(row.state));
   });
 }
 
-/** Decides on jobs of one key in their order, each in the sight of those before it. */
-export function planKeepers(
+/** Decides on jobs of one key in order. Each sees those before it. */
+export function planHolders(
   known: readonly UniqueHolder[],
   rowOf: (id: JobId) => JobRow | null,
   jobs: readonly UniqueJob[],
   now: Instant,
-): KeeperPlan {
-  const keepers = keepersLeft(known, rowOf, now);
+): HolderPlan {
+  const holders = holdersLeft(known, rowOf, now);
   const created: NewJob[] = [];
   const answers: Answer[] = [];
   let replaced: JobRow | null = null;
   const stateOf = (id: JobId): JobState | null =>
     created.find((job) => job.id === id)?.image.state ?? rowOf(id)?.state ?? null;
   for (const { job, rule } of jobs) {
-    // A call whose answer was lost comes again, and finds itself there.
+    // A call whose reply was lost is repeated and finds its own job.
     if (known.some(({ id }) => id === job.id)) answers.push(job.hasNewId ? "created" : "exists");
     else if (!job.hasNewId && stateOf(job.id) !== null) answers.push("exists");
     else {
-      const rival = keepers.findLast((keeper) => blocks(keeper, stateOf(keeper.id), rule, now));
-      if (rival && !replaces(rule)) {
-        answers.push({ duplicate: rival.id });
+      const blocker = holders.findLast((holder) => blocks(holder, stateOf(holder.id), rule, now));
+      if (blocker && !replaces(rule)) {
+        answers.push({ duplicate: blocker.id });
         continue;
       }
-      const row = rival ? rowOf(rival.id) : null;
-      if (rival && (replaced || created.length > 0)) break;
+      const row = blocker ? rowOf(blocker.id) : null;
+      if (blocker && (replaced || created.length > 0)) break;
       const isLive = row !== null && !isTerminal(row.state);
       const made = isLive ? inPlaceOf(row, job, rule, now) : job;
       if (made instanceof CurfewError) {
@@ -106,25 +107,25 @@ export function planKeepers(
       }
       if (isLive) replaced = row;
       created.push(made);
-      keepers.push(keeperOf(job, rule));
+      holders.push(holderOf(job, rule));
       answers.push("created");
     }
   }
-  return { answers, created, replaced, keepers: keepers.slice(-MOST_KEEPERS) };
+  return { answers, created, replaced, holders: holders.slice(-MOST_HOLDERS) };
 }
 
-function keeperOf({ id, createdAt: at }: NewJob, { period, states }: UniqueRule): UniqueHolder {
+function holderOf({ id, createdAt: at }: NewJob, { period, states }: UniqueRule): UniqueHolder {
   return { id, at, until: period === null ? null : at + period, countsEnded: states.some(isTerminal) };
 }
 
-/** A job that is gone within its period has ended and was not kept: it counts as one that did its work. */
-function blocks(keeper: UniqueHolder, state: JobState | null, rule: UniqueRule, now: Instant): boolean {
-  if (rule.period !== null && keeper.at + rule.period <= now) return false;
-  if (state === null) return keeper.until !== null && rule.states.includes("completed");
+/** A deleted job within its period has ended and was not kept. It counts as completed. */
+function blocks(holder: UniqueHolder, state: JobState | null, rule: UniqueRule, now: Instant): boolean {
+  if (rule.period !== null && holder.at + rule.period <= now) return false;
+  if (state === null) return holder.until !== null && rule.states.includes("completed");
   return rule.states.includes(state);
 }
 
-/** The new job as it takes the place of the old one, which may hand on the time at which it was to start. */
+/** The new job that replaces an old one. It may take over the old one's start time. */
 export function inPlaceOf(
   old: JobRow,
   job: NewJob,
@@ -135,13 +136,13 @@ export function inPlaceOf(
   const dueAt = old.state === "scheduled" ? Math.max(dueAtOf(old.rank), now) : now;
   const state = dueAt > now ? "scheduled" : job.options?.limit ? "pending" : "available";
   const waiting = waitingImage(newRow(job), state, { dueAt });
-  // Whoever keeps the limit of its limit looks at it at once.
+  // The sweep asks its limit for admission at once.
   const image = state === "pending" ? { ...waiting, wakeAt: now } : waiting;
   const endsAt = Math.min(
     image.waitAt ?? Number.POSITIVE_INFINITY,
     image.totalAt ?? Number.POSITIVE_INFINITY,
   );
   if (endsAt > dueAt) return { ...job, image };
-  const fix = `job ${old.id}, which it replaces, was to start ${formatDuration(dueAt - now)} from now, after its end`;
+  const fix = `job ${old.id}, which it replaces, starts ${formatDuration(dueAt - now)} from now, after this job's timeouts end: lengthen them`;
   return refuse("never_runs", "options.unique.onConflict", onConflict, fix);
 }

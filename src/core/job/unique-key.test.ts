@@ -60,7 +60,7 @@ describe("unique keys", () => {
     expect(keyOf({ key: "a" })).not.toBe(keyOf({ key: "b" }));
   });
 
-  it("tell a place that is missing from null, and one chosen place from another with the same value", () => {
+  it("a missing path differs from null, and two paths with the same value differ", () => {
     expect(keyOf({ payload: ["a"] }, payload({ a: null }))).not.toBe(keyOf({ payload: ["a"] }, payload({})));
     expect(keyOf({ payload: ["a", "b"] }, payload({ a: 1 }))).not.toBe(
       keyOf({ payload: ["a", "b"] }, payload({ b: 1 })),

@@ -6,37 +6,37 @@ import { type Duration, parseDuration } from "../time.ts";
 import { JOB_STATES, type JobState } from "./job.ts";
 import { isTerminal } from "./lifecycle.ts";
 
-/** What becomes of an enqueue whose key is taken. */
+/** What to do with an enqueue whose key is taken. */
 export type OnConflict = "ignore" | "reject" | "replace" | "replace-except-schedule";
 
-/** A place in the payload: `"customer.id"`, or a list of names where a name itself has a dot. */
+/** A path in the payload: `"customer.id"`, or a list of names if a name contains a dot. */
 export type PayloadPath = string | readonly (string | number)[];
 
-/** Which jobs are the same one, for how long, and what to do about a second one. The type always counts. */
+/** Which jobs count as the same, for how long, and what to do with a second one. The type always counts. */
 export interface UniqueOptions {
-  /** A key of your own in the place of the payload. */
+  /** A key that you choose, instead of the payload. */
   readonly key?: string;
-  /** The whole payload (true, the default), none of it, or these places in it. */
+  /** The whole payload (true, the default), none of it, or these paths. */
   readonly payload?: boolean | readonly PayloadPath[];
   /** Whether jobs in different queues differ. Default false. */
   readonly queue?: boolean;
-  /** The whole meta, none of it (the default), or these keys of it. */
+  /** The whole meta, none of it (the default), or these keys. */
   readonly meta?: boolean | readonly string[];
   /** How long after its creation a job blocks others, finished or not. Left out: while it is in one of the states. */
   readonly period?: Duration;
   /**
-   * The states in which a job blocks others. Default: all that are not terminal; with a period `completed` as well, so
-   * that the period holds also after the work is done.
+   * The states in which a job blocks others. Default: all that are not terminal; with a period also `completed`, so
+   * that the period applies after the work is done.
    */
   readonly states?: readonly JobState[];
   /**
-   * `ignore` (default) gives the old job, marked `duplicate`; `reject` throws; `replace` cancels the old one and adds
-   * this; `replace-except-schedule` does so too, and keeps the time at which the old one was to start.
+   * `ignore` (default) returns the existing job, marked `duplicate`. `reject` throws. `replace` cancels the existing
+   * job and adds this one. `replace-except-schedule` does the same and keeps the start time of the existing one.
    */
   readonly onConflict?: OnConflict;
 }
 
-/** What was said about uniqueness, checked. */
+/** The checked rule. */
 export interface UniqueRule {
   readonly key: string | null;
   readonly payload: boolean | readonly (readonly string[])[];
@@ -50,8 +50,8 @@ export interface UniqueRule {
 const KEYS = ["key", "payload", "queue", "meta", "period", "states", "onConflict"] as const;
 const CONFLICTS: readonly unknown[] = ["ignore", "reject", "replace", "replace-except-schedule"];
 const LIVE: readonly JobState[] = JOB_STATES.filter((state) => !isTerminal(state));
-/** More places or keys than that are a typing error, or the whole payload is meant. */
-const MOST_PLACES = 50;
+/** The most paths or keys. Somebody who lists more has mistyped, or means the whole payload. */
+const MOST_PATHS = 50;
 const LONGEST_KEY = 1_000;
 
 export function parseUnique(options: UniqueOptions, field: string): UniqueRule {
@@ -60,7 +60,7 @@ export function parseUnique(options: UniqueOptions, field: string): UniqueRule {
   if (key !== undefined && (typeof key !== "string" || key === "" || key.length > LONGEST_KEY))
     throw refuse("invalid_option", `${field}.key`, key, `use a text of 1 to ${LONGEST_KEY} characters`);
   if (key !== undefined && payload !== undefined && payload !== false)
-    throw refuse("invalid_option", `${field}.key`, key, "it stands for the payload: write one of the two");
+    throw refuse("invalid_option", `${field}.key`, key, "it replaces the payload: write one of the two");
   if (!CONFLICTS.includes(onConflict)) {
     const fix = 'write "ignore", "reject", "replace" or "replace-except-schedule"';
     throw refuse("invalid_option", `${field}.onConflict`, onConflict, fix);
@@ -92,21 +92,21 @@ function parseKeys(value: unknown, field: string): boolean | readonly string[] {
 
 function parsePaths(value: unknown, field: string): boolean | readonly (readonly string[])[] {
   if (typeof value === "boolean") return value;
-  return checkList(value, field, "list the places that count, or write true").map((path, index) => {
+  return checkList(value, field, "list the paths that count, or write true").map((path, index) => {
     const names = typeof path === "string" ? path.split(".") : path;
     const isPath =
       Array.isArray(names) &&
       names.length > 0 &&
       names.every((name) => (typeof name === "string" && name !== "") || Number.isInteger(name));
     if (isPath) return names.map(String);
-    const fix = 'write a place such as "customer.id", or ["a.b", 0] where a name has a dot';
+    const fix = 'write a path such as "customer.id", or ["a.b", 0] where a name has a dot';
     throw refuse("invalid_option", `${field}[${index}]`, path, fix);
   });
 }
 
 function checkList(value: unknown, field: string, fix: string): readonly unknown[] {
-  if (Array.isArray(value) && value.length > 0 && value.length <= MOST_PLACES) return value;
-  throw refuse("invalid_option", field, value, `${fix}; at most ${MOST_PLACES}`);
+  if (Array.isArray(value) && value.length > 0 && value.length <= MOST_PATHS) return value;
+  throw refuse("invalid_option", field, value, `${fix}; at most ${MOST_PATHS}`);
 }
 
 function parseStates(value: unknown, period: number | null, field: string): readonly JobState[] {
@@ -119,8 +119,8 @@ function parseStates(value: unknown, period: number | null, field: string): read
 }
 
 /**
- * Whether a job blocks exactly while it lives. Then the store itself keeps the key (`uniqueKey`), at the cost of an index
- * entry; every other rule needs a record of what was enqueued under the key.
+ * Whether a job blocks others exactly while it is live. Then the store keeps the key (`uniqueKey`), at the cost of an
+ * index entry. Every other rule needs a record of what was enqueued under the key.
  */
 export function isWhileAlive({ period, states }: UniqueRule): boolean {
   return period === null && states.length === LIVE.length && LIVE.every((state) => states.includes(state));
@@ -130,7 +130,7 @@ export function replaces({ onConflict }: UniqueRule): boolean {
   return onConflict === "replace" || onConflict === "replace-except-schedule";
 }
 
-/** The key under which a job is unique: the same for the same choice of fields with the same values, and for no other. */
+/** The unique key of a job. Equal exactly if the same fields are chosen and have the same values. */
 export function uniqueKeyOf(
   rule: UniqueRule,
   job: {
@@ -151,7 +151,7 @@ export function uniqueKeyOf(
   return sha256(canonicalJson(chosen));
 }
 
-/** A place that is not there is left out, which is not the same as null. */
+/** A path that does not exist is left out. That differs from null. */
 function chosenOf(document: Json, paths: true | readonly (readonly string[])[]): Json {
   if (paths === true) return document;
   return paths.flatMap((path) => {
@@ -170,8 +170,9 @@ function valueAt(document: Json, path: readonly string[]): Json | undefined {
 }
 
 /**
- * Where a job is added as a part of another commit (by a saga, a timeout, a workflow), nobody can answer a conflict or
- * look at older jobs first: there a job that lives can hold its key, and a second one is left out, and that is all.
+ * Refuses rules that a job inside another commit (of a saga, a timeout, a workflow) cannot have: no caller is there
+ * to handle a conflict, and older jobs cannot be read first. There a live job holds its key, and a second one is
+ * skipped.
  */
 export function refuseDemanding(rule: UniqueRule, field = "unique"): void {
   const fix =
@@ -187,7 +188,7 @@ export function refuseDemanding(rule: UniqueRule, field = "unique"): void {
     throw refuse("invalid_option", `${field}.onConflict`, rule.onConflict, fix);
 }
 
-/** A rule as a user would have written it, for definitions and options that travel. */
+/** A rule as a user would have written it, for definitions and options that are sent. */
 export function portableUnique(rule: UniqueRule): UniqueOptions {
   const { key, period, ...rest } = rule;
   return {

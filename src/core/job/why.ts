@@ -5,7 +5,7 @@ import { act, printWhy, reason, roughly, type Why, type WhyReason } from "./why/
 import { whyActive } from "./why/running.ts";
 import { whyWaiting } from "./why/waiting.ts";
 
-/** Says why a job does not run, does not end, or ended as it did, from the rows alone. There is always a reason. */
+/** Why a job does not run, does not end, or ended as it did, from the rows alone. There is always a reason. */
 export function whyJob(facts: WhyFacts): Why {
   const { row, now } = facts;
   const first = isTerminal(row.state)
@@ -18,7 +18,7 @@ export function whyJob(facts: WhyFacts): Why {
   return { ...why, toString: () => printWhy(why) };
 }
 
-/** The same answer for somebody whose enqueue added nothing. */
+/** The same answer for a caller whose enqueue added nothing. */
 export function whyDuplicate(why: Why): Why {
   const sentence = `Nothing was enqueued: job ${why.id} has the same id or unique key, and was there before.`;
   const held = reason("unique_key_held", sentence, {
@@ -29,7 +29,7 @@ export function whyDuplicate(why: Why): Why {
   return { ...more, toString: () => printWhy(more) };
 }
 
-/** Handlers of earlier attempts that run past their verdict: they cannot be ended from within their process. */
+/** Handlers of earlier attempts that still run after their verdict. They cannot be ended from within their process. */
 function stillRunning({ row, workers, now }: WhyFacts): WhyReason[] {
   return workers.flatMap(({ id, stuck }) =>
     stuck

@@ -1,6 +1,6 @@
 import { type Fence, type JobDocuments, type JobImage, type JobRow, priorityOf } from "./job.ts";
 
-/** What is written over a row. Documents that are not named stay, and null clears one. */
+/** What to write over a row. Documents that are not named stay; null clears one. */
 export interface RowWrite {
   readonly image?: JobImage;
   readonly documents?: JobDocuments;
@@ -8,8 +8,8 @@ export interface RowWrite {
 }
 
 /**
- * A row after a write. Every field is named, because this runs for each job several times, and spreading rows of
- * 36 fields over each other costs more than the rest of a small job.
+ * A row after a write. It names every field: this runs several times per job, and spreading rows of 36 fields costs
+ * more than the rest of a small job.
  */
 export function writtenRow(row: JobRow, write: RowWrite, rev: number): JobRow {
   const image = write.image ?? row;

@@ -2,13 +2,13 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type Duration, parseDuration } from "../time.ts";
 
 /**
- * What a limit lets through: at most so many jobs at once, and at most so many starts in any span of so many
- * milliseconds. It says nothing where it bounds nothing.
+ * At most `concurrency` jobs at once, and at most `rate.limit` starts in any period of `rate.per` milliseconds. A
+ * field that is left out bounds nothing.
  */
 export interface KeyLimit {
   readonly concurrency?: number;
   readonly rate?: Rate;
-  /** A job that waits for its retry keeps its place, so that none of its key overtakes it. */
+  /** A job that waits for its retry keeps its slot, so that no other job of its key overtakes it. */
   readonly strict?: true;
 }
 
@@ -17,51 +17,51 @@ export interface Rate {
   readonly per: number;
 }
 
-/** What becomes of a job that finds its limit closed, where it shall not simply wait: it is dropped, or comes again later. */
+/** What to do with a job whose limit is reached, if it should not wait: drop it, or schedule it again later. */
 export type OnLimit = "drop" | { readonly after: number };
 
-/** The limit that a job carries: whoever frees a place of its limit knows by it how many may follow. */
+/** The limit on a job. When the job frees a slot, it tells how many jobs may follow. */
 export interface JobLimit extends KeyLimit {
   readonly onLimit?: OnLimit;
 }
 
-/** What an operator says about a key, over whatever its jobs say; null lifts a part, and what is left out stays theirs. */
+/** An operator's override of a key's limit. null removes a part; a part that is left out stays as the jobs say. */
 export interface LimitOverride {
   readonly concurrency?: number | null;
   readonly rate?: Rate | null;
 }
 
 export interface RateOptions {
-  /** So many starts … */
+  /** The most starts … */
   readonly limit: number;
-  /** … in any span of this length. */
+  /** … in any period of this length. */
   readonly per: Duration;
 }
 
-/** A limit as it is written in a definition or at an enqueue. */
+/** A limit in a definition or an enqueue. */
 export interface LimitOptions<Key = string> {
-  /** Jobs with the same key share the limit, whatever their type and queue. */
+  /** Jobs with the same key share the limit, across types and queues. */
   readonly key: Key;
-  /** At most so many of them run at once, over all workers. */
+  /** The most jobs of the key that run at once, over all workers. */
   readonly concurrency?: number;
   readonly rate?: RateOptions;
-  /** With `concurrency: 1`: one after the other, and none overtakes one that waits for its retry. */
+  /** With `concurrency: 1`: runs jobs one after the other. None overtakes one that waits for its retry. */
   readonly strict?: boolean;
-  /** What becomes of a job that cannot run yet: it waits (the default), is dropped, or comes again after a while. */
+  /** What to do with a job that cannot run yet: it waits (the default), is dropped, or is scheduled again later. */
   readonly onLimit?: "wait" | "drop" | { readonly reschedule: Duration };
 }
 
-/** A parsed limit, and the key that goes with it or gives it. */
+/** A parsed limit, and its key or the function that computes it. */
 export interface KeyedLimit {
   readonly key: string | ((payload: never) => string);
   readonly limit: JobLimit;
 }
 
-/** What is in use of a limit: admitted jobs by where they stand, and starts that are remembered for a rate. */
+/** How much of a limit is in use: admitted jobs by state, and the starts that its rate still counts. */
 export interface KeyUse {
   readonly available: number;
   readonly active: number;
-  /** Of those active, the ones whose handlers have not been entered. */
+  /** The active jobs whose handlers have not started. */
   readonly unstarted: number;
   readonly retryable: number;
   readonly starts: number;
@@ -69,7 +69,7 @@ export interface KeyUse {
 
 const MOST = 1_000_000;
 const KEY_LIMIT = 255;
-/** Limits that begin so are marks of queues, see `queueMark` of the store port. */
+/** Limit keys with this prefix are marks of queues; see `queueMark` in the store port. */
 const RESERVED = "queue ";
 const KEYS = ["key", "concurrency", "rate", "strict", "onLimit"] as const;
 
@@ -81,12 +81,7 @@ export function parseLimit(options: LimitOptions<unknown>, field: string): Keyed
   if (strict !== undefined && typeof strict !== "boolean")
     throw refuse("invalid_option", `${field}.strict`, strict, "write true or false");
   if (strict && (rate !== undefined || concurrency !== 1))
-    throw refuse(
-      "invalid_limit",
-      `${field}.strict`,
-      strict,
-      "it goes with concurrency: 1 and without a rate",
-    );
+    throw refuse("invalid_limit", `${field}.strict`, strict, "combine it with concurrency: 1 and no rate");
   return {
     key: typeof key === "function" ? (key as KeyedLimit["key"]) : checkLimitKey(key, `${field}.key`),
     limit: {
@@ -98,7 +93,6 @@ export function parseLimit(options: LimitOptions<unknown>, field: string): Keyed
   };
 }
 
-/** An operator's word on a key. */
 export function parseOverride(
   options: { readonly concurrency?: number | "none"; readonly rate?: RateOptions | "none" },
   field: string,
@@ -144,12 +138,12 @@ export function checkLimitKey(key: unknown, field: string): string {
       "invalid_name",
       field,
       key,
-      `"${RESERVED}" marks jobs of queues with a concurrency; begin it otherwise`,
+      `"${RESERVED}" marks jobs of queues with a concurrency; use another beginning`,
     );
   return key;
 }
 
-/** The limit that holds: an operator's word goes before what the jobs say. */
+/** The limit that applies: an operator's override goes before what the jobs say. */
 export function effectiveLimit(own: KeyLimit, override: LimitOverride | null | undefined): KeyLimit {
   if (!override) return own;
   const concurrency = override.concurrency === undefined ? own.concurrency : override.concurrency;
@@ -162,15 +156,16 @@ export function effectiveLimit(own: KeyLimit, override: LimitOverride | null | u
 }
 
 /**
- * How many more a limit may let through. A place is taken from the admission of a job until it leaves active; a start
- * counts from the admission too, because nobody knows when a worker will take the job, and then until `per` after it.
+ * How many more jobs a limit admits. A slot is taken from the admission of a job until it leaves active. A start
+ * counts from the admission too, because nobody knows when a worker will take the job, and then until `per` after the
+ * start.
  */
 export function roomOf(limit: KeyLimit, use: KeyUse): number {
-  const held = use.available + use.active + (limit.strict ? use.retryable : 0);
-  const places = limit.concurrency === undefined ? Number.POSITIVE_INFINITY : limit.concurrency - held;
+  const taken = use.available + use.active + (limit.strict ? use.retryable : 0);
+  const slots = limit.concurrency === undefined ? Number.POSITIVE_INFINITY : limit.concurrency - taken;
   const starts =
     limit.rate === undefined
       ? Number.POSITIVE_INFINITY
       : limit.rate.limit - use.available - use.unstarted - use.starts;
-  return Math.max(0, Math.min(places, starts));
+  return Math.max(0, Math.min(slots, starts));
 }

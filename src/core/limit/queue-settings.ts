@@ -3,13 +3,13 @@ import type { PolicySettings } from "../job/job.ts";
 import { type PolicyOptions, parseSettings } from "../job/policy.ts";
 import { checkCount } from "./limit.ts";
 
-/** How many jobs may wait in a queue, and what becomes of one too many. */
+/** How many jobs may wait in a queue, and what to do when it is full. */
 export interface DepthOptions {
-  /** All that have not ended and do not run: available, pending, delayed, and waiting for a retry. */
+  /** Counts available, pending, scheduled and retryable jobs. */
   readonly most: number;
-  /** `"reject"` refuses the new job (the default), `"drop-oldest"` discards those that have waited longest. */
+  /** `"reject"` refuses the new job (the default). `"drop-oldest"` discards those that have waited longest. */
   readonly onFull?: "reject" | "drop-oldest";
-  /** From so many waiting jobs on, the event `queue.pressure` warns. */
+  /** From this number of waiting jobs on, the event `queue.pressure` warns. */
   readonly warnAt?: number;
 }
 
@@ -25,7 +25,7 @@ export interface QueueDepth {
   readonly warnAt?: number;
 }
 
-/** Settings of a queue as they are stored: its source of SEMANTICS 2, and its own limits. */
+/** The stored settings of a queue: its source of SEMANTICS 2, and its limits. */
 export interface StoredQueue extends PolicySettings {
   readonly concurrency?: number;
   readonly depth?: QueueDepth;

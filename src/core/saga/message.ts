@@ -2,15 +2,15 @@ import { refuse } from "../errors.ts";
 import { toJsonText, validate } from "../schema.ts";
 import type { SagaPlan } from "./saga.ts";
 
-/** A message that has been checked and knows its saga. */
+/** A checked message and the saga it is for. */
 export interface PreparedMessage {
   /** The correlation value as text. */
   readonly to: string;
-  /** JSON text of what the sender gave; the receiver parses it again. */
+  /** JSON text of what the sender gave. The receiver parses it again. */
   readonly payload: string;
 }
 
-/** Checks a message where it is sent, and finds the saga it belongs to; synchronous where its schema is. */
+/** Checks a message where it is sent, and finds its saga. Synchronous if the schema is. */
 export function prepareMessage(
   plan: SagaPlan,
   name: string,
@@ -43,12 +43,11 @@ function listed(names: object, type: string): string {
   return known.length > 0 ? `${type} declares ${known.join(", ")}` : `${type} declares none`;
 }
 
-/** The saga that a parsed message belongs to. */
 export function correlationOf(plan: SagaPlan, name: string, message: unknown): string {
   return identityText(plan.correlate[name]?.(message as never), `correlate.${name}`);
 }
 
-/** Numbers and texts that look alike are the same saga: both end up in the same key of a store. */
+/** A number and a text that look alike name the same saga: both become the same key of a store. */
 export function identityText(value: unknown, field: string): string {
   const text = typeof value === "bigint" || Number.isSafeInteger(value) ? String(value) : value;
   const isText = typeof text === "string" && text !== "" && text.length <= 255;
@@ -59,8 +58,8 @@ export function identityText(value: unknown, field: string): string {
 }
 
 /**
- * The fields of a message that its correlation reads and whose value names the saga. Where the state keeps one under the
- * same name, that is the correlation value, and no handler may change it (SEMANTICS 7.6).
+ * The fields of a message that its correlation reads and whose value is the saga's id. If the state has such a field,
+ * no handler may change it (SEMANTICS 7.6).
  */
 export function correlationFields(plan: SagaPlan, name: string, message: unknown, id: string): string[] {
   if (typeof message !== "object" || message === null) return [];
@@ -74,7 +73,7 @@ export function correlationFields(plan: SagaPlan, name: string, message: unknown
   try {
     plan.correlate[name]?.(watched as never);
   } catch {
-    // Objects with private fields cannot be watched; `identify` does for them what this would.
+    // An object with private fields cannot be proxied. `identify` covers this case.
     return [];
   }
   return [...read].filter((field) => String((message as Record<string, unknown>)[field]) === id);

@@ -29,14 +29,14 @@ export interface TimeoutRequest extends PendingTimeout {
   readonly dueAt: Instant;
   /** JSON text. */
   readonly payload: string;
-  /** What `dueAt` was resolved from, where it was a wall-clock time. */
+  /** What `dueAt` was resolved from, if it was a wall-clock time. */
   readonly wallClock: WallClock | null;
 }
 
 /** A message to store with the step. */
 export interface OutgoingMessage {
   readonly id: string;
-  /** The type of the saga it is for, and which one. */
+  /** The type of the receiving saga. `to` names which one. */
   readonly saga: string;
   readonly to: string;
   readonly name: string;
@@ -44,16 +44,16 @@ export interface OutgoingMessage {
   readonly replyTo: ReplyAddress | null;
 }
 
-/** What a step does besides changing the state; all of it belongs into the one commit with the state. */
+/** What a step does besides changing the state. All of it is committed together with the state. */
 export type SagaEffect =
   | { readonly request: TimeoutRequest }
-  /** `isCancelled`: not the handler took it back, but the end of the saga. */
+  /** `isCancelled`: the end of the saga revoked it, not the handler. */
   | { readonly revoke: PendingTimeout; readonly isCancelled?: true }
   | { readonly enqueue: NewJob }
   | { readonly send: OutgoingMessage }
   | { readonly reply: { readonly to: ReplyAddress; readonly value: string } };
 
-/** What a draft is made for: one event at one saga, at one moment. */
+/** One event for one saga at one moment. */
 export interface ActionsInput {
   readonly plan: SagaPlan;
   readonly id: string;
@@ -67,7 +67,10 @@ export interface ActionsInput {
   readonly starter: ReplyAddress | null;
 }
 
-/** What one handler asks for while it runs. It is only noted here; a handler that throws leaves nothing behind. */
+/**
+ * Collects what one handler asks for while it runs. Nothing is stored here, so a handler that throws leaves nothing
+ * behind.
+ */
 export class SagaActions {
   readonly #input: ActionsInput;
   readonly #pending: PendingTimeout[];
@@ -91,7 +94,7 @@ export class SagaActions {
     return this.#isCompleted ? [] : this.#pending;
   }
 
-  /** Closes the draft: what a handler calls after its end would be lost without a word, so it is refused from here on. */
+  /** Closes the actions: a call after the handler's end would be lost silently, so it is refused from here on. */
   async end(): Promise<SagaEffect[]> {
     this.#isOver = true;
     const [others] = await Promise.all([Promise.all(this.#others), Promise.all(this.#checks)]);
@@ -110,7 +113,7 @@ export class SagaActions {
     ];
   }
 
-  /** Ends a draft whose handler threw; checks that are still under way must not become unhandled rejections. */
+  /** Closes the actions after the handler threw. Checks that still run must not become unhandled rejections. */
   drop(): void {
     this.#isOver = true;
     for (const check of [...this.#checks, ...this.#others])
@@ -184,7 +187,7 @@ export class SagaActions {
     return isTaken ? "revoked" : "not-pending";
   }
 
-  /** Takes a timeout off the pending ones; one that this very step has requested was never stored. */
+  /** Removes a timeout from the pending ones. One that this step requested was never stored. */
   #take(matches: (pending: PendingTimeout) => boolean): boolean {
     const index = this.#pending.findIndex(matches);
     const [taken] = index < 0 ? [] : this.#pending.splice(index, 1);
@@ -238,7 +241,7 @@ export class SagaActions {
     const { sender, starter, enqueue } = this.#input;
     const to = options.to === "sender" ? sender : starter;
     if (to === null) {
-      const fix = 'a timeout has no sender: use { to: "starter" } for whoever started the saga';
+      const fix = 'a timeout has no sender: use { to: "starter" } to reply to the starter';
       throw refuse("no_sender", "reply", show(value), fix);
     }
     this.#others.push({ reply: { to, value: toJsonText(value, "reply", enqueue.documentLimit) } });

@@ -16,7 +16,7 @@ import {
 } from "./saga.ts";
 import { type StepOptions, type StepResult, tryStep } from "./try-step.ts";
 
-/** What sender and host of a saga share. */
+/** What the sender and the host of a saga share. */
 export interface SagaDefinition<
   S extends Schema = Schema,
   Messages extends SchemaMap = SchemaMap,
@@ -26,8 +26,8 @@ export interface SagaDefinition<
   readonly timeouts: Timeouts;
   readonly [PLAN]: SagaPlan;
   /**
-   * Runs one handler without an engine and without a store, for tests: the state (null for a start, or the result of
-   * the step before), and the message or timeout that reaches it. Rejects with what the handler throws.
+   * Runs one handler without an engine and a store, for tests. Takes the state (null for a start, or the result of
+   * the step before) and the message or timeout. Rejects with what the handler throws.
    */
   step(
     state: InputOf<S> | StepResult<InputOf<S>> | null,
@@ -68,42 +68,45 @@ export interface SagaOptions<
 > {
   /** Lower-case words joined by dots: `"order"`. */
   readonly type: string;
-  /** Any Standard Schema. The state is kept as JSON, as handlers return it, and parsed before each handler. */
+  /** Any Standard Schema. The state is stored as JSON, as handlers return it, and parsed before each handler. */
   readonly state: S;
-  /** What the saga can be told, by name. */
+  /** The messages of the saga, by name. */
   readonly messages: M;
-  /** What it can ask to be woken for, by name. */
+  /** The timeouts that it can request, by name. */
   readonly timeouts?: T;
   /** For each message, which saga it belongs to: a text or a whole number. */
   readonly correlate: {
     readonly [Name in Names<M>]: (message: OutputOf<M[Name]>) => string | number | bigint;
   };
-  /** The message, or messages, that start a saga where there is none. */
+  /** The message or messages that start a saga if there is none. */
   readonly startedBy: Starter | readonly Starter[];
-  /** Makes the first state out of the starting message. */
+  /** Makes the first state from the starting message. */
   readonly start: StartHandler<S, OutputOf<M[Starter]>, M, T>;
-  /** A handler for each message that does not start the saga; one for a starter handles it when the saga has begun. */
+  /**
+   * A handler for each message that does not start the saga. A handler of a starter runs if the saga has already
+   * started.
+   */
   readonly on: MessageHandlers<S, M, T, Starter>;
   /** A handler for each timeout. */
   readonly onTimeout?: TimeoutHandlers<S, M, T>;
-  /** Hears of messages for which there is no saga; without it they are counted and dropped. */
+  /** Called with messages for which there is no saga. Without it, they are counted and dropped. */
   readonly notFound?: NotFoundHook<M>;
-  /** Reads the id of the saga off a state, so that a handler that changes it is refused (SEMANTICS 7.6). */
+  /** Reads the id of the saga from a state, so that a handler that changes it is refused (SEMANTICS 7.6). */
   readonly identify?: (state: OutputOf<S>) => string | number | bigint;
   /** How long a handler may run. Default 30 s. */
   readonly attempt?: AttemptOptions<Names<M>, Names<T>>;
-  /** Counts the shapes that the state has had, from 1. */
+  /** The version of the state's shape, counted from 1. */
   readonly version?: number;
   /** Brings a state of an older version to this one. */
   readonly migrate?: (state: Json, from: number) => InputOf<S> | Promise<InputOf<S>>;
   /**
-   * How long the record of a completed saga is kept, a minute at least. Default 24 h; `"0s"` drops the state at once, and
+   * How long the record of a completed saga is kept, at least a minute. Default 24 h. `"0s"` drops the state at once;
    * only the ids of its last messages are remembered for that minute.
    */
   readonly retention?: Duration;
 }
 
-/** With timeouts declared, their handlers are not optional. */
+/** If timeouts are declared, their handlers are required. */
 type NeedsTimeoutHandlers<S, M extends SchemaMap, T extends SchemaMap> =
   Names<T> extends never ? unknown : { readonly onTimeout: TimeoutHandlers<S, M, T> };
 
@@ -129,7 +132,7 @@ const BUILT_IN_ATTEMPT = 30_000;
 const BUILT_IN_RETENTION = 24 * 3_600_000;
 const NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,99}$/;
 
-/** Declares a saga once: its state, what reaches it, and how it reacts. */
+/** Declares a saga: its state, its messages and timeouts, and its handlers. */
 export function defineSaga<
   S extends Schema,
   const M extends SchemaMap,
@@ -148,7 +151,7 @@ export function defineSaga<
   return Object.freeze(definition);
 }
 
-/** The options as plain JavaScript may have written them. */
+/** The options as JavaScript callers may have written them. */
 type LooseOptions = { readonly [Name in (typeof KEYS)[number]]?: unknown };
 
 function planSaga(options: LooseOptions): SagaPlan {
@@ -237,7 +240,7 @@ function checkHandlers(
   return given as SagaPlan["on"];
 }
 
-/** A copy without a prototype, so that a message called "constructor" finds no handler that nobody wrote. */
+/** A copy without a prototype, so that a message called "constructor" does not find an inherited function. */
 function checkNames(
   value: unknown,
   declared: SchemaMap,
@@ -249,12 +252,7 @@ function checkNames(
   }
   for (const name of Object.keys(value)) {
     if (Object.hasOwn(declared, name)) continue;
-    throw refuse(
-      code,
-      `${field}.${name}`,
-      name,
-      `declared are ${Object.keys(declared).join(", ") || "none"}`,
-    );
+    throw refuse(code, `${field}.${name}`, name, `use one of ${Object.keys(declared).join(", ") || "none"}`);
   }
   return Object.freeze(Object.assign(Object.create(null), value));
 }

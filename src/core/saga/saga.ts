@@ -11,12 +11,12 @@ export type SchemaMap = { readonly [name: string]: Schema };
 
 type Names<Map> = keyof Map & string;
 
-/** A message as the not-found hook sees it: its name tells which payload it has. */
+/** A message as the not-found hook sees it. Its name determines the type of its payload. */
 export type MessageOf<Messages extends SchemaMap> = {
   [Name in Names<Messages>]: { readonly name: Name; readonly payload: OutputOf<Messages[Name]> };
 }[Names<Messages>];
 
-/** What a test feeds to `saga.step()`: a message or a timeout, by name, with its payload. */
+/** An event for `saga.step()`: a message or a timeout, by name, with its payload. */
 export type StepEvent<Messages extends SchemaMap, Timeouts extends SchemaMap> =
   | {
       [Name in Names<Messages>]: {
@@ -33,70 +33,75 @@ export type StepEvent<Messages extends SchemaMap, Timeouts extends SchemaMap> =
       };
     }[Names<Timeouts>];
 
-/** A timeout that has been requested and has neither fired nor been revoked. */
+/** A timeout that was requested and has neither fired nor been revoked. */
 export interface PendingTimeout {
   readonly id: string;
   readonly name: string;
   readonly key: string | null;
 }
 
-/** The payload may be left out where nothing in it is required. */
+/** The payload may be left out if nothing in it is required. */
 type PayloadAndOptions<Input, Options> =
   Record<never, never> extends Input
     ? [payload?: NoInfer<Input>, options?: Options]
     : [payload: NoInfer<Input>, options?: Options];
 
 export interface RequestOptions {
-  /** A later request under the same key replaces this one; `revoke` takes it too. */
+  /** A later request under the same key replaces this one. `revoke` accepts it too. */
   readonly key?: string;
 }
 
 export interface SendOptions<Reply extends string = string> {
-  /** A reply to this message comes back to this saga as the message of this name. */
+  /** A reply to this message reaches this saga as the message of this name. */
   readonly replyAs?: Reply;
 }
 
-/** What a handler can do without a state of its own: the not-found hook gets no more than this. */
+/** What a handler can do without a state. The not-found hook gets only this. */
 export interface SagaOutlet<Messages extends SchemaMap = SchemaMap> {
   /** The correlation value as text: which saga this is. */
   readonly id: string;
   readonly now: Instant;
-  /** Aborts when the handler has used up its `attempt` timeout or the process shuts down. */
+  /** Aborts when the `attempt` timeout of the handler is over or the process shuts down. */
   readonly signal: AbortSignal;
-  /** Enqueues a job with the commit of this step; returns its id. */
+  /** Enqueues a job with the commit of this step. Returns its id. */
   enqueue<Input>(
     definition: JobDefinition<Input, unknown, unknown>,
     ...args: undefined extends Input
       ? [payload?: NoInfer<Input>, options?: EnqueueOptions]
       : [payload: NoInfer<Input>, options?: EnqueueOptions]
   ): JobId;
-  /** Sends a message to a saga of another type with the commit of this step; returns its id. */
+  /** Sends a message to a saga of another type with the commit of this step. Returns its id. */
   send<Other extends SchemaMap, Name extends Names<Other>>(
     saga: MessageTarget<Other>,
     name: Name,
     payload: InputOf<Other[Name]>,
     options?: SendOptions<Names<Messages>>,
   ): string;
-  /** Answers whoever sent the message that is being handled, or the one that started the saga. */
+  /** Replies to the sender of the message that is being handled, or of the message that started the saga. */
   reply(value: Json, options?: { readonly to: "sender" | "starter" }): void;
 }
 
-/** What a handler of a saga can do. Nothing of it happens before the step is committed, and then all of it does. */
+/** What a handler of a saga can do. Everything takes effect with the commit of the step, and nothing before. */
 export interface SagaContext<Messages extends SchemaMap = SchemaMap, Timeouts extends SchemaMap = SchemaMap>
   extends SagaOutlet<Messages> {
-  /** The id of the message or timeout that is being handled: the idempotency key for the outside world. */
+  /**
+   * The id of the message or timeout that is being handled. Use it as the idempotency key for calls to other systems.
+   */
   readonly eventId: string;
-  /** What is pending as of now, this step's own requests and revokes included. */
+  /** What is pending now, including the requests and revokes of this step. */
   readonly pending: readonly PendingTimeout[];
-  /** Asks for a timeout; returns its id. Asking twice gives two, unless both have the same key. */
+  /** Requests a timeout. Returns its id. Two requests give two timeouts, unless both have the same key. */
   request<Name extends Names<Timeouts>>(
     name: Name,
     when: When,
     ...args: PayloadAndOptions<InputOf<Timeouts[Name]>, RequestOptions>
   ): string;
-  /** Takes back a timeout by its key or id. Once committed it will never be handled, even if it is already under way. */
+  /**
+   * Revokes a timeout by its key or id. Once this is committed, the timeout is never handled, even if it is already
+   * being delivered.
+   */
   revoke(keyOrId: string): "revoked" | "not-pending";
-  /** Ends the saga with this state; what is pending is revoked. Use it as `return saga.complete(state)`. */
+  /** Ends the saga with this state and revokes what is pending. Use it as `return saga.complete(state)`. */
   complete<State>(state: State): State;
 }
 
@@ -106,7 +111,6 @@ export interface MessageTarget<Messages extends SchemaMap = SchemaMap> {
   readonly messages: Messages;
 }
 
-/** Any saga, whatever its types. */
 export interface AnySaga extends MessageTarget {
   readonly timeouts: SchemaMap;
   readonly [PLAN]: SagaPlan;
@@ -133,7 +137,7 @@ export type NotFoundHook<Messages extends SchemaMap> = (
 /** A handler whose types the definition has checked and the runner need not know. */
 export type ErasedHandler = (...args: never[]) => unknown;
 
-/** What the engine runs: everything a definition says, checked and with its defaults. */
+/** What the engine runs: a checked definition with its defaults. */
 export interface SagaPlan {
   readonly type: string;
   readonly state: Schema;
@@ -161,7 +165,7 @@ export interface HandlerLimits {
   readonly onTimeout: { readonly [name: string]: number | null };
 }
 
-/** Under which a definition carries its plan: not for users, whose editors need not list it. */
+/** The property under which a definition carries its plan. A symbol, so that editors do not offer it to users. */
 export const PLAN: unique symbol = Symbol("curfew.saga");
 
 export function planOf(saga: unknown, field = "saga"): SagaPlan {

@@ -7,13 +7,13 @@ import type { ErasedHandler, SagaContext, SagaOutlet, SagaPlan } from "./saga.ts
 import { type ActionsInput, SagaActions, type SagaEffect } from "./saga-actions.ts";
 import { HANDLED_LIMIT, type ReplyAddress, type SagaRecord } from "./saga-record.ts";
 
-/** What reaches a saga. */
+/** A message or a timeout for a saga. */
 export interface SagaEvent {
   readonly kind: "message" | "timeout";
   readonly id: string;
   readonly name: string;
   readonly payload: Json;
-  /** Who sent it; null for a timeout, and for a message whose sender wants no answer. */
+  /** Who sent it; null for a timeout, and for a message whose sender wants no reply. */
   readonly sender: ReplyAddress | null;
 }
 
@@ -21,7 +21,7 @@ export interface StepInput {
   readonly plan: SagaPlan;
   /** The correlation value as text. */
   readonly id: string;
-  /** What is stored of the saga, completed or not; null where nothing is. */
+  /** The stored record of the saga, completed or not; null if there is none. */
   readonly record: SagaRecord | null;
   readonly event: SagaEvent;
   readonly now: Instant;
@@ -32,8 +32,8 @@ export interface StepInput {
 }
 
 /**
- * `stepped`: the record and the effects to commit together. `not-found`: no saga for this message, and what the hook
- * asked for. `ignored`: nothing happens; the event is over.
+ * `stepped`: the record and the effects to commit together. `not-found`: there is no saga for this message; the
+ * effects are those of the hook. `ignored`: there is nothing to do.
  */
 export type StepOutcome =
   | {
@@ -45,12 +45,15 @@ export type StepOutcome =
   | { readonly kind: "not-found"; readonly effects: readonly SagaEffect[] }
   | { readonly kind: "ignored"; readonly because: IgnoredBecause };
 
-/** `not-pending`: revoked, replaced or handled before. `handled`: a message that came twice. `started`: so is the saga. */
+/**
+ * `not-pending`: revoked, replaced or handled before. `handled`: the message came twice. `started`: a starting
+ * message for a saga that has started and has no handler for it.
+ */
 export type IgnoredBecause = "no-saga" | "not-pending" | "handled" | "started";
 
 /**
- * One message or timeout at one saga: runs the handler and gives what to commit. Nothing is stored here, and a handler
- * that throws, returns nothing or changes the saga's identity makes this reject (SEMANTICS 7.1, 7.4, 7.6).
+ * Runs the handler of one message or timeout, and returns what to commit. It stores nothing. Rejects if the handler
+ * throws, returns nothing or changes the saga's identity (SEMANTICS 7.1, 7.4, 7.6).
  */
 export async function runStep(input: StepInput): Promise<StepOutcome> {
   const { plan, record, event } = input;
@@ -61,7 +64,8 @@ export async function runStep(input: StepInput): Promise<StepOutcome> {
   if (record?.handled.includes(event.id)) return { kind: "ignored", because: "handled" };
   if (live) {
     const handler = plan.on[event.name];
-    // A second starting message at a saga that has begun is no start; without a handler for it there is nothing to do.
+    // A starting message for a saga that has started does not start it again. Without a handler there is nothing to
+    // do.
     if (!handler) return { kind: "ignored", because: "started" };
     return handle(input, live, handler, await parse(schema, event));
   }
@@ -97,9 +101,9 @@ function parse(schema: Schema, { kind, name, payload }: SagaEvent): unknown {
 
 async function start(input: StepInput, message: unknown): Promise<StepOutcome> {
   const { plan, id, record, event, now, nextId } = input;
-  const draft = new SagaActions(draftInput(input, [], event.sender));
-  const { returned, effects } = await run(draft, () =>
-    plan.start(message as never, draft.context() as never),
+  const actions = new SagaActions(actionsInput(input, [], event.sender));
+  const { returned, effects } = await run(actions, () =>
+    plan.start(message as never, actions.context() as never),
   );
   const { state, parsed } = await checkState(input, returned, "start");
   const named = correlationFields(plan, event.name, message, id);
@@ -111,8 +115,8 @@ async function start(input: StepInput, message: unknown): Promise<StepOutcome> {
     generation: nextId(),
     startedAt: now,
     changedAt: now,
-    completedAt: draft.isCompleted ? now : null,
-    pending: [...draft.pending],
+    completedAt: actions.isCompleted ? now : null,
+    pending: [...actions.pending],
     handled: remember(record?.handled ?? [], event),
     fixed,
     starter: event.sender,
@@ -129,9 +133,9 @@ async function handle(
   const { plan, id, event, now } = input;
   const where = `${event.kind === "timeout" ? "onTimeout" : "on"}.${event.name}`;
   const current = await readState(plan, live, id);
-  const draft = new SagaActions(draftInput(input, live.pending, live.starter));
-  const context: SagaContext = draft.context();
-  const { returned, effects } = await run(draft, () =>
+  const actions = new SagaActions(actionsInput(input, live.pending, live.starter));
+  const context: SagaContext = actions.context();
+  const { returned, effects } = await run(actions, () =>
     handler(current as never, payload as never, context as never),
   );
   const { state, parsed } = await checkState(input, returned, where);
@@ -141,8 +145,8 @@ async function handle(
     state,
     schema: plan.version,
     changedAt: now,
-    completedAt: draft.isCompleted ? now : null,
-    pending: [...draft.pending],
+    completedAt: actions.isCompleted ? now : null,
+    pending: [...actions.pending],
     handled: event.kind === "message" ? remember(live.handled, event) : live.handled,
   };
   return { kind: "stepped", isStart: false, record: next, effects };
@@ -152,28 +156,28 @@ async function reportNotFound(input: StepInput, payload: unknown): Promise<StepO
   const { plan, event } = input;
   const { notFound } = plan;
   if (!notFound) return { kind: "not-found", effects: [] };
-  const draft = new SagaActions(draftInput(input, [], null));
-  const outlet: SagaOutlet = draft.outlet();
-  const { effects } = await run(draft, () =>
+  const actions = new SagaActions(actionsInput(input, [], null));
+  const outlet: SagaOutlet = actions.outlet();
+  const { effects } = await run(actions, () =>
     notFound({ name: event.name, payload } as never, outlet as never),
   );
   return { kind: "not-found", effects };
 }
 
 async function run(
-  draft: SagaActions,
+  actions: SagaActions,
   handler: () => unknown,
 ): Promise<{ returned: unknown; effects: SagaEffect[] }> {
   try {
     const returned = await handler();
-    return { returned, effects: await draft.end() };
+    return { returned, effects: await actions.end() };
   } catch (error) {
-    draft.drop();
+    actions.drop();
     throw error;
   }
 }
 
-function draftInput(
+function actionsInput(
   input: StepInput,
   pending: ActionsInput["pending"],
   starter: ReplyAddress | null,
@@ -182,7 +186,7 @@ function draftInput(
   return { ...rest, eventId: event.id, sender: event.sender, pending, starter };
 }
 
-/** The stored state as the handler sees it: brought to this version of the definition, then parsed. */
+/** The stored state as the handler sees it: migrated to this version of the definition, then parsed. */
 async function readState(plan: SagaPlan, record: SagaRecord, id: string): Promise<unknown> {
   if (record.schema > plan.version) {
     throw new CurfewError(
@@ -195,7 +199,7 @@ async function readState(plan: SagaPlan, record: SagaRecord, id: string): Promis
   return validate(plan.state, stored, "state", "invalid_saga_state");
 }
 
-/** What the handler returned, as it is kept and as its schema reads it. */
+/** What the handler returned, as it is stored and as its schema parses it. */
 async function checkState({ plan, enqueue }: StepInput, returned: unknown, where: string) {
   if (returned === undefined) {
     throw refuse("no_next_state", where, returned, "return the next state, or saga.complete(state)");
@@ -204,7 +208,7 @@ async function checkState({ plan, enqueue }: StepInput, returned: unknown, where
   return { state: JSON.parse(toJsonText(returned, "state", enqueue.documentLimit)) as Json, parsed };
 }
 
-/** SEMANTICS 7.6: a saga that changed its identity could no longer be found by its messages. */
+/** SEMANTICS 7.6: messages could no longer find a saga that changed its identity. */
 function checkIdentity(
   plan: SagaPlan,
   id: string,

@@ -10,20 +10,20 @@ import type { SagaRecord } from "./saga-record.ts";
 import { runStep, type SagaEvent } from "./step.ts";
 
 export interface StepOptions {
-  /** The time of the step. Default 2030-01-01T00:00:00Z, where the test engine starts too. */
+  /** The time of the step. Default 2030-01-01T00:00:00Z, where the test engine also starts. */
   readonly now?: InstantInput;
-  /** The id of the saga, where neither the message nor `identify` tells it. */
+  /** The id of the saga, if neither the message nor `identify` gives it. */
   readonly id?: string;
 }
 
-/** What a step would commit. Pass it to the next step in the place of the state, and what is pending is known there. */
+/** What a step would commit. Pass it to the next step as the state, so that the next step knows what is pending. */
 export interface StepResult<State = unknown> {
   readonly state: State;
   readonly completed: boolean;
   /** `"ignored"` and `"not-found"` mean that no handler of the saga ran. */
   readonly outcome: "stepped" | "not-found" | "ignored";
   readonly requested: readonly RequestedTimeout[];
-  /** Timeouts that were pending and are taken back, those of a completed saga included. */
+  /** Timeouts that were pending and are revoked, including those of a completed saga. */
   readonly revoked: readonly PendingTimeout[];
   readonly enqueued: readonly EnqueuedBySaga[];
   readonly sent: readonly SentBySaga[];
@@ -56,14 +56,14 @@ export interface SentBySaga {
 const RECORD: unique symbol = Symbol("curfew.saga.record");
 const START_AT = "2030-01-01T00:00:00Z";
 
-/** The loose form of what `saga.step()` takes. */
+/** The untyped input of `saga.step()`. */
 interface LooseEvent {
   readonly message?: string;
   readonly timeout?: string;
   readonly payload?: unknown;
 }
 
-/** One step of a saga in memory: what `saga.step()` does (SEMANTICS 7, without a store). */
+/** Runs one step of a saga in memory, for `saga.step()` (SEMANTICS 7, without a store). */
 export async function tryStep<State>(
   plan: SagaPlan,
   given: State | StepResult<State> | null,
@@ -142,7 +142,7 @@ async function idOf(plan: SagaPlan, event: SagaEvent, before: SagaRecord | null)
   return identityText(plan.identify(parsed as never), "identify");
 }
 
-/** A test that starts from a bare state has requested nothing, and may let any timeout fire all the same. */
+/** A test that starts from a bare state has requested nothing, but may fire any timeout. */
 function withPending(before: SagaRecord | null, { id, name }: SagaEvent): SagaRecord | null {
   if (!before || before.pending.some((pending) => pending.id === id)) return before;
   return { ...before, pending: [...before.pending, { id, name, key: null }] };
@@ -178,7 +178,7 @@ function describe<State>(
   };
 }
 
-/** Ids without chance, so that a test sees the same ones each time, and never one that is pending already. */
+/** Ids without randomness: a test sees the same ones each time, and never one that is already pending. */
 function idSource(before: SagaRecord | null, now: Instant): () => string {
   const taken = new Set([...(before?.pending.map(({ id }) => id) ?? []), ...(before?.handled ?? [])]);
   const next = createIdSource(

@@ -28,7 +28,7 @@ const repeat = (count: number, value: number) => new Array<number>(count).fill(v
 describe("advise", () => {
   it("says that too little was seen", () => {
     expect(advise("x", sumOf(repeat(99, 100)))).toMatchObject({ verdict: "unknown", suggested: null });
-    expect(advise("x", sumOf([])).text).toBe("Too little was seen to say: 0 of at least 100 runs.");
+    expect(advise("x", sumOf([])).text).toBe("Not enough runs: 0 of at least 100.");
   });
 
   it("keeps a limit that fits", () => {
@@ -101,7 +101,7 @@ describe("series", () => {
     durations: {},
   });
 
-  it("are told apart up to a bound, and counted together beyond it", () => {
+  it("are counted separately up to a bound, and together beyond it", () => {
     const table = new SeriesTable(2);
     for (const type of ["a", "b", "c", "d", "a"]) table.add(data("q", type));
     expect(table.data().map(({ type, counts }) => [type, counts.completed])).toEqual([

@@ -9,34 +9,34 @@ export interface WhatIf {
   readonly attempt: number;
   /** Attempts that succeeded. */
   readonly runs: number;
-  /** How many of them it would have cut off; between the two lies what one bucket of the histogram cannot tell. */
+  /** How many of them it would have cut off. The two bounds differ by the runs in the limit's histogram bucket. */
   readonly wouldCut: Above;
-  /** Of `atMost` in `runs`. */
+  /** `wouldCut.atMost` divided by `runs`. */
   readonly share: number;
-  /** Attempts that were cut off anyway and so were at least as long as their limit was. */
+  /** Attempts that were cut off anyway. They were at least as long as their limit. */
   readonly alreadyCut: number;
 }
 
-/** A job that holds a slot of a limit or of a queue, and that no deadline and no missing sign of life will end. */
+/** A job that holds a slot of a limit or of a queue, and that neither a deadline nor a missing heartbeat will end. */
 export interface HeldSlot {
-  /** The key of its limit, null if it has none. */
+  /** Its limit key; null if it has none. */
   readonly key: string | null;
-  /** Its queue, null if that has no concurrency. */
+  /** Its queue; null if that has no concurrency. */
   readonly queue: string | null;
   readonly job: string;
   /** When it started. */
   readonly since: number;
-  /** Its worker is not heard of any more: then the slot is held until somebody cancels the job. */
+  /** Its worker no longer beats, so it holds the slot until somebody cancels it. */
   readonly isWorkerGone: boolean;
 }
 
 export interface Advice {
   readonly type: string;
-  /** Jobs of this type that hold a slot of a limit or of a queue now, without an end in sight. */
+  /** Jobs of this type that hold a slot of a limit or of a queue now and will not end by time. */
   readonly holds: readonly HeldSlot[];
-  /** The attempt timeout seen last in milliseconds, null for none, undefined if no attempt was seen. */
+  /** The attempt timeout seen last, in milliseconds; null for none, undefined if no attempt was seen. */
   readonly attempt: number | null | undefined;
-  /** Others that were in force in the same time: of other enqueue calls, queues or releases. */
+  /** Other attempt timeouts that applied in the same time: of other enqueue calls, queues or releases. */
   readonly others: readonly (number | null)[];
   readonly run: Percentiles | null;
   readonly nearMisses: number;
@@ -44,19 +44,19 @@ export interface Advice {
     Record<"execution" | "total" | "enqueue_ttl" | "stalled" | "visibility", number>
   >;
   readonly verdict: "unknown" | "keep" | "raise" | "lower" | "set";
-  /** An attempt timeout that would fit what was seen, in milliseconds; null where too little was seen. */
+  /** An attempt timeout that fits what was seen, in milliseconds; null if too little was seen. */
   readonly suggested: number | null;
-  /** The verdict in words, with the figures it rests on. */
+  /** The verdict in words, with the numbers behind it. */
   readonly text: string;
   readonly whatIf?: WhatIf;
-  /** How far durations may be off, as a share. */
+  /** The largest relative error of durations. */
   readonly resolution: number;
 }
 
-/** Fewer runs say nothing about the slowest of a hundred. */
+/** Fewer runs say nothing about the slowest one percent. */
 const FEWEST_RUNS = 100;
 const TOO_OFTEN = 0.01;
-/** A limit this many times above the slowest percent lets a hung attempt waste most of its time. */
+/** With a limit this many times above p99, a hung attempt wastes most of its time. */
 const FAR_ABOVE = 10;
 const HEADROOM = 2;
 
@@ -83,7 +83,7 @@ export function advise(
   const seen = sum.limits.at(-1);
   const attempt = seen === undefined ? undefined : seen === 0 ? null : seen;
   const { execution, total, enqueue_ttl, stalled, visibility } = counts;
-  const judged = judge({ run, attempt, cut: execution, near: counts.nearMisses });
+  const assessment = assess({ run, attempt, cut: execution, near: counts.nearMisses });
   return {
     type,
     holds,
@@ -92,16 +92,16 @@ export function advise(
     run,
     nearMisses: counts.nearMisses,
     timeouts: { execution, total, enqueue_ttl, stalled, visibility },
-    ...judged,
-    text: [judged.text, ...holds.filter(({ isWorkerGone }) => isWorkerGone).map(heldText)].join(" "),
+    ...assessment,
+    text: [assessment.text, ...holds.filter(({ isWorkerGone }) => isWorkerGone).map(heldText)].join(" "),
     ...(proposed !== undefined && { whatIf: whatIf(durations.run, proposed, execution) }),
     resolution: RESOLUTION,
   };
 }
 
 function heldText({ key, queue, job, since }: HeldSlot): string {
-  const held = [key !== null && `the key "${key}"`, queue !== null && `a slot of the queue "${queue}"`];
-  return `Job ${job} holds ${held.filter((text) => text !== false).join(" and ")} since ${new Date(since).toISOString()}, its worker is gone, and nothing ends it: cancel it, and ${REMEDY}.`;
+  const slots = [key !== null && `the key "${key}"`, queue !== null && `a slot of the queue "${queue}"`];
+  return `Job ${job} holds ${slots.filter((text) => text !== false).join(" and ")} since ${new Date(since).toISOString()}. Its worker is gone, and no deadline ends it: cancel it, and ${REMEDY}.`;
 }
 
 function whatIf(runs: LogHistogram, attempt: number, alreadyCut: number): WhatIf {
@@ -117,10 +117,10 @@ interface Seen {
   readonly near: number;
 }
 
-function judge({ run, attempt, cut, near }: Seen): Pick<Advice, "verdict" | "suggested" | "text"> {
+function assess({ run, attempt, cut, near }: Seen): Pick<Advice, "verdict" | "suggested" | "text"> {
   const runs = (run?.count ?? 0) + cut;
   if (runs < FEWEST_RUNS) {
-    const text = `Too little was seen to say: ${runs} of at least ${FEWEST_RUNS} runs.`;
+    const text = `Not enough runs: ${runs} of at least ${FEWEST_RUNS}.`;
     return { verdict: "unknown", suggested: null, text };
   }
   const p99 = run?.p99 ?? 0;
@@ -131,7 +131,7 @@ function judge({ run, attempt, cut, near }: Seen): Pick<Advice, "verdict" | "sug
     return { verdict: "set", suggested: fitting, text };
   }
   const limit = formatDuration(attempt);
-  // What was cut off would have taken longer, so the percentiles of the rest say too little.
+  // The runs that were cut off would have taken longer, so the percentiles of the others are too low.
   const longer = rounded(Math.max(fitting, HEADROOM * attempt));
   if (cut > TOO_OFTEN * runs) {
     const text = `${cut} of ${runs} runs were cut off at ${limit}; ${slowest}. Raise it to ${formatDuration(longer)}, or split the work.`;
@@ -149,7 +149,7 @@ function judge({ run, attempt, cut, near }: Seen): Pick<Advice, "verdict" | "sug
   return { verdict: "keep", suggested: attempt, text };
 }
 
-/** A measured duration in words: it is off by more than its last digits would say. */
+/** A measured duration in words. More digits would pretend a precision that it does not have. */
 function about(duration: number): string {
   if (duration < 1_000) return `${duration}ms`;
   const unit = duration < 120_000 ? "s" : duration < 2 * HOUR ? "m" : "h";

@@ -1,6 +1,6 @@
 import type { Instant } from "../time.ts";
 
-/** A width of the stretches of time that figures are kept in, and for how long they are kept so finely. */
+/** A width of the periods that are counted, and how long counts of this width are kept. */
 export interface Grain {
   readonly kind: string;
   readonly span: number;
@@ -11,7 +11,9 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** From fine to coarse; what is no longer kept in one is added to the next, and deleted after the last. */
+/**
+ * From fine to coarse. Counts that are no longer kept in one grain are added to the next, and deleted after the last.
+ */
 export const GRAINS: readonly Grain[] = [
   { kind: "stats.minute", span: MINUTE, kept: 3 * HOUR },
   { kind: "stats.hour", span: HOUR, kept: 8 * DAY },
@@ -20,19 +22,19 @@ export const GRAINS: readonly Grain[] = [
 
 export const FINEST = GRAINS[0] as Grain;
 
-/** Keys sort by time: thirteen digits last until the year 2286. */
+/** Keys sort by time. Thirteen digits last until the year 2286. */
 const DIGITS = 13;
 
 export function startOf(at: Instant, span: number): Instant {
   return Math.floor(at / span) * span;
 }
 
-/** The key before all keys of a stretch. */
+/** A key that sorts before all keys of the period. */
 export function keyBefore(start: Instant): string {
   return String(Math.max(0, start)).padStart(DIGITS, "0");
 }
 
-/** `part`: whose figures they are, or which slice of them. */
+/** `part`: the engine that counted, or a slice of its counts. */
 export function keyOf(start: Instant, part: string): string {
   return `${keyBefore(start)}/${part}`;
 }
@@ -41,7 +43,10 @@ export function startOfKey(key: string): Instant {
   return Number(key.slice(0, DIGITS));
 }
 
-/** Whether a stretch that begins at `start` is to become part of one of the coarser grain by now, all of it at once. */
+/**
+ * Whether the period that begins at `start` is due to be added to the coarser grain. All periods of a coarser one are
+ * due together.
+ */
 export function isDueForRollUp(start: Instant, grain: Grain, coarser: Grain, now: Instant): boolean {
   return startOf(start, coarser.span) + coarser.span + grain.kept <= now;
 }

@@ -1,27 +1,27 @@
-/** Durations as they are stored: their sum, and index and count of each bucket in use, one after the other. */
+/** Stored durations: their sum, and for each bucket in use its index and count, one after the other. */
 export interface HistogramData {
   readonly sum: number;
   readonly buckets: readonly number[];
 }
 
-/** Values below this have a bucket of their own. */
+/** Each value below this has its own bucket. */
 const EXACT = 32;
 const EXACT_BITS = 5;
 /** Buckets per doubling. */
 const PARTS = 16;
 const PART_BITS = 4;
-/** What would take more bits than this, 139 years, is counted as that. */
+/** Values of more bits (139 years) are counted in the last bucket. */
 const MOST_BITS = 42;
 export const BUCKETS = EXACT + (MOST_BITS - EXACT_BITS) * PARTS;
-/** The largest value that integer arithmetic on 32 bits can shift. */
+/** The largest value that 32-bit integer arithmetic can shift. */
 const SHIFTABLE = 2 ** 31;
 const SCALE_BITS = 20;
 const SCALE = 2 ** SCALE_BITS;
 
-/** How far what a histogram says may be from what was counted, as a share of it. */
+/** The largest relative error of what a histogram returns. */
 export const RESOLUTION = 1 / (2 * PARTS);
 
-/** The bucket of a duration in milliseconds. No loop and no logarithm: this is on the way of every job. */
+/** The bucket of a duration in milliseconds. It uses no loop and no logarithm: this runs for every job. */
 export function bucketOf(value: number): number {
   if (!(value >= EXACT)) return value > 0 ? Math.floor(value) : 0;
   if (value < SHIFTABLE) {
@@ -32,35 +32,35 @@ export function bucketOf(value: number): number {
   return bucketOf(value / SCALE) + SCALE_BITS * PARTS;
 }
 
-/** The least whole value of a bucket. */
+/** The smallest whole value of a bucket. */
 export function lowerOf(bucket: number): number {
   if (bucket < EXACT) return bucket;
   const at = bucket - EXACT;
   return (PARTS + (at % PARTS)) * 2 ** (EXACT_BITS - PART_BITS + Math.floor(at / PARTS));
 }
 
-/** The greatest whole value of a bucket. */
+/** The largest whole value of a bucket. */
 export function upperOf(bucket: number): number {
   return bucket < EXACT ? bucket : lowerOf(bucket + 1) - 1;
 }
 
-/** What stands for all values of a bucket: off by at most RESOLUTION. */
+/** The value that stands for all values of a bucket, with an error of at most RESOLUTION. */
 function middleOf(bucket: number): number {
   return Math.round((lowerOf(bucket) + upperOf(bucket)) / 2);
 }
 
-/** How many values lie above a limit: it is known exactly but for those in the limit's own bucket. */
+/** How many values lie above a limit. Only the values in the limit's bucket are uncertain. */
 export interface Above {
   readonly atLeast: number;
   readonly atMost: number;
 }
 
 /**
- * Counts of durations in buckets that grow with them, 16 per doubling: bounded in size whatever is counted, and two of
- * them add up to what one would have counted.
+ * Counts durations in buckets that grow with them, 16 per doubling. Its size is bounded, and two histograms can be
+ * added without loss.
  */
 export class LogHistogram {
-  /** Ends with the last bucket in use, and has no holes: those would make counting slower. */
+  /** Ends with the last bucket in use and has no holes: they would make counting slower. */
   readonly #counts: number[] = [];
   #sum = 0;
   #total = 0;
@@ -93,7 +93,7 @@ export class LogHistogram {
     this.#counts.push(count);
   }
 
-  /** Adds what was stored. What is not a bucket or a count, as from a newer version, is left out. */
+  /** Adds stored counts. Skips what is not a bucket or a count, for example of a newer version. */
   merge({ sum, buckets }: HistogramData): void {
     for (let at = 0; at + 1 < buckets.length; at += 2) {
       const bucket = buckets[at] as number;
@@ -106,7 +106,7 @@ export class LogHistogram {
     this.#sum += sum;
   }
 
-  /** What was counted since an earlier copy of this histogram was taken; undefined if nothing was. */
+  /** What was counted since `earlier`; undefined if nothing was. */
   since(earlier: HistogramMark | undefined): HistogramData | undefined {
     if (this.#total === (earlier?.total ?? 0)) return undefined;
     const buckets: number[] = [];
@@ -125,7 +125,10 @@ export class LogHistogram {
     return this.since(undefined);
   }
 
-  /** The value that so large a share of all values does not exceed, off by at most RESOLUTION; null if there are none. */
+  /**
+   * The value that this share of all values does not exceed, with an error of at most RESOLUTION; null if there are
+   * none.
+   */
   percentile(share: number): number | null {
     if (this.#total === 0) return null;
     const rank = Math.min(this.#total, Math.max(1, Math.ceil(share * this.#total)));
@@ -137,7 +140,7 @@ export class LogHistogram {
     return middleOf(this.#counts.length - 1);
   }
 
-  /** How many values are longer than a limit. */
+  /** How many values exceed a limit. */
   above(limit: number): Above {
     const own = bucketOf(limit);
     let atLeast = 0;
@@ -148,7 +151,7 @@ export class LogHistogram {
   }
 }
 
-/** A copy of a histogram to count from. */
+/** A copy of the counts of a histogram, for `since`. */
 export interface HistogramMark {
   readonly counts: readonly number[];
   readonly sum: number;

@@ -1,7 +1,7 @@
 import type { LogHistogram } from "./histogram.ts";
 import type { CountedKind, SeriesSum } from "./series.ts";
 
-/** Durations in milliseconds, off by at most 3.2 % (`count` and `mean` are exact). */
+/** Durations in milliseconds, with an error of at most 3.2 %. `count` and `mean` are exact. */
 export interface Percentiles {
   readonly count: number;
   readonly mean: number;
@@ -12,10 +12,10 @@ export interface Percentiles {
   readonly max: number;
 }
 
-/** What jobs did in a stretch of time. */
+/** What jobs did in a period. */
 export interface JobStats {
   readonly enqueued: number;
-  /** Attempts that were entered, failed, and failed with a retry to come. */
+  /** Attempts that started, that failed, and that failed and are retried. */
   readonly started: number;
   readonly failed: number;
   readonly retrying: number;
@@ -24,21 +24,21 @@ export interface JobStats {
   readonly cancelled: number;
   /** Discarded jobs that are kept as dead letters. */
   readonly deadLettered: number;
-  /** Completed after the soft signal, before the hard deadline. */
+  /** Completed after the soft signal and before the hard deadline. */
   readonly late: number;
-  /** Completed in time with more than 90 % of the attempt's budget used. */
+  /** Completed in time, with more than 90 % of the attempt's budget used. */
   readonly nearMisses: number;
   readonly timeouts: Readonly<Record<CountedKind, number>>;
   /**
    * Of the jobs that completed or were ended by a timeout, the share that completed in time; null if there were none.
-   * What failed by an error of its own or was cancelled says nothing about deadlines.
+   * Jobs that failed by an error or were cancelled say nothing about deadlines.
    */
   readonly attainment: number | null;
   /** Completed, discarded and cancelled jobs per second. */
   readonly throughput: number;
-  /** From the moment a job was due to its start. */
+  /** From when a job was due to its start. */
   readonly wait: Percentiles | null;
-  /** Attempts that succeeded, and those that did not. */
+  /** Attempts that succeeded; `failedRun` has those that did not. */
   readonly run: Percentiles | null;
   readonly failedRun: Percentiles | null;
 }
@@ -57,10 +57,10 @@ export function percentilesOf(histogram: LogHistogram): Percentiles | null {
   };
 }
 
-/** The figures of a sum over `span` milliseconds. */
+/** The statistics of a sum over `span` milliseconds. */
 export function statsOf({ counts, durations }: SeriesSum, span: number): JobStats {
   const met = counts.completed - counts.late;
-  const judged = met + counts.missed;
+  const timed = met + counts.missed;
   const ended = counts.completed + counts.discarded + counts.cancelled;
   const { execution, total, enqueue_ttl, stalled, visibility } = counts;
   return {
@@ -75,7 +75,7 @@ export function statsOf({ counts, durations }: SeriesSum, span: number): JobStat
     late: counts.late,
     nearMisses: counts.nearMisses,
     timeouts: { execution, total, enqueue_ttl, stalled, visibility },
-    attainment: judged === 0 ? null : met / judged,
+    attainment: timed === 0 ? null : met / timed,
     throughput: span > 0 ? (ended * 1_000) / span : 0,
     wait: percentilesOf(durations.wait),
     run: percentilesOf(durations.run),

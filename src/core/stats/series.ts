@@ -1,7 +1,7 @@
 import type { TimeoutKind } from "../job/job.ts";
 import { type HistogramData, LogHistogram } from "./histogram.ts";
 
-/** What is counted of one type in one queue. */
+/** What is counted per type and queue. */
 export const COUNT_NAMES = [
   "enqueued",
   "started",
@@ -25,27 +25,27 @@ export const COUNT_NAMES = [
 export type CountName = (typeof COUNT_NAMES)[number];
 export type Counts = Record<CountName, number>;
 
-/** A visibility timeout is none of the five, but whoever counts timeouts wants to see it beside them. */
+/** A visibility timeout is none of the five timeouts, but statistics of timeouts show it too. */
 export type CountedKind = TimeoutKind | "visibility";
 
-/** How durations are told apart: how long jobs waited, and how long attempts ran that succeeded or did not. */
+/** The measured durations: how long jobs waited, and how long attempts ran that succeeded or failed. */
 export const DURATION_NAMES = ["wait", "run", "failedRun"] as const;
 export type DurationName = (typeof DURATION_NAMES)[number];
 
-/** What one type in one queue did in some stretch of time, as it is stored: nothing that is zero or empty. */
+/** The stored counts of one type in one queue and one period, without zeros. */
 export interface SeriesData {
   readonly queue: string;
   readonly type: string;
   readonly counts: Readonly<Partial<Counts>>;
   readonly durations: Readonly<Partial<Record<DurationName, HistogramData>>>;
-  /** Attempt timeouts that were seen, in milliseconds, the last one last; 0 is none. */
+  /** The attempt timeouts that were seen, in milliseconds, the latest last. 0 means none. */
   readonly limits?: readonly number[];
 }
 
-/** So many different attempt timeouts of one type are told apart. */
+/** The most different attempt timeouts that are remembered per type. */
 export const MOST_LIMITS = 5;
 
-/** Written out, so that all of them have one shape: they are counted up for every job. */
+/** Written out, so that all counts have one hidden class: they are incremented for every job. */
 export function noCounts(): Counts {
   return {
     enqueued: 0,
@@ -68,12 +68,12 @@ export function noCounts(): Counts {
   };
 }
 
-/** The limits that were seen with another one seen last; the oldest is forgotten. */
+/** The limits with this one as the latest. The oldest is forgotten. */
 export function withLimit(limits: readonly number[], limit: number): readonly number[] {
   return [...limits.filter((other) => other !== limit), limit].slice(-MOST_LIMITS);
 }
 
-/** Series added up: of several stretches of time, engines, types or queues. */
+/** Sums series of several periods, engines, types or queues. */
 export class SeriesSum {
   readonly counts = noCounts();
   readonly durations: Readonly<Record<DurationName, LogHistogram>> = {
@@ -83,7 +83,7 @@ export class SeriesSum {
   };
   limits: readonly number[] = [];
 
-  /** Later stretches of time are added after earlier ones, because the limit that was seen last is the one in force. */
+  /** Add earlier periods first, because the latest limit is the one that applies. */
   add({ counts, durations, limits }: SeriesData): void {
     for (const name of COUNT_NAMES) this.counts[name] += counts[name] ?? 0;
     for (const name of DURATION_NAMES) {
@@ -105,10 +105,10 @@ export class SeriesSum {
   }
 }
 
-/** Under this name is counted what would need one series too many. */
+/** The queue and type under which the series beyond the maximum are counted. */
 export const OTHER = "other";
 
-/** Sums by queue and type, of which only so many are told apart. */
+/** Sums by queue and type, at most `most` of them. */
 export class SeriesTable {
   readonly #most: number;
   readonly #sums = new Map<string, { readonly queue: string; readonly type: string; sum: SeriesSum }>();

@@ -1,10 +1,13 @@
 import { refuse } from "../errors.ts";
 import { DOCUMENT_LIMIT, type Json, toJsonText } from "../schema.ts";
 
-/** What travels beside a payload, by name: JSON or bytes. */
+/** Values that accompany a payload, by name: JSON or bytes. */
 export type TimeoutHeaders = Readonly<Record<string, Json | Uint8Array>>;
 
-/** Headers as one text: a list of name and value, with a third item for bytes, so that no JSON can be taken for them. */
+/**
+ * Headers as one text: a list of name and value, with a third item for bytes, so that no JSON value can look like
+ * them.
+ */
 export function encodeHeaders(headers: TimeoutHeaders, field = "headers"): string {
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {
     throw refuse("invalid_option", field, headers, "write an object of names and their values");
@@ -15,7 +18,7 @@ export function encodeHeaders(headers: TimeoutHeaders, field = "headers"): strin
   return toJsonText(entries, field, DOCUMENT_LIMIT);
 }
 
-/** A copy each time: whoever gets headers may change them without changing what is stored. */
+/** Returns a new copy each time, so that a caller may change it without changing what is stored. */
 export function decodeHeaders(text: string): TimeoutHeaders {
   const entries = JSON.parse(text) as [string, Json, string?][];
   return Object.fromEntries(

@@ -62,7 +62,7 @@ describe("leaseLoss", () => {
   it("the error of a lost lease names the timeout, the owner and the reason", () => {
     const error = new ConcurrencyError("t", "me", "expired");
     expect(error).toMatchObject({ name: "ConcurrencyError", code: "concurrency", id: "t", owner: "me" });
-    expect(error.message).toBe("timeout t is not held by me: the lease has run out");
+    expect(error.message).toBe("timeout t is not leased by me: its lease has expired");
   });
 });
 

@@ -4,12 +4,12 @@ import { INSTANT_LIMIT, type Instant } from "../time.ts";
 import { encodeHeaders, type TimeoutHeaders } from "./timeout-headers.ts";
 
 export type TimeoutId = string;
-/** The token of one claim: whoever names it holds what that claim leased. */
+/** The token of one claim. It proves the lease on what that claim took. */
 export type Owner = string;
 /** The record of the saga instance that a timeout belongs to. */
 export type SagaKey = readonly [kind: string, key: string];
 
-/** Something that must happen at an instant, for whoever the destination names. */
+/** Something to deliver to a destination at an instant. */
 export interface NewTimeout {
   readonly id: TimeoutId;
   readonly destination: string;
@@ -17,16 +17,19 @@ export interface NewTimeout {
   /** JSON text. */
   readonly payload?: string;
   readonly headers?: TimeoutHeaders;
-  /** Unique within its scope, the saga or else the destination: a later timeout with the same key replaces an earlier. */
+  /**
+   * Unique within the saga, or else within the destination. A later timeout with the same key replaces an earlier
+   * one.
+   */
   readonly key?: string;
   readonly saga?: SagaKey;
-  /** Which life of the saga it belongs to; one that is re-created under the same id has another. */
+  /** Which start of the saga it belongs to. A saga that is re-created under the same id has another. */
   readonly generation?: number;
-  /** The local time, zone and policy that `dueAt` was resolved from, to be resolved again with newer zone data. */
+  /** The local time, zone and policy that `dueAt` was resolved from. It is resolved again with newer zone data. */
   readonly wallClock?: Json;
 }
 
-/** A timeout as it is stored; what was left out is null. */
+/** A timeout as it is stored. Fields that were left out are null. */
 export interface TimeoutRow {
   readonly id: TimeoutId;
   readonly destination: string;
@@ -39,11 +42,11 @@ export interface TimeoutRow {
   readonly wallClock: Json | null;
   readonly owner: Owner | null;
   readonly leaseUntil: Instant | null;
-  /** How often sending it has failed. */
+  /** How often delivery has failed. */
   readonly tries: number;
   /** Since when it is no longer tried; null for a live one. */
   readonly deadAt: Instant | null;
-  /** What went wrong the last time. */
+  /** The last error. */
   readonly error: string | null;
 }
 
@@ -51,13 +54,13 @@ export interface TimeoutRow {
 export type LeaseLoss = "gone" | "unleased" | "stolen" | "expired";
 
 const LOSSES: Readonly<Record<LeaseLoss, string>> = {
-  gone: "it is no longer stored: removed, revoked or replaced",
-  unleased: "nobody holds it: the lease was released or reaped",
-  stolen: "another claim holds it by now",
-  expired: "the lease has run out",
+  gone: "it was removed, revoked or replaced",
+  unleased: "its lease was released or reaped",
+  stolen: "another claim leased it",
+  expired: "its lease has expired",
 };
 
-/** What `remove`, `release` and `extend` throw when the lease they name is not held. */
+/** Thrown by `remove`, `release` and `extend` if the caller does not hold the lease. */
 export class ConcurrencyError extends CurfewError {
   override readonly name = "ConcurrencyError";
   readonly id: TimeoutId;
@@ -65,14 +68,17 @@ export class ConcurrencyError extends CurfewError {
   readonly reason: LeaseLoss;
 
   constructor(id: TimeoutId, owner: Owner, reason: LeaseLoss) {
-    super("concurrency", `timeout ${id} is not held by ${owner}: ${LOSSES[reason]}`);
+    super("concurrency", `timeout ${id} is not leased by ${owner}: ${LOSSES[reason]}`);
     this.id = id;
     this.owner = owner;
     this.reason = reason;
   }
 }
 
-/** Why the owner does not hold the row, null if it does. A lease that has run out is lost even if nobody claimed it since. */
+/**
+ * Why the owner does not hold the row; null if it does. An expired lease is lost even if no other claim took the
+ * timeout.
+ */
 export function leaseLoss(
   row: Pick<TimeoutRow, "owner" | "leaseUntil"> | undefined,
   owner: Owner,
@@ -84,7 +90,7 @@ export function leaseLoss(
   return (row.leaseUntil as Instant) <= now ? "expired" : null;
 }
 
-/** Within what a key is unique. */
+/** The scope within which a key is unique. */
 export function scopeOf({ saga, destination }: Pick<NewTimeout, "saga" | "destination">): string {
   return saga ? sagaScope(saga) : destinationScope(destination);
 }
@@ -103,8 +109,8 @@ export function sagaText([kind, key]: SagaKey): string {
 }
 
 /**
- * The order of ids in every store: by code points, which is the order of their UTF-8 bytes. JavaScript's own order is
- * another one where characters beyond the first plane meet those at its end.
+ * The order of ids in every store: by code points, which is the order of their UTF-8 bytes. JavaScript compares
+ * UTF-16 units, which differs for characters beyond the first plane.
  */
 export function compareIds(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
@@ -134,7 +140,7 @@ const FIELDS = [
 
 const TEXT_LIMIT = 512;
 
-/** Refuses a timeout that no store could keep as it is. */
+/** Refuses a timeout that a store could not store unchanged. */
 export function checkTimeout(timeout: NewTimeout, field = "timeout"): void {
   refuseUnknownKeys(timeout, field, FIELDS);
   checkText(timeout.id, `${field}.id`);
@@ -148,7 +154,7 @@ export function checkTimeout(timeout: NewTimeout, field = "timeout"): void {
   }
 }
 
-/** A name that every store can keep and compare. */
+/** A name that every store can store and compare. */
 export function checkText(value: unknown, field: string): string {
   if (typeof value !== "string" || value === "") {
     throw refuse("invalid_name", field, value, "write a text that is not empty");
@@ -160,7 +166,6 @@ export function checkText(value: unknown, field: string): string {
   return value;
 }
 
-/** How many timeouts a claim may take. */
 export function checkClaimLimit(limit: number, most: number, field = "limit"): void {
   if (Number.isInteger(limit) && limit >= 1 && limit <= most) return;
   throw refuseRange("invalid_limit", field, limit, `use a whole number from 1 to ${most}`);

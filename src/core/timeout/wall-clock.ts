@@ -3,18 +3,18 @@ import { refuse, refuseRange, refuseType, refuseUnknownKeys } from "../errors.ts
 import type { Json } from "../schema.ts";
 import { INSTANT_LIMIT, type Instant } from "../time.ts";
 
-/** What to do with a local time that a clock change skips: `later` is the default, as in Temporal. */
+/** What to do with a local time that a clock change skips. `later` is the default, as in Temporal. */
 export type GapPolicy = "later" | "earlier" | "reject";
-/** Which of the two to take when a clock change makes a local time happen twice. */
+/** Which one to take if a clock change makes a local time occur twice. */
 export type OverlapPolicy = "earlier" | "later" | "reject";
 
-/** A time on the wall clock of a place. A calendar day there has 23 to 25 hours, and `days` counts those. */
+/** A wall-clock time in a zone. A calendar day there has 23 to 25 hours, and `days` counts such days. */
 export interface WallClockInput {
-  /** `"17:00"` or `"17:00:30"`; left out, with `days`, it is the time of day of now. */
+  /** `"17:00"` or `"17:00:30"`. Left out, with `days`: the time of day of now. */
   readonly at?: string;
-  /** `"2030-01-31"`; left out, it is the day of now in the zone. */
+  /** `"2030-01-31"`. Left out: today in the zone. */
   readonly date?: string;
-  /** Calendar days after that date. Without `date` and `days`, the next time that it is `at` there. */
+  /** Calendar days after that date. Without `date` and `days`: the next time that it is `at` there. */
   readonly days?: number;
   /** An IANA name such as `"Europe/Berlin"`. */
   readonly zone: string;
@@ -22,7 +22,7 @@ export interface WallClockInput {
   readonly overlap?: OverlapPolicy;
 }
 
-/** The stored form: what the instant is computed from, now and again whenever newer zone data arrives (SEMANTICS 7.8). */
+/** The stored form, from which the instant is computed now and again when newer zone data arrives (SEMANTICS 7.8). */
 export interface WallClock {
   /** Without an offset: `"2030-01-31T17:00:00"`. */
   readonly local: string;
@@ -36,9 +36,9 @@ export type ClockRule = "exact" | "gap-later" | "gap-earlier" | "overlap-earlier
 
 export interface ResolvedClock {
   readonly at: Instant;
-  /** The offset in force at that instant: `"+02:00"`. */
+  /** The offset at that instant: `"+02:00"`. */
   readonly offset: string;
-  /** What the clock on the wall shows then; it differs from the stored local time in a gap. */
+  /** What a clock on the wall shows then. In a gap it differs from the stored local time. */
   readonly local: string;
   readonly rule: ClockRule;
 }
@@ -47,10 +47,10 @@ const KEYS = ["at", "date", "days", "zone", "gap", "overlap"] as const;
 const TIME = /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,3})?)?$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const POLICIES: readonly unknown[] = ["later", "earlier", "reject"];
-/** As long as the longest duration: more is a typing error. */
+/** As long as the longest duration. More is a typing error. */
 const MOST_DAYS = 3_650;
 
-/** Checks what a user wrote and fixes the local time it means, read at `now`. */
+/** Checks what a user wrote, and determines the local time that it means at `now`. */
 export function parseWallClock(input: WallClockInput, now: Instant, field: string): WallClock {
   refuseUnknownKeys(input, field, KEYS);
   const zone = checkZone(input.zone, `${field}.zone`);
@@ -62,7 +62,7 @@ export function parseWallClock(input: WallClockInput, now: Instant, field: strin
   const first = (checkDate(input.date, `${field}.date`) ?? here.toPlainDate()).toPlainDateTime(time);
   const fix = (local: Temporal.PlainDateTime): WallClock => ({ local: local.toString(), zone, gap, overlap });
   if (input.date !== undefined || days !== undefined) return fix(first.add({ days: days ?? 0 }));
-  // The next such time is never now itself: a handler that asks for "17:00" at 17:00 sharp means tomorrow's.
+  // The next such time is never now: a handler that asks for "17:00" at 17:00 sharp means tomorrow's.
   const isOver = resolveBent(fix(first)).at <= now;
   return fix(isOver ? first.add({ days: 1 }) : first);
 }
@@ -70,7 +70,8 @@ export function parseWallClock(input: WallClockInput, now: Instant, field: strin
 function checkZone(zone: unknown, field: string): string {
   const fix = 'use an IANA name such as "Europe/Berlin"';
   if (zone === undefined) throw refuseType("invalid_when", field, zone, `a local time needs a zone: ${fix}`);
-  // Temporal takes "+02:00" for a zone, but a fixed offset knows no clock changes: that is an instant in disguise.
+  // Temporal accepts "+02:00" as a zone. But a fixed offset has no clock changes, so the user should write an
+  // instant.
   if (typeof zone !== "string" || !/^[A-Za-z]/.test(zone)) throw refuse("unknown_zone", field, zone, fix);
   try {
     return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
@@ -102,7 +103,7 @@ function checkDate(date: unknown, field: string): Temporal.PlainDate | undefined
   try {
     if (typeof date === "string" && DATE.test(date)) return Temporal.PlainDate.from(date);
   } catch {
-    // A date that looks right but is not in the calendar is refused like any other.
+    // A date that looks right but does not exist is refused below.
   }
   throw refuse("invalid_when", field, date, 'write a day of the calendar such as "2030-01-31"');
 }
@@ -118,12 +119,12 @@ function checkTime(
   throw refuse("invalid_when", `${field}.at`, at, fix);
 }
 
-/** The instant of a local time; a policy of `reject` refuses what a clock change skips or repeats. */
+/** The instant of a local time. The policy `reject` refuses a time that a clock change skips or repeats. */
 export function resolveWallClock(clock: WallClock, field = "when"): ResolvedClock {
   const resolved = resolveBent(clock);
   const [kind] = resolved.rule.split("-");
   if ((kind === "gap" || kind === "overlap") && clock[kind] === "reject") {
-    const happens = kind === "gap" ? "is skipped by a clock change" : "happens twice";
+    const happens = kind === "gap" ? "is skipped by a clock change" : "occurs twice";
     const fix = `it ${happens} in ${clock.zone}: choose ${kind} "later" or "earlier", or another time`;
     throw refuse("no_such_time", field, clock.local, fix);
   }
@@ -134,8 +135,8 @@ export function resolveWallClock(clock: WallClock, field = "when"): ResolvedCloc
 }
 
 /**
- * The instant by zone data that may be newer than the stored time. What was accepted once cannot be refused any more:
- * where a new clock change hits a time with the policy `reject`, the default of that policy decides.
+ * The instant by the current zone data, which may be newer than the stored time. What was accepted once cannot be
+ * refused now: if a new clock change affects a time with the policy `reject`, the default applies.
  */
 export function resolveAgain(stored: Json): Instant | null {
   const clock = stored as Partial<WallClock> | null;
@@ -143,12 +144,12 @@ export function resolveAgain(stored: Json): Instant | null {
   try {
     return resolveBent({ gap: "later", overlap: "earlier", ...clock } as WallClock).at;
   } catch {
-    // A zone that was removed from the data keeps the instant it once gave.
+    // A zone that was removed from the data keeps its instant.
     return null;
   }
 }
 
-/** Resolves with the defaults in the place of `reject`. */
+/** Resolves with the defaults instead of `reject`. */
 function resolveBent({ local, zone, gap, overlap }: WallClock): ResolvedClock {
   const plain = Temporal.PlainDateTime.from(local);
   const early = plain.toZonedDateTime(zone, { disambiguation: "earlier" });

@@ -98,7 +98,7 @@ describe("explainWhen", () => {
         "clock change there, so the later time counts (gap: later)",
     });
     const twice = explainWhen({ at: "02:30", date: "2026-10-25", zone: "Europe/Berlin" }, { now });
-    expect(twice.text).toContain("happens twice there, and the first one counts (overlap: earlier)");
+    expect(twice.text).toContain("occurs twice there, and the first one counts (overlap: earlier)");
     const exact = explainWhen({ at: "17:00", zone: "America/New_York" }, { now });
     expect(exact).toMatchObject({ rule: "exact", offset: "-04:00" });
   });

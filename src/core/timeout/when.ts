@@ -25,7 +25,7 @@ import {
  */
 export type When = Duration | { readonly after: Duration } | InstantInput | WallClockInput;
 
-/** What was understood, and the instant it means. */
+/** What was parsed, and the instant that it means. */
 export type ParsedWhen =
   | { readonly kind: "delay"; readonly dueAt: Instant; readonly delay: number }
   | { readonly kind: "instant"; readonly dueAt: Instant }
@@ -42,7 +42,7 @@ const FIX =
 const LOCAL_FIX = 'add an offset ("…Z"), or write a wall clock with a zone: { date, at, zone }';
 const LOCAL_TIME = /^(\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?|\d{2}:\d{2}(:\d{2})?)$/;
 
-/** Reads any form of `when`; zero and the past are allowed and mean: at once. */
+/** Reads any form of `when`. Zero and the past mean: at once. */
 export function parseWhen(when: unknown, now: Instant, field = "when"): ParsedWhen {
   if (typeof when === "string") return parseText(when, now, field);
   if (typeof when !== "object" || when === null) throw refuse("invalid_when", field, when, FIX);
@@ -80,7 +80,7 @@ function parseDelay(value: unknown, now: Instant, field: string): ParsedWhen {
   return { kind: "delay", dueAt: now + delay, delay };
 }
 
-/** `Temporal.PlainDateTime` and its kin: local times, which name no instant. */
+/** `Temporal.PlainDateTime` and similar: local times, which name no instant. */
 function isPlainTemporal(value: object): boolean {
   return String((value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag]).startsWith(
     "Temporal.Plain",
@@ -93,7 +93,7 @@ export interface WhenExplanation {
   readonly dueAt: Instant;
   /** In UTC: `"2030-03-31T01:30:00.000Z"`. */
   readonly instant: string;
-  /** What the clock on the wall shows then, where a zone was named. */
+  /** What a clock on the wall shows then, if a zone was named. */
   readonly local: string | null;
   readonly zone: string | null;
   readonly offset: string | null;
@@ -108,11 +108,11 @@ const RULES: Readonly<Record<ClockRule, (asked: string) => string>> = {
     `${asked} is skipped by a clock change there, so the later time counts (gap: later)`,
   "gap-earlier": (asked) =>
     `${asked} is skipped by a clock change there, so the earlier time counts (gap: earlier)`,
-  "overlap-earlier": (asked) => `${asked} happens twice there, and the first one counts (overlap: earlier)`,
-  "overlap-later": (asked) => `${asked} happens twice there, and the second one counts (overlap: later)`,
+  "overlap-earlier": (asked) => `${asked} occurs twice there, and the first one counts (overlap: earlier)`,
+  "overlap-later": (asked) => `${asked} occurs twice there, and the second one counts (overlap: later)`,
 };
 
-/** Says which instant a `when` means at a given moment, with the offset and the rule that were applied. */
+/** The instant that a `when` means at a given moment, with the offset and the rule that were applied. */
 export function explainWhen(when: When, options: { readonly now: InstantInput }): WhenExplanation {
   refuseUnknownKeys(options, "options", ["now"]);
   const now = parseInstant(options.now, "options.now");

@@ -2,7 +2,7 @@ import type { JobId, PolicySettings } from "../job/job.ts";
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 
-/** A processor as its worker reports it; `source` is what its definition says, left out where there is too much to report. */
+/** A processor as its worker reports it. `source` has the settings of its definition; left out if they are too long. */
 export interface ReportedProcessor {
   readonly type: string;
   readonly queue: string;
@@ -11,23 +11,23 @@ export interface ReportedProcessor {
 
 /** The sandboxes of one job type. */
 export interface ReportedSandbox {
-  /** The most that run at once. */
+  /** The most sandboxes at once. */
   readonly size: number;
   readonly busy: number;
   readonly loading: number;
-  /** Claimed jobs that wait for one. */
+  /** Claimed jobs that wait for a sandbox. */
   readonly waiting: number;
-  /** Why jobs are given back instead of being run; null while they are run. */
+  /** Why jobs are released instead of run; null while they are run. */
   readonly problem: string | null;
 }
 
-/** A handler that runs past its verdict: it is fenced off, and nothing that it does counts. */
+/** A handler that still runs after its verdict. It is fenced off, and nothing that it does counts. */
 export interface ReportedStuck {
   readonly job: JobId;
   readonly since: Instant;
 }
 
-/** What a worker says of itself with each beat. Null: it does not say, as a foreign worker over HTTP. */
+/** What a worker reports with each beat. Null: not reported, as by a foreign worker over HTTP. */
 export interface WorkerReport {
   readonly id: string;
   readonly isRemote: boolean;
@@ -49,9 +49,9 @@ export interface WorkerReport {
   readonly sandboxes: { readonly [type: string]: ReportedSandbox };
 }
 
-/** More processors than these are not reported: the report is written with every beat. */
+/** The most processors in a report: it is written with every beat. */
 export const MOST_PROCESSORS = 200;
-/** Rungs that take more characters together are left out of the report. */
+/** Settings with more characters in total are left out of the report. */
 const MOST_RUNG_TEXT = 8_000;
 export const MOST_STUCK = 20;
 
@@ -62,7 +62,7 @@ export function remoteRecordId(id: string): string {
   return `${REMOTE}${id}`;
 }
 
-/** Whose record it is: the name that the worker goes by, and whether it works over HTTP. */
+/** The name of the worker of a record, and whether it works over HTTP. */
 export function workerOfRecord(recordId: string): { readonly id: string; readonly isRemote: boolean } {
   const isRemote = recordId.startsWith(REMOTE);
   return { id: isRemote ? recordId.slice(REMOTE.length) : recordId, isRemote };
@@ -70,12 +70,12 @@ export function workerOfRecord(recordId: string): { readonly id: string; readonl
 
 const STOPPED: ReadonlySet<string> = new Set(["quiet", "drain", "draining", "terminate", "shutting_down"]);
 
-/** Whether a worker that says it is in this state gets no more jobs. */
+/** Whether a worker in this state gets no more jobs. */
 export function isStoppedState(state: string): boolean {
   return STOPPED.has(state);
 }
 
-/** What the processors of a worker are, as its report says it; undefined if there are too many. */
+/** The processors of a worker for its report; undefined if there are too many. */
 export function reportedProcessors(processors: readonly ReportedProcessor[]): Json | undefined {
   if (processors.length > MOST_PROCESSORS) return undefined;
   const full = processors.map(({ type, queue, settings }) =>
@@ -85,7 +85,7 @@ export function reportedProcessors(processors: readonly ReportedProcessor[]): Js
   return processors.map(({ type, queue }) => [type, queue, null]);
 }
 
-/** Reads the record of a worker. Bodies of other versions say less; what is not said is null. */
+/** Reads the record of a worker. Bodies of other versions have fewer fields; a missing one is null. */
 export function readWorker(recordId: string, body: Json, isDirected: boolean): WorkerReport {
   const said = body as { readonly [name: string]: Json };
   const about = (said.about ?? {}) as { readonly [name: string]: Json };
@@ -111,7 +111,7 @@ export function readWorker(recordId: string, body: Json, isDirected: boolean): W
   };
 }
 
-/** A source that is null was left out; one that is missing says nothing. */
+/** A null source was left out. A missing source has no settings. */
 function readProcessor([type, queue, settings = {}]: readonly [
   string,
   string,
@@ -120,7 +120,7 @@ function readProcessor([type, queue, settings = {}]: readonly [
   return { type, queue, ...(settings !== null && { settings: settings as unknown as PolicySettings }) };
 }
 
-/** An idle worker of ours beats every 5 s; one over HTTP may take its time. */
+/** An idle local worker beats every 5 s. A worker over HTTP may beat less often. */
 const SILENT_AFTER = { own: 15_000, remote: 30_000 } as const;
 
 /** Whether a worker has been silent for longer than a living one would be. */
@@ -128,7 +128,7 @@ export function isSilent({ seenAt, isRemote }: WorkerReport, now: Instant): bool
   return now - seenAt > (isRemote ? SILENT_AFTER.remote : SILENT_AFTER.own);
 }
 
-/** Whether a worker takes jobs of a queue; one that does not say which is taken at its word for all. */
+/** Whether a worker takes jobs of a queue. A worker that does not name its queues counts for all. */
 export function takesQueue({ queues }: WorkerReport, queue: string): boolean {
   return queues === null || queues.includes(queue);
 }

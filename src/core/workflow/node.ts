@@ -1,27 +1,16 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
-import type { EnqueueOptions } from "../job/envelope.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../job/envelope.ts";
 import type { JobOptions } from "../job/job.ts";
 import { assertDefinition, type JobDefinition } from "../job/job-definition.ts";
 
-/** What a step may say on top of its definition. Its delay and its limits count from the moment its turn comes. */
-export type StepOptions = Pick<
-  EnqueueOptions,
-  "queue" | "priority" | "delay" | "at" | "expiresAt" | "meta" | "timeouts" | "retry" | "retention"
->;
+/** Options of a step, in addition to its definition. Its delay and its limits count from when it becomes ready. */
+export type StepOptions = Omit<EnqueueOptions, (typeof NOT_OF_STEPS)[number]>;
 
-const STEP_KEYS: readonly (keyof StepOptions)[] = [
-  "queue",
-  "priority",
-  "delay",
-  "at",
-  "expiresAt",
-  "meta",
-  "timeouts",
-  "retry",
-  "retention",
-];
+/** What only a job that somebody enqueues by itself can say. */
+const NOT_OF_STEPS = ["id", "unique", "detach", "limit", "tx"] as const;
+const STEP_KEYS = ENQUEUE_KEYS.filter((key) => !NOT_OF_STEPS.some((other) => other === key));
 
-/** Only in the types: what a node gives when it is completed. */
+/** Only in the types: the result of a completed node. */
 declare const RESULT: unique symbol;
 
 /** A workflow, or a part of one, as plain data. */
@@ -30,7 +19,7 @@ export interface WorkflowNode<Result = unknown> {
   readonly [RESULT]?: Result;
 }
 
-/** What only a wire protocol says of a step. */
+/** Fields of a step that only the wire protocol has. */
 export interface WireFields {
   readonly wire?: JobOptions["wire"];
   readonly visibility?: number;
@@ -56,9 +45,9 @@ export interface GroupNode<Result = unknown> extends WorkflowNode<Result> {
 
 /** Jobs that are enqueued once all members of a batch have ended. */
 export interface BatchCallbacks {
-  /** When all have succeeded. */
+  /** If all have succeeded. */
   readonly onSuccess?: StepNode;
-  /** When at least one has not. */
+  /** If at least one has not. */
   readonly onFailure?: StepNode;
   /** In either case. */
   readonly onComplete?: StepNode;
@@ -72,7 +61,7 @@ export interface BatchNode<Result = unknown> extends WorkflowNode<Result> {
 
 export type AnyNode = StepNode | ChainNode | GroupNode | BatchNode;
 
-/** What a node gives when it is completed. */
+/** The result of a completed node. */
 export type ResultOfNode<Node> = Node extends WorkflowNode<infer Result> ? Result : never;
 
 type Nodes = readonly [WorkflowNode, ...WorkflowNode[]];
@@ -81,11 +70,10 @@ type LastResult<List extends Nodes> = List extends readonly [...unknown[], infer
   : ResultOfNode<List[number]>;
 type AllResults<List extends Nodes> = { -readonly [Index in keyof List]: ResultOfNode<List[Index]> };
 
-/** The most nodes within each other. */
+/** The most levels of nesting. */
 const MOST_DEPTH = 20;
 const MADE = new WeakSet<object>();
 
-/** One job of a workflow. */
 export function step<Input, Result>(
   definition: JobDefinition<Input, unknown, Result>,
   ...[payload, options = {}]: undefined extends Input
@@ -96,7 +84,7 @@ export function step<Input, Result>(
   return wireStep(definition, payload, options, {}) as StepNode<Result>;
 }
 
-/** A step that a wire protocol brought, with what only it says. */
+/** A step from the wire protocol, with its extra fields. */
 export function wireStep(
   definition: StepNode["definition"],
   payload: unknown,
@@ -107,17 +95,20 @@ export function wireStep(
   return made({ kind: "step", definition, payload, options, extra });
 }
 
-/** One after the other. Each gets the results of the one before it; one that ends without success cancels the rest. */
+/**
+ * Runs nodes one after the other. Each gets the results of the one before it. One that ends without success cancels
+ * the rest.
+ */
 export function chain<const List extends Nodes>(nodes: List): ChainNode<LastResult<List>> {
   return made({ kind: "chain", nodes: checkNodes(nodes, "chain") });
 }
 
-/** All at once. One that ends without success is recorded, and the others go on. */
+/** Runs nodes at once. If one ends without success, that is recorded and the others continue. */
 export function group<const List extends Nodes>(nodes: List): GroupNode<AllResults<List>> {
   return made({ kind: "group", nodes: checkNodes(nodes, "group") });
 }
 
-/** A group that enqueues further jobs when all of it has ended; the batch itself has ended by then. */
+/** A group that enqueues further jobs when all of it has ended. The batch itself has ended by then. */
 export function batch<const List extends Nodes>(
   nodes: List,
   callbacks: BatchCallbacks = {},

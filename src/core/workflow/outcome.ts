@@ -2,17 +2,23 @@ import type { JobId, JobRow } from "../job/job.ts";
 import type { Json } from "../schema.ts";
 import { childrenOf, type PlanNode } from "./plan.ts";
 
-/** What is known of the jobs of a workflow; one that is gone was not completed as far as anybody can tell. */
+/** The known ends of the jobs of a workflow. A deleted job does not count as completed. */
 export type Ends = ReadonlyMap<JobId, Pick<JobRow, "state" | "result">>;
 
-/** Whether all of a node ended with success. Of a chain the last one tells: it runs only if all before it succeeded. */
+/**
+ * Whether all of a node ended with success. For a chain, its last node decides: it runs only if all before it
+ * succeeded.
+ */
 export function isCompleted(node: PlanNode, ends: Ends): boolean {
   if ("step" in node) return ends.get(node.step)?.state === "completed";
   if ("chain" in node) return isCompleted(node.chain[node.chain.length - 1] as PlanNode, ends);
   return childrenOf(node).every((inner) => isCompleted(inner, ends));
 }
 
-/** What a node gives: a step its result, a chain that of its last node, a group or batch a list; null without success. */
+/**
+ * The result of a node: a step's result, that of a chain's last node, or a list for a group or batch. Null without
+ * success.
+ */
 export function resultOf(node: PlanNode, ends: Ends): Json {
   if ("step" in node) {
     const end = ends.get(node.step);
@@ -22,7 +28,7 @@ export function resultOf(node: PlanNode, ends: Ends): Json {
   return childrenOf(node).map((inner) => resultOf(inner, ends));
 }
 
-/** What whoever comes after a node is given: always a list, of one where the node is one step. */
+/** The results that the node after this one gets: always a list, with one item if the node is one step. */
 export function handedOn(node: PlanNode, ends: Ends): Json {
   return isWide(node) ? resultOf(node, ends) : [resultOf(node, ends)];
 }

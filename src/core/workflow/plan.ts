@@ -1,11 +1,10 @@
 import type { JobId } from "../job/job.ts";
-import type { Json } from "../schema.ts";
 import type { AnyNode, BatchCallbacks, StepNode } from "./node.ts";
 
 /**
- * A workflow as it is stored: the tree of its nodes, with the jobs that stand for them. `begins` names for each node of
- * a chain but the first the job that is woken when the node before it has ended: a step itself, or a turnstile, a job
- * that nobody runs and that lets all of a group in.
+ * A workflow as it is stored: the tree of its nodes, with their jobs. `begins` names, for each node of a chain after
+ * the first, the job that is woken when the node before it has ended: the step itself, or a barrier. A barrier is a
+ * job that is never run; when it ends, all steps of a group become ready.
  */
 export type PlanNode =
   | { readonly step: JobId }
@@ -26,28 +25,31 @@ export interface Plan {
   readonly root: PlanNode;
   /** The job that is woken when everything has ended. */
   readonly end: JobId;
-  /** The job that lets the first steps in, where there were too many to store them in one go. */
+  /** The barrier before the first steps, if there are too many to store in one commit. */
   readonly start?: JobId;
 }
 
-/** What a job is to its workflow. `turnstile` and `end` are never run: they wait, are judged and are gone. */
-export type Role = "step" | "callback" | "turnstile" | "end";
+/**
+ * The role of a job in its workflow. `barrier` and `end` are never run: they wait, the step scheduler decides on
+ * them, and they are deleted.
+ */
+export type Role = "step" | "callback" | "barrier" | "end";
 
 /** One job of a workflow before it is stored. */
 export interface PlannedJob {
   readonly id: JobId;
   readonly role: Role;
-  /** The node behind a step or callback. */
+  /** The node of a step or callback. */
   readonly node: StepNode | undefined;
-  /** How many countdowns it waits for; 0 for what starts at once. */
+  /** How many countdowns it waits for; 0 if it starts at once. */
   readonly needs: number;
   /** The jobs that count down when this one ends. */
   readonly wakes: readonly JobId[];
-  /** The jobs whose results it gets, where they are few and none is nested; otherwise the plan has to say. */
+  /** The jobs whose results it gets, if they are few and none is nested. Otherwise the plan says it. */
   readonly after?: readonly JobId[];
 }
 
-/** So many predecessors are named by a job itself, which saves reading the plan for each step of a chain. */
+/** The most predecessors that a job itself names. That saves reading the plan for each step of a chain. */
 const FEW = 16;
 
 export function childrenOf(node: PlanNode): readonly PlanNode[] {
@@ -56,21 +58,21 @@ export function childrenOf(node: PlanNode): readonly PlanNode[] {
   return "group" in node ? node.group : node.batch;
 }
 
-/** The steps whose ends are the end of a node. */
+/** The steps that must end for a node to end. */
 export function finalsOf(node: PlanNode): JobId[] {
   if ("step" in node) return [node.step];
   if ("chain" in node) return finalsOf(node.chain[node.chain.length - 1] as PlanNode);
   return childrenOf(node).flatMap(finalsOf);
 }
 
-/** The steps that begin when a node does. */
+/** The steps that start when a node starts. */
 function startersOf(node: PlanNode): JobId[] {
   if ("step" in node) return [node.step];
   if ("chain" in node) return startersOf(node.chain[0] as PlanNode);
   return childrenOf(node).flatMap(startersOf);
 }
 
-/** All jobs of a node, so that each comes after those that wake it: backwards, nobody wakes what is still there. */
+/** All jobs of a node, each after those that wake it. In reverse order, no job wakes one that still exists. */
 export function jobsOf(node: PlanNode): JobId[] {
   if ("step" in node) return [node.step];
   if ("chain" in node)
@@ -82,7 +84,7 @@ export function jobsOf(node: PlanNode): JobId[] {
   return "batch" in node ? [...members, ...callbacksOf(node.callbacks)] : members;
 }
 
-/** The steps in the order in which they were written, without callbacks and turnstiles. */
+/** The steps in the order in which they were written, without callbacks and barriers. */
 export function stepsOf(node: PlanNode): JobId[] {
   return "step" in node ? [node.step] : childrenOf(node).flatMap(stepsOf);
 }
@@ -91,20 +93,20 @@ function callbacksOf(callbacks: PlanCallbacks): JobId[] {
   return CALLBACKS.flatMap((name) => callbacks[name] ?? []);
 }
 
-/** What a woken job has to look at: the node before it, and what is halted with it if that failed. */
+/** What a woken job depends on: the node before it, and the jobs to halt if that node failed. */
 export type PlanPosition =
   | { readonly before: PlanNode; readonly rest: readonly JobId[]; readonly begins: PlanNode }
   | { readonly batch: PlanNode; readonly callback: CallbackName };
 
-/** Where a job that waits for its turn stands; undefined for one that no node waits for. */
+/** The position of a job that is not ready; undefined if it depends on no node. */
 export function positionOf(node: PlanNode, id: JobId): PlanPosition | undefined {
   if ("batch" in node) {
     const callback = CALLBACKS.find((name) => node.callbacks[name] === id);
     if (callback) return { batch: node, callback };
   }
   for (const inner of childrenOf(node)) {
-    const place = positionOf(inner, id);
-    if (place) return place;
+    const position = positionOf(inner, id);
+    if (position) return position;
   }
   if (!("chain" in node)) return undefined;
   for (let index = 1; index < node.chain.length; index++) {
@@ -117,14 +119,17 @@ export function positionOf(node: PlanNode, id: JobId): PlanPosition | undefined 
   return undefined;
 }
 
-/** Lays a workflow out: makes the ids, the plan, and says of each job whom it waits for and whom it wakes. */
+/**
+ * Makes the ids and the plan of a workflow. For each job it computes what the job waits for and what it wakes.
+ * `hasBarrier` puts a barrier before the first steps.
+ */
 export function layOut(
   root: AnyNode,
   nextId: () => JobId,
-  isHeld: boolean,
+  hasBarrier: boolean,
 ): { readonly plan: Plan; readonly jobs: readonly PlannedJob[] } {
   const layout = new Layout(nextId);
-  const start = isHeld ? layout.turnstile() : undefined;
+  const start = hasBarrier ? layout.barrier() : undefined;
   const node = layout.node(root);
   const plan: Plan = { root: node, end: nextId(), ...(start !== undefined && { start }) };
   return { plan, jobs: layout.finish(plan) };
@@ -150,8 +155,8 @@ class Layout {
     return id;
   }
 
-  turnstile(): JobId {
-    return this.#add("turnstile");
+  barrier(): JobId {
+    return this.#add("barrier");
   }
 
   node(node: AnyNode): PlanNode {
@@ -165,15 +170,15 @@ class Layout {
     const inner: PlanNode[] = [];
     const begins: JobId[] = [];
     for (const [index, node] of nodes.entries()) {
-      const turnstile = index > 0 && node.kind !== "step" ? this.turnstile() : undefined;
+      const barrier = index > 0 && node.kind !== "step" ? this.barrier() : undefined;
       const planned = this.node(node);
       const before = inner[index - 1];
       inner.push(planned);
       if (!before) continue;
-      const begin = turnstile ?? (planned as { readonly step: JobId }).step;
+      const begin = barrier ?? (planned as { readonly step: JobId }).step;
       begins.push(begin);
       this.#wait(begin, finalsOf(before));
-      if (turnstile !== undefined) this.#letIn(turnstile, startersOf(planned));
+      if (barrier !== undefined) this.#waitAll(barrier, startersOf(planned));
       const plain = plainSteps(before);
       if (plain) for (const id of startersOf(planned)) this.#after.set(id, plain);
     }
@@ -198,17 +203,17 @@ class Layout {
     this.#needs.set(id, (this.#needs.get(id) ?? 0) + feeders.length);
   }
 
-  #letIn(turnstile: JobId, starters: readonly JobId[]): void {
-    for (const id of starters) this.#wait(id, [turnstile]);
+  #waitAll(barrier: JobId, starters: readonly JobId[]): void {
+    for (const id of starters) this.#wait(id, [barrier]);
   }
 
   finish({ root, end, start }: Plan): PlannedJob[] {
     if (start !== undefined) {
-      this.#letIn(start, startersOf(root));
+      this.#waitAll(start, startersOf(root));
       for (const id of startersOf(root)) this.#after.set(id, []);
       this.#needs.set(start, 1);
     }
-    const counted = [...this.#roles].filter(([, role]) => role !== "turnstile").map(([id]) => id);
+    const counted = [...this.#roles].filter(([, role]) => role !== "barrier").map(([id]) => id);
     this.#roles.set(end, "end");
     this.#wakes.set(end, []);
     this.#wait(end, counted);
@@ -223,19 +228,11 @@ class Layout {
   }
 }
 
-/** The steps of a node whose results stand side by side, if they are few. */
+/** The steps whose results form the list of a node's results, if they are few. */
 function plainSteps(node: PlanNode): readonly JobId[] | undefined {
   if ("step" in node) return [node.step];
   if ("chain" in node) return plainSteps(node.chain[node.chain.length - 1] as PlanNode);
   const members = childrenOf(node);
   if (members.length > FEW || !members.every((member) => "step" in member)) return undefined;
   return members.flatMap(finalsOf);
-}
-
-export function encodePlan(plan: Plan): Json {
-  return plan as unknown as Json;
-}
-
-export function decodePlan(body: Json): Plan {
-  return body as unknown as Plan;
 }

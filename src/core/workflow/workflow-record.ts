@@ -4,11 +4,10 @@ import type { Instant } from "../time.ts";
 
 export type WorkflowState = "running" | "completed" | "failed" | "cancelled";
 
-/** Why a workflow failed. */
 export interface WorkflowFailure {
-  /** `timeout`: the workflow's own limit ended it; `step`: a step ended without success. */
+  /** `timeout`: the workflow's timeout ended it. `step`: a step ended without success. */
   readonly reason: "step" | "timeout";
-  /** The first step, in the order of the definition, that ended without success of its own. */
+  /** The first step in the order of the definition that failed itself. */
   readonly job?: JobId;
   readonly type?: string;
   readonly message?: string;
@@ -21,8 +20,9 @@ export interface StepCounts {
 }
 
 /**
- * What is kept of a workflow beside its jobs and its plan. `starting`: its jobs are being stored and nobody sees it
- * yet; `abandoned`: that was interrupted. `ending`: its state stands, and its jobs are still held for it. `kept`: only the record is left to be read.
+ * The record of a workflow, besides its jobs and its plan. `starting`: its jobs are being stored, and readers do not
+ * see it yet. `abandoned`: that was interrupted. `ending`: its state is final, and its jobs are still being detached.
+ * `kept`: only the record remains.
  */
 export interface WorkflowRecord {
   readonly state: WorkflowState;
@@ -39,21 +39,13 @@ export interface WorkflowRecord {
   readonly total: number;
   readonly counts: StepCounts | null;
   readonly failure: WorkflowFailure | null;
-  /** False where the result was too large, or there is none. */
+  /** False if the result was too large, or there is none. */
   readonly isResultKept: boolean;
-  /** For how many milliseconds it is kept after its end. */
+  /** How many milliseconds it is kept after its end. */
   readonly retention: { readonly completed: number; readonly other: number };
 }
 
-export function encodeWorkflow(record: WorkflowRecord): Json {
-  return record as unknown as Json;
-}
-
-export function decodeWorkflow(body: Json): WorkflowRecord {
-  return body as unknown as WorkflowRecord;
-}
-
-/** When the record of a workflow that has ended may be forgotten. */
+/** When the record of an ended workflow may be deleted. */
 export function forgetAt({ state, endedAt, retention }: WorkflowRecord): Instant {
   return (endedAt ?? 0) + (state === "completed" ? retention.completed : retention.other);
 }

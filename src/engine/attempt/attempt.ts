@@ -8,11 +8,11 @@ import { earlier, type Instant } from "../../core/time.ts";
 import type { Refused } from "../../ports/store.ts";
 import type { AttemptTrace } from "../../ports/trace.ts";
 import type { CommitQueue } from "../commit/commit-queue.ts";
-import type { Decided } from "../commit/decision-unit.ts";
+import type { Decided } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { AttemptNotes } from "./attempt-notes.ts";
 import type { AttemptScope } from "./attempt-scope.ts";
-import { VerdictWrite } from "./attempt-write.ts";
+import { AttemptWrite } from "./attempt-write.ts";
 import type { Processor } from "./processor.ts";
 import { type RunHost, RunningAttempt, type Verdict } from "./running-attempt.ts";
 import { type MarkedAttempt, StartMark } from "./start-mark.ts";
@@ -51,11 +51,11 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
   }
 
   protected override judged(event: Verdict): void {
-    const { parts, writer } = this.host;
-    const at = parts.clock.now();
-    const decision = decide(this.row, event, at, parts.random);
+    const { parts: context, writer: queue } = this.host;
+    const at = context.clock.now();
+    const decision = decide(this.row, event, at, context.random);
     if (!decision.ok) {
-      parts.logger.error(
+      context.logger.error(
         { job: this.row.id, event: event.type, because: decision.because },
         "a verdict was refused",
       );
@@ -63,9 +63,9 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     }
     const { mark } = this;
     const row = mark.nextRev === this.row.rev ? this.row : { ...this.row, rev: mark.nextRev };
-    const draft = this.#notes?.take();
+    const notes = this.#notes?.take();
     const trace = this.#trace;
-    writer.push(new VerdictWrite({ parts, writer, row, event, decision, at, mark, draft, trace }));
+    queue.push(new AttemptWrite({ context, queue, row, event, decision, at, mark, notes, trace }));
   }
 
   protected override tellLost(now: Instant): void {

@@ -2,12 +2,12 @@ import { imageOf, type LifecycleEvent } from "../../core/job/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Outcome, Refused } from "../../ports/store.ts";
+import { announceEvents, wakeAfterStart } from "../commit/announce.ts";
 import type { CommitQueue } from "../commit/commit-queue.ts";
-import { gateEffects, startOverAt } from "../commit/decision-effects.ts";
-import { withEvents } from "../commit/decision-unit.ts";
+import { unitOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 
-/** What a mark needs of the attempt whose start it tells. */
+/** What a mark needs of the attempt whose start it records. */
 export interface MarkedAttempt {
   readonly parts: EngineContext;
   readonly isOver: boolean;
@@ -26,7 +26,7 @@ export class StartMark {
   readonly #attempt: MarkedAttempt;
   readonly #writer: CommitQueue;
   #state: "unwritten" | "queued" | "sent" | "written" = "unwritten";
-  #isTold = false;
+  #isRecorded = false;
   #isUnsure = false;
 
   constructor(attempt: MarkedAttempt, writer: CommitQueue) {
@@ -38,22 +38,22 @@ export class StartMark {
     return this.#state === "written";
   }
 
-  /** What the verdict has to tell of the start: nothing once a commit has told of it. */
-  get untold(): readonly LifecycleEvent[] | undefined {
-    return this.#isTold ? undefined : STARTED;
+  /** Start events that the verdict must record; undefined once they are committed. */
+  get unrecorded(): readonly LifecycleEvent[] | undefined {
+    return this.#isRecorded ? undefined : STARTED;
   }
 
-  /** Whether it may be in the store although nobody said so: its reply was lost, or somebody else was faster. */
+  /** Whether the store may have the mark without our knowing: its reply was lost, or the row changed before it. */
   get isUnsure(): boolean {
     return this.#isUnsure;
   }
 
-  /** The row as it was read under the same fence, when the attempt is over, says whether the mark is in it. */
+  /** Reads from the row, loaded under the same fence after the attempt, whether the mark is in the store. */
   learn(row: JobRow): void {
     this.#isUnsure = false;
     if (row.startedAt === null) return;
     this.#state = "written";
-    this.#tell();
+    this.#announce();
   }
 
   /** The revision that a write behind this mark will find. */
@@ -72,12 +72,16 @@ export class StartMark {
         if (this.#attempt.isOver || this.#state !== "queued") return null;
         this.#state = "sent";
         const { row, parts } = this.#attempt;
-        const { id, fence, rev, policy } = row;
-        const job = { id, fence, rev, image: imageOf(row), documents: { policy } };
-        const effects = row.limitKey === null ? undefined : gateEffects({ ...row, startedAt: null }, row);
-        const unit = effects ? { job, effects } : { job };
-        if (this.#isTold) return unit;
-        return withEvents(unit, parts.recorder.recorded(row, { events: STARTED }, row.startedAt as Instant));
+        // A limit counts what starts now, so it must see the row before its start.
+        const before = row.limitKey === null ? row : { ...row, startedAt: null };
+        const events = this.unrecorded ?? [];
+        const decision = {
+          ok: true,
+          image: imageOf(row),
+          documents: { policy: row.policy },
+          events,
+        } as const;
+        return unitOf(parts, { row: before, decision, at: row.startedAt as Instant, by: "holder" });
       },
       done: (outcome) => this.#done(outcome),
     });
@@ -100,7 +104,7 @@ export class StartMark {
     if (this.#state === "queued" || this.#state === "written") return;
     this.#isUnsure = false;
     this.#state = "written";
-    this.#tell();
+    this.#announce();
   }
 
   /** The start is committed: from here on a crash spends the attempt. */
@@ -108,17 +112,15 @@ export class StartMark {
     const { row, parts } = this.#attempt;
     this.#state = "written";
     this.#attempt.row = { ...row, rev: row.rev + 1 };
-    const overAt = startOverAt(row);
-    if (overAt !== null) parts.wakeSweepAt(overAt);
-    this.#tell();
+    wakeAfterStart(parts, row);
+    this.#announce();
   }
 
-  #tell(): void {
+  #announce(): void {
     const { row, parts } = this.#attempt;
-    if (this.#isTold) return;
-    this.#isTold = true;
-    parts.counters.record(row, STARTED, row.startedAt as Instant);
-    parts.bus.announce(row, STARTED, row.startedAt as Instant);
+    if (this.#isRecorded) return;
+    this.#isRecorded = true;
+    announceEvents(parts, row, STARTED, row.startedAt as Instant);
   }
 
   #done(outcome: Outcome): void {

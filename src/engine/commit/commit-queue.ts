@@ -1,8 +1,14 @@
+import { CurfewError } from "../../core/errors.ts";
 import type { JobId } from "../../core/job/job.ts";
-import type { Outcome, Unit } from "../../ports/store.ts";
+import { backoff } from "../../core/pace.ts";
+import type { CommitOptions, JobWrite, Outcome, Unit } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
+import { announce } from "./announce.ts";
+import { commitUnits } from "./commit.ts";
+import { type DecidedJob, unitOf } from "./unit.ts";
 
-/** Something to commit about one job. The unit is asked for when the batch is built, so that late additions travel with it. */
+/** One write to one job. The queue asks for the unit when it builds the batch, so late additions are part of it. */
 export interface Write {
   readonly id: JobId;
   /** Null withdraws the write. */
@@ -16,30 +22,39 @@ interface Batch {
 }
 
 const BATCH = 256;
-const FIRST_BACKOFF = 50;
-const LONGEST_BACKOFF = 2_000;
-/** A batch that a healthy store refuses so often is halved: one bad unit must not hold up the others. */
+const BACKOFF = { first: 50, factor: 2, most: 2_000 };
+/** After this many refusals by a store that answers, split the batch: one bad unit must not block the others. */
 const HALVED_AFTER = 3;
-/** So often a write that a healthy store refused is tried again, for about half a minute. */
+/** Tries of a write that the store refused alone, about half a minute; longer than STALE_TRIES and STORE_TRIES mean. */
 const TRIED_ALONE = 20;
+/** How long `commit` waits for the outcome. The queue itself tries for longer. */
+const ANSWER_WITHIN = 10_000;
+
+export interface CommitQueueOptions {
+  /** The store may answer before the write is on the disk: see the store port. */
+  readonly relaxed?: boolean;
+  /** Called after each batch, when the backlog has room again. */
+  readonly onCommitted?: () => void;
+}
 
 /**
- * Gathers writes into commits: at once when the store is idle, in one batch while a commit is under way. A lone
- * write is never delayed, and under load the cost of a commit is shared. One commit at a time keeps the writes of
- * one job in order; a batch never holds two writes of the same job.
+ * The queued way to commit, for workers and their reports: at once when the store is idle, in one batch while a commit is
+ * under way. A lone write is never delayed, and under load jobs share the cost of a commit. One commit at a time keeps
+ * the writes of one job in order; a batch never holds two writes of the same job.
  */
 export class CommitQueue {
-  readonly #parts: EngineContext;
-  readonly #onCommitted: () => void;
+  readonly #context: EngineContext;
+  readonly #options: Omit<CommitOptions, "now"> | undefined;
+  readonly #onCommitted: (() => void) | undefined;
   #queue: Write[] = [];
   #isBusy = false;
   #idle: (() => void)[] = [];
   #isClosed = false;
   #expected = 0;
 
-  /** `onCommitted` is called after each batch: there is room again for whoever was waiting for it. */
-  constructor(parts: EngineContext, onCommitted: () => void) {
-    this.#parts = parts;
+  constructor(context: EngineContext, { relaxed, onCommitted }: CommitQueueOptions = {}) {
+    this.#context = context;
+    this.#options = relaxed ? { relaxed } : undefined;
     this.#onCommitted = onCommitted;
   }
 
@@ -52,25 +67,47 @@ export class CommitQueue {
     this.#queue.push(write);
     if (this.#isBusy) return;
     this.#isBusy = true;
-    this.#parts.system.soon(() => void this.#drain());
+    this.#context.system.soon(() => void this.#drain());
   }
 
-  /** Waits for work that may end in another write: nothing is flushed before it has. */
+  /** Commits a decision and announces it. Costs a promise per job, so attempts of this process use `push`. */
+  async commit(job: DecidedJob): Promise<Outcome> {
+    const outcome = await this.commitUnit(unitOf(this.#context, job) as Unit & { job: JobWrite });
+    if (outcome.ok) announce(this.#context, job);
+    return outcome;
+  }
+
+  /** Resolves with the outcome. Rejects after 10 s; the queue still tries then, so the write may count later. */
+  commitUnit(unit: Unit & { readonly job: JobWrite }): Promise<Outcome> {
+    const { id } = unit.job;
+    return new Promise((resolve, reject) => {
+      const timer = this.#context.system.after(ANSWER_WITHIN, () => reject(noAnswer(id)), {
+        keepAlive: true,
+      });
+      const done = (outcome: Outcome) => {
+        timer.cancel();
+        resolve(outcome);
+      };
+      this.push({ id, unit: () => unit, done });
+    });
+  }
+
+  /** Waits for work that may end in another write: nothing is flushed before it has ended. */
   expect(work: Promise<void>): void {
     this.#expected += 1;
     void work.finally(() => {
       this.#expected -= 1;
-      this.#tellFlushed();
+      this.#resolveFlushed();
     });
   }
 
-  /** Resolves when everything pushed so far is committed, or the writer gave up. */
+  /** Resolves when everything pushed so far is committed, or the queue is abandoned. */
   flushed(): Promise<void> {
     if (!this.#isBusy && this.#expected === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  #tellFlushed(): void {
+  #resolveFlushed(): void {
     if (!this.#isBusy && this.#expected === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
@@ -78,7 +115,7 @@ export class CommitQueue {
     return this.#isClosed;
   }
 
-  /** Stops retrying: whatever is not committed by now will be judged by the sweep. */
+  /** Stops trying: the sweep decides on the jobs whose writes are not committed by now. */
   abandon(): void {
     this.#isClosed = true;
   }
@@ -90,7 +127,7 @@ export class CommitQueue {
       if (this.#isClosed) break;
     }
     this.#isBusy = false;
-    this.#tellFlushed();
+    this.#resolveFlushed();
   }
 
   #takeBatch(): Batch {
@@ -117,8 +154,8 @@ export class CommitQueue {
   }
 
   /**
-   * A store that fails is asked again: every unit is fenced, so a commit whose reply was lost does no harm twice. If
-   * it answers all but this batch, the batch is halved until what the store cannot take stands alone.
+   * Tries again while the store fails: every unit is fenced, so a commit whose reply was lost does no harm twice. If the
+   * store answers but refuses this batch, the batch is halved until the unit that the store cannot take stands alone.
    */
   async #commit(batch: Batch, isRepeated = false): Promise<void> {
     for (let tries = 0, refusals = 0; !this.#isClosed; tries++) {
@@ -133,7 +170,7 @@ export class CommitQueue {
     }
   }
 
-  /** A write that the store has refused alone is tried on beside the others, and given up in the end. */
+  /** A write that the store refused alone is tried beside the others, and given up in the end. */
   async #insist(batch: Batch): Promise<void> {
     for (let tries = 0; !this.#isClosed; tries++) {
       await this.#rest(tries);
@@ -143,26 +180,25 @@ export class CommitQueue {
   }
 
   #isStoreWell(): Promise<boolean> {
-    return this.#parts.store.clock().then(
+    return this.#context.store.clock().then(
       () => true,
       () => false,
     );
   }
 
   async #tryCommit({ writes, units }: Batch, isFirst: boolean): Promise<boolean> {
-    const { store, clock } = this.#parts;
     let outcomes: Outcome[];
     try {
-      outcomes = await store.commit(units, { now: clock.now() });
+      outcomes = await commitUnits(this.#context, units, this.#options);
     } catch (error) {
-      this.#parts.storeFailed(error, "commit");
+      this.#context.storeFailed(error, "commit");
       return false;
     }
     for (let index = 0; index < writes.length; index++) {
       const outcome = outcomes[index] as Outcome;
       (writes[index] as Write).done(isFirst ? outcome : recognised(outcome, units[index] as Unit));
     }
-    this.#onCommitted();
+    this.#onCommitted?.();
     return true;
   }
 
@@ -174,21 +210,26 @@ export class CommitQueue {
     await this.#commit(second, true);
   }
 
-  /** Its job is left to its deadlines, which the sweep keeps. */
   #giveUp({ writes }: Batch): void {
     for (const write of writes) {
-      this.#parts.logger.error(
+      this.#context.logger.error(
         { job: write.id },
-        "the store takes every write but this one; it was given up",
+        "giving up on this write: the store accepts all others; the sweep will end the job at its deadline",
       );
       write.done({ ok: false, because: "gone", at: null });
     }
   }
 
   #rest(tries: number): Promise<void> {
-    const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(tries, 10), LONGEST_BACKOFF);
-    return new Promise((resolve) => this.#parts.system.after(delay, resolve, { keepAlive: true }));
+    return rest(this.#context.system, backoff(tries + 1, BACKOFF));
   }
+}
+
+function noAnswer(id: JobId): CurfewError {
+  return new CurfewError(
+    "store_failed",
+    `report on job ${id}: no answer from the store within ${ANSWER_WITHIN / 1_000} s, so it may or may not be saved; send it again with the same fence`,
+  );
 }
 
 /**

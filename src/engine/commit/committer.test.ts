@@ -3,8 +3,6 @@ import type { Outcome, Unit } from "../../ports/store.ts";
 import { createDeferred } from "../../testing/index.ts";
 import { Committer } from "./committer.ts";
 
-const clock = { now: () => 0 };
-
 function unit(name: string): Unit {
   return { effects: [{ event: name }] };
 }
@@ -17,7 +15,7 @@ describe("the committer", () => {
       calls.push({ units, done: resolve });
       return promise;
     };
-    const committer = new Committer({ store: { commit }, clock });
+    const committer = new Committer(commit);
     const answers = ["a", "b", "c", "d"].map((name) => committer.commit(unit(name)));
     expect(calls.map(({ units }) => units.length)).toEqual([1, 1]);
     calls[0]?.done([{ ok: true }]);
@@ -40,7 +38,7 @@ describe("the committer", () => {
       if (units.some(({ effects }) => JSON.stringify(effects).includes("bad"))) throw new Error("no");
       return units.map(() => ({ ok: true }));
     };
-    const committer = new Committer({ store: { commit }, clock });
+    const committer = new Committer(commit);
     const names = ["a", "b", "c", "bad", "e"];
     const ends = await Promise.allSettled(names.map((name) => committer.commit(unit(name))));
     expect(ends.map(({ status }) => status)).toEqual(

@@ -1,5 +1,4 @@
-import type { Instant } from "../../core/time.ts";
-import type { Outcome, Store, Unit } from "../../ports/store.ts";
+import type { Outcome, Unit } from "../../ports/store.ts";
 
 interface Waiting {
   readonly unit: Unit;
@@ -7,27 +6,28 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Calls that are under way at once: as many as a store has connections to write on. */
-const LANES = 2;
+/** Calls at once: a store has at least two connections to write on. */
+const CONCURRENCY = 2;
 const BATCH = 64;
 
 /**
- * Commits single units of deliveries that run at once, those that come while calls are under way together in the next
- * one. A call that fails is repeated unit by unit, so that what is wrong with one is not held against the others.
+ * Commits single units of deliveries that run at once. Units that come while calls are under way share the next call. It
+ * is no CommitQueue, because a delivery that fails must go back to the dispatcher instead of being tried here. If a call
+ * fails, its units are sent one by one: one bad unit must not fail the others.
  */
 export class Committer {
-  readonly #parts: { readonly store: Pick<Store, "commit">; readonly clock: { now(): Instant } };
+  readonly #call: (units: readonly Unit[]) => Promise<Outcome[]>;
   readonly #queue: Waiting[] = [];
   #busy = 0;
 
-  constructor(parts: { readonly store: Pick<Store, "commit">; readonly clock: { now(): Instant } }) {
-    this.#parts = parts;
+  constructor(call: (units: readonly Unit[]) => Promise<Outcome[]>) {
+    this.#call = call;
   }
 
   commit(unit: Unit): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ unit, resolve, reject });
-      if (this.#busy < LANES) void this.#drain();
+      if (this.#busy < CONCURRENCY) void this.#drain();
     });
   }
 
@@ -38,10 +38,8 @@ export class Committer {
   }
 
   async #write(batch: readonly Waiting[]): Promise<void> {
-    const { store, clock } = this.#parts;
     try {
-      const units = batch.map(({ unit }) => unit);
-      const outcomes = await store.commit(units, { now: clock.now() });
+      const outcomes = await this.#call(batch.map(({ unit }) => unit));
       for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index] as Outcome);
     } catch (error) {
       if (batch.length === 1) batch[0]?.reject(error);

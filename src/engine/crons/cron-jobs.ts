@@ -3,25 +3,27 @@ import type { NewEvent } from "../../core/event/new-event.ts";
 import { type EnqueueContext, type NewJob, prepareJob, stamp } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { defineJob } from "../../core/job/job-definition.ts";
-import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { RecordKey } from "../../ports/store.ts";
+import type { Effect } from "../../ports/store.ts";
+import { recordKind } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 
-/** What crons need of their engine to enqueue jobs, and to tell of them once they are stored. */
+export const CRONS = recordKind<CronBody>("cron");
+
+/** What crons need of their engine to enqueue jobs, and to announce them once they are stored. */
 export interface CronHost {
   readonly context: () => EnqueueContext;
   readonly notice: (jobs: readonly NewJob[]) => void;
 }
 
-export function cronKey(name: string): RecordKey {
-  return ["cron", name];
+/** When the sweep shall look at a cron; never while it is paused. */
+export function cronWakeAt({ pausedAt, nextAt }: CronBody): Instant | null {
+  return pausedAt === null ? nextAt : null;
 }
 
-/** The effect that stores a cron; a paused one sleeps until somebody wakes it. */
-export function putCron(name: string, body: CronBody) {
-  const wakeAt = body.pausedAt === null ? body.nextAt : null;
-  return { put: cronKey(name), body: body as unknown as Json, wakeAt };
+/** The effect that stores a cron. */
+export function putCron(name: string, body: CronBody): Effect {
+  return CRONS.put(name, body, cronWakeAt(body));
 }
 
 /** The job of a cron for one instant: its meta says which cron and which instant it is for. */
@@ -33,7 +35,7 @@ export function cronJob(base: EnqueueContext, name: string, body: CronBody, inst
   return stamp(template, payload, base.nextId);
 }
 
-/** What the stream of events keeps of runs, as effects of the commit that brings them about. */
+/** Records runs, as effects of the commit that brings them about. */
 export function cronEvents(
   { recorder }: EngineContext,
   name: string,
@@ -50,7 +52,7 @@ export function cronEvents(
   });
 }
 
-/** What happened is told after its commit. */
+/** Announces runs after their commit. */
 export function announceRuns(
   parts: EngineContext,
   name: string,

@@ -3,29 +3,32 @@ import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { earlier, type Instant } from "../../core/time.ts";
+import type { Instant } from "../../core/time.ts";
 import type { RecordRow, Unit } from "../../ports/store.ts";
-import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
+import type { StoredRecord } from "../commit/records.ts";
+import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { announceDecision } from "../operations/operate-job.ts";
-import { announceRuns, type CronHost, cronEvents, cronJob, putCron } from "./cron-jobs.ts";
+import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, putCron } from "./cron-jobs.ts";
+
+type StoredCron = StoredRecord<CronBody>;
 
 interface DecidedCron {
   readonly name: string;
   readonly body: CronBody;
   readonly jobs: readonly NewJob[];
   readonly runs: readonly CronRun[];
-  readonly cancelled: { readonly row: JobRow; readonly decision: Decided } | null;
-  readonly unit: Unit;
+  /** The unit that stores all of it, or the job that is cancelled with it. */
+  readonly write: Unit | DecidedJob;
 }
 
-const TRIES = 5;
 const AT_ONCE = 25;
 const LOOK_AGAIN = 5_000;
 
 /**
  * Fires crons that are due. The job and the record, which moves on to the next instant, are one commit under the
- * record's version: however many engines try, and wherever one of them dies, an instant is acted on once.
+ * record's version: however many engines try, and wherever one of them dies, an instant is acted on once. No
+ * changeRecord: all crons of a sweep share a call.
  */
 export class CronScheduler {
   readonly #parts: EngineContext;
@@ -37,74 +40,63 @@ export class CronScheduler {
   }
 
   /** A few at a time: after an outage each has much to count, and others want the event loop too. */
-  async decide(records: readonly RecordRow[]): Promise<Instant | null> {
-    const now = this.#parts.clock.now();
-    // What is missed meanwhile is made up for, or not, as each cron says.
-    if (this.#parts.queues.isClosed(now)) return now + LOOK_AGAIN;
-    let wakeAt: Instant | null = null;
-    for (let from = 0; from < records.length; from += AT_ONCE)
-      wakeAt = earlier(wakeAt, await this.#decideSome(records.slice(from, from + AT_ONCE)));
-    return wakeAt;
-  }
-
-  async #decideSome(records: readonly RecordRow[]): Promise<Instant | null> {
-    let wakeAt: Instant | null = null;
-    let due = records;
-    for (let tries = 0; tries < TRIES && due.length > 0; tries++) {
-      const round = await this.#round(due);
-      wakeAt = earlier(wakeAt, round.wakeAt);
-      if (round.refused.length === 0) break;
-      // The cron, or the job that was to be cancelled, has changed: what is due by now is decided anew.
-      const now = this.#parts.clock.now();
-      const again = await this.#parts.store.records.load(round.refused.map(({ key }) => key));
-      due = again.filter((record) => record !== null && isDue(record, now)) as RecordRow[];
-    }
-    return wakeAt;
-  }
-
-  async #round(records: readonly RecordRow[]): Promise<{ refused: RecordRow[]; wakeAt: Instant | null }> {
-    const { store, clock } = this.#parts;
-    const last = await this.#lastJobs(records);
+  async decide(records: readonly RecordRow[]): Promise<void> {
+    const { clock, queues, wakeSweepAt } = this.#parts;
     const now = clock.now();
-    const decided = records.map((record) => this.#decideOne(record, last, now));
-    const outcomes = await store.commit(
-      decided.map(({ unit }) => unit),
-      { now },
-    );
-    let wakeAt: Instant | null = null;
-    const refused: RecordRow[] = [];
-    for (const [index, one] of decided.entries()) {
-      if (!outcomes[index]?.ok) {
-        refused.push(records[index] as RecordRow);
-        continue;
-      }
-      if (one.cancelled) announceDecision(this.#parts, one.cancelled.row, one.cancelled.decision, now);
-      this.#host.notice(one.jobs);
-      announceRuns(this.#parts, one.name, one.body, one.runs);
-      wakeAt = earlier(wakeAt, one.body.nextAt);
-    }
-    return { refused, wakeAt };
+    // Whether missed instants are made up for later is a setting of each cron.
+    if (queues.isClosed(now)) return wakeSweepAt(now + LOOK_AGAIN);
+    for (let from = 0; from < records.length; from += AT_ONCE)
+      await this.#decideSome(records.slice(from, from + AT_ONCE).map(CRONS.read));
   }
 
-  async #lastJobs(records: readonly RecordRow[]): Promise<ReadonlyMap<JobId, JobRow>> {
-    const ids = records.flatMap(({ body }) => {
-      const { rule, lastJob } = body as unknown as CronBody;
-      return lastJob === null || rule.overlap === "allow" ? [] : [lastJob];
-    });
+  async #decideSome(crons: readonly StoredCron[]): Promise<void> {
+    const { clock, store } = this.#parts;
+    let due = crons;
+    for (let tries = 0; tries < STALE_TRIES && due.length > 0; tries++) {
+      const refused = await this.#round(due);
+      if (refused.length === 0) return;
+      // The cron, or the job that was to be cancelled, has changed: decide again on what is due by now.
+      const now = clock.now();
+      const again = await store.records.load(refused.map(({ name }) => CRONS.key(name)));
+      due = again.flatMap((row) => (row ? [CRONS.read(row)] : [])).filter(({ body }) => isDue(body, now));
+    }
+  }
+
+  /** Returns the crons whose commit was refused. */
+  async #round(crons: readonly StoredCron[]): Promise<readonly StoredCron[]> {
+    const last = await this.#lastJobs(crons);
+    const now = this.#parts.clock.now();
+    const decided = crons.map((cron) => this.#decideOne(cron, last, now));
+    const outcomes = await commitJobs(
+      this.#parts,
+      decided.map(({ write }) => write),
+    );
+    for (const [index, { name, body, jobs, runs }] of decided.entries()) {
+      if (!outcomes[index]?.ok) continue;
+      this.#host.notice(jobs);
+      announceRuns(this.#parts, name, body, runs);
+      if (body.nextAt !== null) this.#parts.wakeSweepAt(body.nextAt);
+    }
+    return crons.filter((_, index) => !outcomes[index]?.ok);
+  }
+
+  async #lastJobs(crons: readonly StoredCron[]): Promise<ReadonlyMap<JobId, JobRow>> {
+    const ids = crons.flatMap(({ body: { rule, lastJob } }) =>
+      lastJob === null || rule.overlap === "allow" ? [] : [lastJob],
+    );
     if (ids.length === 0) return new Map();
     const rows = await this.#parts.store.jobs.load(ids);
     return new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
   }
 
-  #decideOne(record: RecordRow, last: ReadonlyMap<JobId, JobRow>, now: Instant): DecidedCron {
-    const { key, version } = record;
-    const before = record.body as unknown as CronBody;
+  #decideOne(cron: StoredCron, last: ReadonlyMap<JobId, JobRow>, now: Instant): DecidedCron {
+    const { name, version, body: before } = cron;
     const row = before.lastJob === null ? undefined : last.get(before.lastJob);
     const isLastLive = row !== undefined && !isTerminal(row.state);
     const firing = fire(before, isLastLive, now);
     const cancel =
       firing.isPreviousCancelled && row ? decide(row, { type: "cancel" }, now, this.#parts.random) : null;
-    const { jobs, runs } = this.#jobs(key[1], before, firing, now);
+    const { jobs, runs } = this.#jobs(name, before, firing, now);
     const body: CronBody = {
       ...before,
       nextAt: firing.nextAt,
@@ -114,21 +106,18 @@ export class CronScheduler {
     };
     const effects = [
       ...jobs.map((job) => ({ enqueue: job })),
-      putCron(key[1], body),
-      ...cronEvents(this.#parts, key[1], body, runs),
+      putCron(name, body),
+      ...cronEvents(this.#parts, name, body, runs),
     ];
-    const when = [{ record: key, version }];
-    const cancelled = row && cancel?.ok ? { row, decision: cancel } : null;
-    const told = cancelled
-      ? this.#parts.recorder.recorded(cancelled.row, cancelled.decision, now)
-      : undefined;
-    const unit = cancelled
-      ? { ...outsidersUnit(cancelled.row, cancelled.decision, { effects }, told), when }
-      : { when, effects };
-    return { name: key[1], body, jobs, runs, cancelled, unit };
+    const when = [CRONS.guard(name, version)];
+    const write: Unit | DecidedJob =
+      row && cancel?.ok
+        ? { row, decision: cancel, at: now, by: "outsider", when, effects }
+        : { when, effects };
+    return { name, body, jobs, runs, write };
   }
 
-  /** What cannot be made from what is stored is skipped and said, or it would be tried for ever. */
+  /** Skips and logs a job that cannot be made from what is stored; otherwise it would be tried for ever. */
   #jobs(name: string, body: CronBody, firing: Firing, now: Instant): { jobs: NewJob[]; runs: CronRun[] } {
     const jobs: NewJob[] = [];
     const runs: CronRun[] = [...firing.skipped];
@@ -148,7 +137,6 @@ export class CronScheduler {
   }
 }
 
-function isDue({ body }: RecordRow, now: Instant): boolean {
-  const { nextAt, pausedAt } = body as unknown as CronBody;
+function isDue({ nextAt, pausedAt }: CronBody, now: Instant): boolean {
   return pausedAt === null && nextAt !== null && nextAt <= now;
 }

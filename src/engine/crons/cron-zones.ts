@@ -1,26 +1,25 @@
 import { type CronBody, rezonedCron } from "../../core/cron/cron.ts";
-import { BATCH_LIMIT, type RecordRow, type Unit } from "../../ports/store.ts";
+import { BATCH_LIMIT, type Unit } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
+import type { StoredRecord } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
-import { putCron } from "./cron-jobs.ts";
+import { CRONS, putCron } from "./cron-jobs.ts";
 
 /**
- * Finds the next instants of all crons anew, by newer zone data. One that changes meanwhile is left alone: whoever wrote
- * it may have had the same data, and if not, its judge looks at the data again. Answers how many were moved.
+ * Computes the next instants of all crons again, by newer zone data. No changeRecord: many crons share a call, and one
+ * that changes meanwhile is left alone, because the process that wrote it knows its zone too. Returns how many it moved.
  */
-export async function resolveCrons({
-  store,
-  clock,
-}: Pick<EngineContext, "store" | "clock">): Promise<number> {
+export async function resolveCrons(context: Pick<EngineContext, "store" | "clock">): Promise<number> {
   let moved = 0;
   for (let after: string | null = null; ; ) {
-    const records: RecordRow[] = await store.records.list("cron", after, BATCH_LIMIT);
-    const now = clock.now();
-    const units = records.flatMap(({ key, version, body }): Unit[] => {
-      const rezoned = rezonedCron(body as unknown as CronBody, now);
-      return rezoned ? [{ when: [{ record: key, version }], effects: [putCron(key[1], rezoned)] }] : [];
+    const crons: StoredRecord<CronBody>[] = await CRONS.list(context.store, after, BATCH_LIMIT);
+    const now = context.clock.now();
+    const units = crons.flatMap(({ name, version, body }): Unit[] => {
+      const rezoned = rezonedCron(body, now);
+      return rezoned ? [{ when: [CRONS.guard(name, version)], effects: [putCron(name, rezoned)] }] : [];
     });
-    if (units.length > 0) moved += (await store.commit(units, { now })).filter(({ ok }) => ok).length;
-    if (records.length < BATCH_LIMIT) return moved;
-    after = records.at(-1)?.key[1] ?? null;
+    moved += (await commitUnits(context, units)).filter(({ ok }) => ok).length;
+    if (crons.length < BATCH_LIMIT) return moved;
+    after = crons.at(-1)?.name ?? null;
   }
 }

@@ -36,10 +36,11 @@ import { formatDuration, type Instant, type InstantInput, parseInstant } from ".
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
 import { parentOf } from "../attempt/attempt-scope.ts";
 import type { AttemptContext } from "../attempt/processor.ts";
+import { changeRecord } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { JobHandle } from "../operations/job-handle.ts";
-import { announceRuns, type CronHost, cronEvents, cronJob, cronKey, putCron } from "./cron-jobs.ts";
+import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, cronWakeAt } from "./cron-jobs.ts";
 
 /** What the jobs of a cron may say on top of their definition. */
 export type CronJobOptions = Pick<
@@ -97,7 +98,6 @@ export interface RemoteCronJob {
   readonly wire?: EnqueueContext["wire"];
 }
 
-const TRIES = 20;
 const PUT_KEYS = [...CRON_KEYS, "job", "payload", "options", "ifExists"];
 const JOB_KEYS = ["queue", "priority", "meta", "limit", "timeouts", "retry", "retention", "unique"];
 const MOST_PREVIEWED = 1_000;
@@ -232,23 +232,19 @@ export class Crons {
   /** Ends a cron; its jobs go on. False if there is none of this name. */
   async delete(name: string): Promise<boolean> {
     this.#assertOpen();
-    const { store, clock } = this.#parts;
-    const key = cronKey(checkCronName(name));
-    for (let tries = 0; tries < TRIES; tries++) {
-      const [record] = await store.records.load([key]);
-      if (!record) return false;
-      const now = clock.now();
-      const effects = [{ delete: key }, ...this.#audit("delete", name, now)];
-      const unit = { when: [{ record: key, version: record.version }], effects };
-      const [outcome] = await store.commit([unit], { now });
-      if (outcome?.ok) return true;
-    }
-    throw tooManyChanges("delete", name);
+    const changed = await changeRecord(
+      this.#parts,
+      "delete",
+      CRONS,
+      checkCronName(name),
+      (body, now) => body && { body: null, effects: this.#audit("delete", name, now) },
+    );
+    return changed !== null;
   }
 
   async get(name: string): Promise<CronView | null> {
-    const [record] = await this.#parts.store.records.load([cronKey(checkCronName(name))]);
-    return record ? viewOf(name, record.body as unknown as CronBody) : null;
+    const cron = await CRONS.load(this.#parts.store, checkCronName(name));
+    return cron && viewOf(name, cron.body);
   }
 
   /** Crons in the order of their names; `after` is the last name of the page before. */
@@ -256,8 +252,8 @@ export class Crons {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { after = null, limit = 100 } = page;
     checkCount(limit, "page.limit", BATCH_LIMIT);
-    const records = await this.#parts.store.records.list("cron", after, limit);
-    return records.map(({ key, body }) => viewOf(key[1], body as unknown as CronBody));
+    const crons = await CRONS.list(this.#parts.store, after, limit);
+    return crons.map(({ name, body }) => viewOf(name, body));
   }
 
   /** When a cron, or a schedule that is not stored yet, fires next: with the local time, for people. */
@@ -274,9 +270,9 @@ export class Crons {
       refuseUnknownKeys(cron, "", ["cron", "zone", "clockChange"]);
       return preview(parseSchedule(cron, ""), from, count);
     }
-    const [record] = await this.#parts.store.records.load([cronKey(checkCronName(cron))]);
-    if (!record) throw unknownCron("preview", cron);
-    return preview((record.body as unknown as CronBody).rule.schedule, from, count);
+    const stored = await CRONS.load(this.#parts.store, checkCronName(cron));
+    if (!stored) throw unknownCron("preview", cron);
+    return preview(stored.body.rule.schedule, from, count);
   }
 
   /** The job as any engine can make it later; whatever could not be enqueued is refused now. */
@@ -318,7 +314,7 @@ export class Crons {
     return viewOf(name, await this.#store(action, name, change, () => []));
   }
 
-  /** Commits what a change makes of the cron, under the version that it was read at; null changes nothing. */
+  /** Commits what `change` makes of the cron; null leaves it alone. Returns the cron as it stands then. */
   async #store(
     action: string,
     name: string,
@@ -326,25 +322,17 @@ export class Crons {
     more: (body: CronBody) => readonly Effect[],
   ): Promise<CronBody> {
     this.#assertOpen();
-    const { store, clock, wakeSweepAt } = this.#parts;
-    for (let tries = 0; tries < TRIES; tries++) {
-      const [record] = await store.records.load([cronKey(name)]);
-      const now = clock.now();
-      const before = record ? (record.body as unknown as CronBody) : null;
-      const body = change(before, now);
-      if (!body) return before as CronBody;
-      const when = [{ record: cronKey(name), version: record?.version ?? 0 }];
-      const [outcome] = await store.commit(
-        [{ when, effects: [...more(body), putCron(name, body), ...this.#audit(action, name, now)] }],
-        {
-          now,
-        },
-      );
-      if (!outcome?.ok) continue;
-      if (body.nextAt !== null) wakeSweepAt(body.nextAt);
-      return body;
-    }
-    throw tooManyChanges(action, name);
+    let before = null as CronBody | null;
+    const changed = await changeRecord(this.#parts, action, CRONS, name, (stored, now) => {
+      before = stored;
+      const body = change(stored, now);
+      const effects = body && [...more(body), ...this.#audit(action, name, now)];
+      return effects && { body, wakeAt: cronWakeAt(body), effects };
+    });
+    const body = changed?.body;
+    if (!body) return before as CronBody;
+    if (body.nextAt !== null) this.#parts.wakeSweepAt(body.nextAt);
+    return body;
   }
 }
 
@@ -390,11 +378,4 @@ function unknownCron(call: string, name: string): CurfewError {
   return new CurfewError("not_found", `${call}: there is no cron named ${JSON.stringify(name)}`, {
     field: "name",
   });
-}
-
-function tooManyChanges(call: string, name: string): CurfewError {
-  return new CurfewError(
-    "invalid_state",
-    `${call}: the cron ${JSON.stringify(name)} changed ${TRIES} times meanwhile; try again`,
-  );
 }

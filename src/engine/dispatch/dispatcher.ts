@@ -1,14 +1,14 @@
 import { refuse } from "../../core/errors.ts";
+import { backoff, jittered } from "../../core/pace.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { checkClaimLimit, checkText, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Logger } from "../../ports/log.ts";
 import type { Capabilities } from "../../ports/store.ts";
-import type { System } from "../../ports/system.ts";
+import { type System, within } from "../../ports/system.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 import type { EventBus } from "../events/event-bus.ts";
 import type { TimeoutEventName } from "../events/timeout-events.ts";
 import { Loop } from "../runtime/loop.ts";
-import { within } from "../runtime/within.ts";
 import type { Delivery, Destination } from "./destination.ts";
 import { DispatchCounters, type DispatchCounts } from "./dispatch-counters.ts";
 import { LeasedDelivery, Leases } from "./timeout-leases.ts";
@@ -36,8 +36,7 @@ export const LEASE = 300_000;
 const MOST_TRIES = 10;
 /** Sent and not yet removed, for each destination: so many are sent again if the process dies. */
 const MOST_SETTLING = 500;
-const FIRST_DELAY = 1_000;
-const LONGEST_DELAY = 300_000;
+const REDELIVERY = { first: 1_000, factor: 2, most: 300_000 };
 const ERROR_LIMIT = 2_000;
 const POLL = 1_000;
 /** Looking costs a local file microseconds, and other processes cannot call this one. */
@@ -268,7 +267,7 @@ export class Dispatcher {
     const { clock, random } = this.#parts;
     const tries = row.tries + 1;
     const isDead = tries >= MOST_TRIES;
-    const delay = Math.min(FIRST_DELAY * 2 ** (tries - 1), LONGEST_DELAY) * (0.75 + 0.5 * random());
+    const delay = jittered(backoff(tries, REDELIVERY), random);
     const dueAt = clock.now() + Math.round(delay);
     const released = { id: row.id, owner, error: messageOf(error) };
     const answer = await this.#settler.release(

@@ -1,3 +1,4 @@
+import { backoff } from "../../core/pace.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { System } from "../../ports/system.ts";
 import type { LeaseSettings, TimeoutsParts } from "./timeout-api.ts";
@@ -30,8 +31,7 @@ export interface DueParts extends TimeoutsParts {
 }
 
 const POLL = 1_000;
-const FIRST_BACKOFF = 100;
-const LONGEST_BACKOFF = 5_000;
+const BACKOFF = { first: 100, factor: 2, most: 5_000 };
 
 /** Due timeouts one after the other, for as long as the signal lets it; leaving the loop gives back what it holds. */
 export async function* dueTimeouts(
@@ -55,8 +55,8 @@ export async function* dueTimeouts(
         else await bell.rest(Math.min(poll, await untilNext(parts, options)));
       } catch (error) {
         storeFailed(error);
-        await bell.rest(Math.min(FIRST_BACKOFF * 2 ** Math.min(failures, 10), LONGEST_BACKOFF));
         failures += 1;
+        await bell.rest(backoff(failures, BACKOFF));
       }
     }
   } finally {

@@ -2,8 +2,7 @@ import { type JobTemplate, type NewJob, stamp } from "../../core/job/envelope.ts
 import { rankOf } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
-import type { Committer } from "../commit/committer.ts";
-import type { EventRecorder } from "../events/event-recorder.ts";
+import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease, Destination } from "./destination.ts";
 
 /** Every engine serves it, so the job is enqueued whoever is running. */
@@ -14,11 +13,7 @@ export function jobPayload(template: JobTemplate, payload: string, nextId: () =>
   return JSON.stringify(stamp(template, payload, nextId));
 }
 
-interface JobParts {
-  readonly committer: Committer;
-  readonly clock: { now(): Instant };
-  readonly recorder: EventRecorder;
-}
+type JobParts = Pick<EngineContext, "committer" | "clock" | "recorder">;
 
 /** Enqueues the job and removes its timeout in one step, so it is enqueued once however often it is delivered. */
 export class JobDestination implements Destination {

@@ -1,6 +1,8 @@
+import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
-import type { System } from "../../ports/system.ts";
+import { rest, type System } from "../../ports/system.ts";
 import type { LeaseAnswer, LeasedTimeout, ReleasedTimeout, TimeoutStore } from "../../ports/timeouts.ts";
+import { Batcher } from "../runtime/batcher.ts";
 
 interface SettlerParts {
   readonly system: Pick<System, "after">;
@@ -17,75 +19,44 @@ interface Lease {
 interface Settled<Item> {
   readonly item: Item;
   readonly lease: Lease;
-  done(answer: LeaseAnswer | "given-up"): void;
 }
 
+type SettleAnswer = LeaseAnswer | "given-up";
+type SettleQueue<Item> = Batcher<Settled<Item>, SettleAnswer>;
+
 const BATCH = 500;
-const FIRST_BACKOFF = 50;
-const LONGEST_BACKOFF = 2_000;
+const BACKOFF = { first: 50, factor: 2, most: 2_000 };
 
 /**
- * Removes and releases what was delivered, as many in one call as there are. A store that fails is asked again while
- * the lease holds; after that the timeout is left alone, and is sent again when its lease is over.
+ * Removes or releases delivered timeouts in batches. A store that fails is asked again while the lease holds. After that
+ * the timeout is left alone, and is delivered again when its lease is over.
  */
-class SettleQueue<Item extends LeasedTimeout> {
-  readonly #parts: SettlerParts;
-  readonly #name: string;
-  readonly #write: (items: readonly Item[], options: { now: Instant }) => Promise<LeaseAnswer[]>;
-  #queue: Settled<Item>[] = [];
-  #isBusy = false;
-
-  constructor(
-    parts: SettlerParts,
-    name: string,
-    write: (items: readonly Item[], options: { now: Instant }) => Promise<LeaseAnswer[]>,
-  ) {
-    this.#parts = parts;
-    this.#name = name;
-    this.#write = write;
-  }
-
-  add(item: Item, lease: Lease): Promise<LeaseAnswer | "given-up"> {
-    return new Promise((done) => {
-      this.#queue.push({ item, lease, done });
-      if (this.#isBusy) return;
-      this.#isBusy = true;
-      void this.#drain();
-    });
-  }
-
-  async #drain(): Promise<void> {
-    for (let failures = 0; this.#queue.length > 0; ) {
-      const batch = this.#takeBatch();
-      if (batch.length === 0) continue;
-      const { clock, storeFailed, system } = this.#parts;
+function settleQueue<Item extends LeasedTimeout>(
+  { system, clock, storeFailed }: SettlerParts,
+  name: string,
+  write: (items: readonly Item[], options: { now: Instant }) => Promise<LeaseAnswer[]>,
+): SettleQueue<Item> {
+  let failures = 0;
+  const call = async (batch: readonly Settled<Item>[]): Promise<SettleAnswer[]> => {
+    for (;;) {
+      const upper = clock.upper();
+      const held = batch.filter(({ lease }) => lease.leaseUntil > upper);
+      if (held.length === 0) return batch.map(() => "given-up");
+      const items = held.map(({ item }) => item);
       try {
-        const answers = await this.#write(
-          batch.map(({ item }) => item),
-          { now: clock.now() },
-        );
+        const answers = await write(items, { now: clock.now() });
         failures = 0;
-        for (const [index, { done }] of batch.entries()) done(answers[index] as LeaseAnswer);
+        if (held.length === batch.length) return answers;
+        const known = new Map(held.map((each, index) => [each, answers[index] as LeaseAnswer]));
+        return batch.map((each) => known.get(each) ?? "given-up");
       } catch (error) {
-        storeFailed(error, this.#name);
-        this.#queue.unshift(...batch);
-        const delay = Math.min(FIRST_BACKOFF * 2 ** Math.min(failures, 10), LONGEST_BACKOFF);
         failures += 1;
-        await new Promise<void>((resolve) => system.after(delay, resolve, { keepAlive: true }));
+        storeFailed(error, name);
+        await rest(system, backoff(failures, BACKOFF));
       }
     }
-    this.#isBusy = false;
-  }
-
-  /** What can still count; the rest is given up. */
-  #takeBatch(): Settled<Item>[] {
-    const taken = this.#queue.splice(0, BATCH);
-    const upper = this.#parts.clock.upper();
-    const [held, late] = [[], []] as [Settled<Item>[], Settled<Item>[]];
-    for (const each of taken) (each.lease.leaseUntil > upper ? held : late).push(each);
-    for (const { done } of late) done("given-up");
-    return held;
-  }
+  };
+  return new Batcher({ call, count: () => BATCH });
 }
 
 export class Settler {
@@ -94,15 +65,15 @@ export class Settler {
 
   constructor(parts: SettlerParts) {
     const { timeouts } = parts;
-    this.#removes = new SettleQueue(parts, "remove", (items, options) => timeouts.remove(items, options));
-    this.#releases = new SettleQueue(parts, "release", (items, options) => timeouts.release(items, options));
+    this.#removes = settleQueue(parts, "remove", (items, options) => timeouts.remove(items, options));
+    this.#releases = settleQueue(parts, "release", (items, options) => timeouts.release(items, options));
   }
 
-  remove(held: LeasedTimeout, lease: Lease): Promise<LeaseAnswer | "given-up"> {
-    return this.#removes.add(held, lease);
+  remove(item: LeasedTimeout, lease: Lease): Promise<SettleAnswer> {
+    return this.#removes.add({ item, lease });
   }
 
-  release(released: ReleasedTimeout, lease: Lease): Promise<LeaseAnswer | "given-up"> {
-    return this.#releases.add(released, lease);
+  release(item: ReleasedTimeout, lease: Lease): Promise<SettleAnswer> {
+    return this.#releases.add({ item, lease });
   }
 }

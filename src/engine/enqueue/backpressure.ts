@@ -1,14 +1,11 @@
 import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
-import type { JobRow } from "../../core/job/job.ts";
-import type { Enqueued, Unit } from "../../ports/store.ts";
-import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import type { Enqueued } from "../../ports/store.ts";
+import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
+import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { announceDecision } from "../operations/operate-job.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 
-/** So often room is made for the same jobs while others take it. */
-const TRIES = 20;
 const PAGE = 200;
 const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
 
@@ -51,7 +48,8 @@ export class Backpressure {
     store: (jobs: readonly NewJob[]) => Promise<Enqueued[]>,
   ): Promise<Enqueued[]> {
     const settled = [...answers];
-    for (let tries = 0; tries < TRIES; tries++) {
+    // Other processes may take the room that was made.
+    for (let tries = 0; tries < STALE_TRIES; tries++) {
       const full = jobs.flatMap((job, index) => (settled[index] === "full" ? [{ job, index }] : []));
       const yielding = full.filter(
         ({ job }) => this.#parts.queues.depthOf(job.queue)?.onFull === "drop-oldest",
@@ -85,27 +83,20 @@ export class Backpressure {
     for (const [queue, count] of wanted) await this.#dropOldest(queue, Math.min(count, PAGE));
   }
 
-  /** Discards those that came first. Somebody may take one of them meanwhile, which makes room as well. */
+  /** Discards the oldest jobs, without another try: a job that changed meanwhile was taken, which makes room too. */
   async #dropOldest(queue: string, count: number): Promise<void> {
-    const { store, clock, random, recorder } = this.#parts;
-    const now = clock.now();
+    const { store, clock, random } = this.#parts;
+    const at = clock.now();
     const pages = await Promise.all(
       WAITING.map((state) => store.inspect.jobs({ queue, state }, null, count)),
     );
     const oldest = pages.flat().sort((a, b) => (a.id < b.id ? -1 : 1));
     const message = `Dropped: the queue "${queue}" was full, and this job had waited longest`;
-    const decided: { row: JobRow; decision: Decided }[] = [];
+    const decided: DecidedJob[] = [];
     for (const row of oldest) {
-      const decision = decide(row, { type: "drop", message }, now, random);
-      if (decision.ok && decided.length < count) decided.push({ row, decision });
+      const decision = decide(row, { type: "drop", message }, at, random);
+      if (decision.ok && decided.length < count) decided.push({ row, decision, at, by: "outsider" });
     }
-    const units = decided.map(
-      ({ row, decision }): Unit =>
-        outsidersUnit(row, decision, undefined, recorder.recorded(row, decision, now)),
-    );
-    if (units.length === 0) return;
-    const outcomes = await store.commit(units, { now });
-    for (const [index, { row, decision }] of decided.entries())
-      if (outcomes[index]?.ok) announceDecision(this.#parts, row, decision, now);
+    await commitJobs(this.#parts, decided);
   }
 }

@@ -2,18 +2,17 @@ import { CurfewError } from "../../core/errors.ts";
 import { waitingWake } from "../../core/job/deadlines.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { fenceSalt, type JobId } from "../../core/job/job.ts";
+import { backoff } from "../../core/pace.ts";
 import type { Random } from "../../core/random.ts";
 import { BATCH_LIMIT, type Effect, type EnqueueCallOptions, type Enqueued } from "../../ports/store.ts";
-import { admission } from "../commit/decision-effects.ts";
+import { rest } from "../../ports/system.ts";
+import { announceEnqueued } from "../commit/announce.ts";
+import { commitUnits } from "../commit/commit.ts";
+import { admission } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
+import { Batcher } from "../runtime/batcher.ts";
 import { Backpressure } from "./backpressure.ts";
 import { QueueFullError } from "./queue-full-error.ts";
-
-interface Entry {
-  readonly jobs: readonly NewJob[];
-  readonly resolve: (answers: Enqueued[]) => void;
-  readonly reject: (error: unknown) => void;
-}
 
 /**
  * The store did not confirm an enqueue, so the jobs may be there or not. Enqueueing them again under these ids is
@@ -33,13 +32,13 @@ export class EnqueueFailedError extends CurfewError {
   }
 }
 
-/** Batches from here on travel alone: they are worth a statement of their own. */
+/** An enqueue of this many jobs or more gets a store call of its own. */
 const BULK = 100;
-const BULK_LANES = 2;
-/** So many turns of the microtask queue a caller needs from its answer to its next job. */
+const BULK_CALLS = 2;
+/** Microtasks that a caller needs from its answer to its next enqueue. */
 const REJOIN = 20;
 const TRIES = 4;
-const FIRST_BACKOFF = 25;
+const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /** A job whose id may be known already: it is found, or begins with a fence that no earlier one has had. */
 export function foundOr(job: NewJob, random: Random): NewJob {
@@ -52,124 +51,70 @@ export function foundOr(job: NewJob, random: Random): NewJob {
  */
 export class Intake {
   readonly #parts: EngineContext;
-  #singles: Entry[] = [];
-  #bulk: Entry[] = [];
-  #isBusy = false;
-  #bulkBusy = 0;
-  #settling = 0;
+  readonly #singles: Batcher<readonly NewJob[], Enqueued[]>;
+  readonly #bulk: Batcher<readonly NewJob[], Enqueued[]>;
+  #unanswered = 0;
   #onIdle: (() => void)[] = [];
   readonly #backpressure: Backpressure;
 
   constructor(parts: EngineContext) {
     this.#parts = parts;
     this.#backpressure = new Backpressure(parts);
+    const call = (entries: readonly (readonly NewJob[])[]) => this.#send(entries);
+    this.#singles = new Batcher({ call, count: fittingOneCall, rejoin: REJOIN });
+    this.#bulk = new Batcher({ call, count: () => 1, concurrency: BULK_CALLS });
   }
 
-  async enqueue(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    if (jobs.length <= BATCH_LIMIT) return this.#submit(jobs);
+  enqueue(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    return jobs.length <= BATCH_LIMIT ? this.#submit(jobs) : this.#submitInParts(jobs);
+  }
+
+  async #submitInParts(jobs: readonly NewJob[]): Promise<Enqueued[]> {
     const answers: Promise<Enqueued[]>[] = [];
     for (let from = 0; from < jobs.length; from += BATCH_LIMIT)
       answers.push(this.#submit(jobs.slice(from, from + BATCH_LIMIT)));
     return (await Promise.all(answers)).flat();
   }
 
-  #submit(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    return new Promise((resolve, reject) => {
-      const entry = { jobs, resolve, reject };
-      if (jobs.length >= BULK) {
-        this.#bulk.push(entry);
-        if (this.#bulkBusy < BULK_LANES) void this.#drainBulk();
-      } else {
-        this.#singles.push(entry);
-        if (!this.#isBusy) void this.#drainSingles();
-      }
-    });
-  }
-
-  async #drainBulk(): Promise<void> {
-    this.#bulkBusy += 1;
-    for (let entry = this.#bulk.shift(); entry; entry = this.#bulk.shift())
-      await this.#send([entry], entry.jobs);
-    this.#bulkBusy -= 1;
-    this.#tellIdle();
-  }
-
-  async #drainSingles(): Promise<void> {
-    this.#isBusy = true;
-    // One microtask, so that calls made in the same turn share even the first statement.
-    await undefined;
-    while (this.#singles.length > 0) {
-      // Taken off in one piece: shifting them one by one is quadratic in the size of a burst.
-      let size = 0;
-      let count = 0;
-      for (const { jobs } of this.#singles) {
-        size += jobs.length;
-        if (size > BATCH_LIMIT) break;
-        count += 1;
-      }
-      const entries = this.#singles.splice(0, count);
-      await this.#send(
-        entries,
-        entries.flatMap((entry) => entry.jobs),
-      );
-      // Whoever was just answered may enqueue again at once, and should travel with those who wait: otherwise producers
-      // split into two halves that take turns, each with a commit of its own.
-      for (let turn = 0; turn < REJOIN && this.#singles.length > 0; turn++) await undefined;
+  async #submit(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    this.#unanswered += 1;
+    try {
+      const answers = await (jobs.length >= BULK ? this.#bulk : this.#singles).add(jobs);
+      return answers.includes("full") ? await this.#resolveFull(jobs, answers) : answers;
+    } catch (error) {
+      throw error instanceof QueueFullError ? error : new EnqueueFailedError(jobs, error);
+    } finally {
+      this.#unanswered -= 1;
+      if (this.#unanswered === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
     }
-    this.#isBusy = false;
-    this.#tellIdle();
   }
 
   /** Resolves when every enqueue that was taken in has its answer. */
   flushed(): Promise<void> {
-    return this.#isIdle ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
+    return this.#unanswered === 0 ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
   }
 
-  get #isIdle(): boolean {
-    return !this.#isBusy && this.#bulkBusy === 0 && this.#settling === 0;
-  }
-
-  #tellIdle(): void {
-    if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve();
-  }
-
-  async #send(entries: readonly Entry[], jobs: readonly NewJob[]): Promise<void> {
-    let answers: Enqueued[];
-    try {
-      answers = await this.#tryStore(wokenOnce(jobs));
-    } catch (error) {
-      for (const entry of entries) entry.reject(new EnqueueFailedError(entry.jobs, error));
-      return;
-    }
+  async #send(entries: readonly (readonly NewJob[])[]): Promise<Enqueued[][]> {
+    const jobs = entries.length === 1 ? (entries[0] as readonly NewJob[]) : entries.flat();
+    const answers = await this.#tryStore(wokenOnce(jobs));
     this.notice(jobs, answers);
     const passing = this.#letThrough(jobs, answers);
     if (passing) await passing;
-    const isBounded = this.#parts.queues.bounds !== undefined;
-    let from = 0;
-    for (const entry of entries) {
-      const own = answers.slice(from, from + entry.jobs.length);
-      if (isBounded && own.includes("full")) void this.#settleFull(entry, own);
-      else entry.resolve(own);
-      from += entry.jobs.length;
-    }
+    let to = 0;
+    return entries.map(({ length }) => {
+      to += length;
+      return answers.slice(to - length, to);
+    });
   }
 
-  /** Beside the others, who do not wait until there is room. */
-  async #settleFull({ jobs, resolve, reject }: Entry, answers: readonly Enqueued[]): Promise<void> {
-    this.#settling += 1;
-    const store = async (again: readonly NewJob[]) => {
+  /** Only the enqueue that found its queue full waits for room. */
+  #resolveFull(jobs: readonly NewJob[], answers: readonly Enqueued[]): Promise<Enqueued[]> {
+    return this.#backpressure.settle(jobs, answers, async (again) => {
       const given = await this.#tryStore(again);
       this.notice(again, given);
       await this.#letThrough(again, given);
       return given;
-    };
-    await this.#backpressure
-      .settle(jobs, answers, store)
-      .then(resolve, (error: unknown) =>
-        reject(error instanceof QueueFullError ? error : new EnqueueFailedError(jobs, error)),
-      );
-    this.#settling -= 1;
-    this.#tellIdle();
+    });
   }
 
   /** New jobs with a limit wait for its limit. If this fails, the sweep lets them through: they are due at once. */
@@ -182,10 +127,9 @@ export class Intake {
       limits.set(limitKey, admission({ limitKey, options }));
     }
     if (!limits) return undefined;
-    const { store, clock, storeFailed } = this.#parts;
-    return store
-      .commit([{ effects: [...limits.values()] }], { now: clock.now() })
-      .catch((error: unknown) => storeFailed(error, "admit"));
+    return commitUnits(this.#parts, [{ effects: [...limits.values()] }]).catch((error: unknown) =>
+      this.#parts.storeFailed(error, "admit"),
+    );
   }
 
   /** A lost reply is asked for again under the same ids, so a retry can find the job but never double it. */
@@ -202,9 +146,7 @@ export class Intake {
       } catch (error) {
         this.#parts.storeFailed(error, "enqueue");
         if (tries === TRIES) throw error;
-        await new Promise<void>((resolve) =>
-          system.after(FIRST_BACKOFF * 4 ** (tries - 1), resolve, { keepAlive: true }),
-        );
+        await rest(system, backoff(tries, BACKOFF));
       }
     }
   }
@@ -215,26 +157,22 @@ export class Intake {
     return bounds && { bounds, onDepth: (queue, waiting) => this.#backpressure.tally(queue, waiting) };
   }
 
-  /** Counts and tells of jobs that are durable now; a commit that says nothing of each has created them all. */
+  /** Announces jobs that are durable now. Without answers, the commit created all of them. */
   notice(jobs: readonly NewJob[], answers?: readonly Enqueued[]): void {
-    const { bus, counters, wakeSweepAt } = this.#parts;
-    let wakeAt = Number.POSITIVE_INFINITY;
-    const wants = bus.wants("job.enqueued") || bus.wants("job.scheduled");
-    for (let index = 0; index < jobs.length; index++) {
-      if (answers && answers[index] !== "created") continue;
-      const job = jobs[index] as NewJob;
-      counters.enqueued(job.type, job.queue);
-      if (job.image.wakeAt !== null && job.image.wakeAt < wakeAt) wakeAt = job.image.wakeAt;
-      if (wants) this.#announce(job);
-    }
-    if (wakeAt !== Number.POSITIVE_INFINITY) wakeSweepAt(wakeAt);
+    announceEnqueued(this.#parts, jobs, answers);
   }
+}
 
-  #announce(job: NewJob): void {
-    const { id, type, queue, createdAt: at } = job;
-    const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
-    this.#parts.bus.emit({ name, id, type, queue, attempt: 0, at });
+/** Returns how many enqueues fit one call of the store: an enqueue has fewer jobs than the limit, so at least one. */
+function fittingOneCall(waiting: readonly (readonly NewJob[])[]): number {
+  let size = 0;
+  let count = 0;
+  for (const { length } of waiting) {
+    size += length;
+    if (size > BATCH_LIMIT) break;
+    count += 1;
   }
+  return count;
 }
 
 /**

@@ -14,7 +14,7 @@ import { assertDefinition, type JobDefinition } from "../../core/job/job-definit
 import { checkMany } from "../../core/job/many.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
 import { BATCH_LIMIT, type Enqueued } from "../../ports/store.ts";
-import { TEXT_OF_A_TURN } from "../../ports/system.ts";
+import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import { JobHandle } from "../operations/job-handle.ts";
 import { foundOr, type Intake } from "./enqueue-batches.ts";
@@ -99,7 +99,7 @@ export class Enqueuer {
       const text = typeof prepared === "string" ? prepared : await prepared;
       texts.push(text);
       written += text.length;
-      if (written < TEXT_OF_A_TURN) continue;
+      if (written < CHARACTERS_PER_TURN) continue;
       written = 0;
       await new Promise<void>((resolve) => system.soon(resolve));
     }
@@ -191,7 +191,7 @@ export class Enqueuer {
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
       documentLimit,
-      sharedFieldsOf: recorder.headOf,
+      sharedFieldsOf: recorder.sharedFieldsOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
   }

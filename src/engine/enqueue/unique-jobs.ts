@@ -3,15 +3,16 @@ import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import {
+  holderRecord,
   holdersIn,
+  holdersLeft,
   inPlaceOf,
-  keeperRecord,
-  keepersLeft,
-  planKeepers,
+  planHolders,
   type UniqueHolder,
   type UniqueJob,
 } from "../../core/job/unique-holders.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
+import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -21,9 +22,11 @@ import {
   type RecordRow,
   type Unit,
 } from "../../ports/store.ts";
-import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import { rest } from "../../ports/system.ts";
+import { commitJobs, commitUnits, STORE_TRIES } from "../commit/commit.ts";
+import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { announceDecision } from "../operations/operate-job.ts";
+import { Batcher } from "../runtime/batcher.ts";
 import { EnqueueFailedError, foundOr, type Intake } from "./enqueue-batches.ts";
 import { UNIQUE } from "./unique-keys.ts";
 
@@ -43,40 +46,45 @@ export class DuplicateJobError extends CurfewError {
 
 interface Waiting {
   readonly unique: UniqueJob;
-  readonly resolve: (answer: Enqueued) => void;
-  readonly reject: (error: unknown) => void;
-  /** How often the store failed it, and how often somebody else was faster. */
+  /** Calls of the store that failed, and commits that another process was faster than. */
   failures: number;
   races: number;
 }
 
+type Answer = Enqueued | CurfewError;
+type Answers = Map<Waiting, Answer | Promise<Answer>>;
+
 /** What was decided for the jobs of one key. */
 interface Planned {
   readonly waiting: readonly Waiting[];
-  readonly plan: ReturnType<typeof planKeepers>;
-  readonly cancelled: { readonly row: JobRow; readonly decision: Decided } | null;
-  readonly unit: Unit | null;
+  readonly plan: ReturnType<typeof planHolders>;
+  /** The unit that stores all of it, or the job that is cancelled with it; null if nothing is stored. */
+  readonly write: Unit | DecidedJob | null;
 }
 
 const ROUND = 500;
-const MOST_FAILURES = 4;
+/**
+ * More than STALE_TRIES: several processes may enqueue under one key at the same time, and one of them wins each round, so
+ * to lose 20 rounds in a row is nothing rare.
+ */
 const MOST_RACES = 100;
-const BACKOFF = 25;
+const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /**
  * Enqueues jobs of which there must be one. Where a job blocks others exactly while it lives, the store keeps its key and
  * says who has it. Every other rule is kept in a record per key, which names the jobs that were added under it: what is
- * decided by it is committed under its version, so of two processes one is refused and looks again.
+ * decided by it is committed under its version, so of two processes one is refused and looks again. No changeRecord: the
+ * keys of all calls share a commit.
  */
 export class UniqueJobs {
   readonly #parts: EngineContext;
   readonly #intake: Intake;
-  #waiting: Waiting[] = [];
-  #draining: Promise<void> | undefined;
+  readonly #rounds: Batcher<Waiting, Answer>;
 
   constructor(parts: EngineContext, intake: Intake) {
     this.#parts = parts;
     this.#intake = intake;
+    this.#rounds = new Batcher({ call: (batch) => this.#serve(batch), count: () => ROUND });
   }
 
   async enqueue(jobs: readonly UniqueJob[]): Promise<Enqueued[]> {
@@ -115,8 +123,8 @@ export class UniqueJobs {
   }
 
   /** Resolves when everything that was taken in has its answer. */
-  async flushed(): Promise<void> {
-    await this.#draining;
+  flushed(): Promise<void> {
+    return this.#rounds.idle();
   }
 
   /** Cancels the job that has the key, and adds the new one in the same commit. */
@@ -131,14 +139,7 @@ export class UniqueJobs {
         const made = inPlaceOf(row, job, rule, now);
         if (made instanceof CurfewError) throw made;
         const effects = [{ enqueue: this.#told(made, job) }];
-        const unit = outsidersUnit(
-          row,
-          decision,
-          { effects },
-          this.#parts.recorder.recorded(row, decision, now),
-        );
-        if (await this.#isCommitted(unit, now)) {
-          announceDecision(this.#parts, row, decision, now);
+        if (await this.#isCommitted({ row, decision, at: now, by: "outsider", effects })) {
           this.#intake.notice([made]);
           return "created";
         }
@@ -153,9 +154,9 @@ export class UniqueJobs {
   }
 
   /** A commit whose answer is lost may have been written: then the job is found by its id. */
-  async #isCommitted(unit: Unit, now: Instant): Promise<boolean> {
+  async #isCommitted(job: DecidedJob): Promise<boolean> {
     try {
-      const [outcome] = await this.#parts.store.commit([unit], { now });
+      const [outcome] = await commitJobs(this.#parts, [job]);
       return outcome?.ok ?? false;
     } catch (error) {
       this.#parts.storeFailed(error, "enqueue");
@@ -163,30 +164,27 @@ export class UniqueJobs {
     }
   }
 
-  #keep(unique: UniqueJob): Promise<Enqueued> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ unique, resolve, reject, failures: 0, races: 0 });
-      this.#draining ??= this.#drain().finally(() => {
-        this.#draining = undefined;
-      });
-    });
+  async #keep(unique: UniqueJob): Promise<Enqueued> {
+    const answer = await this.#rounds.add({ unique, failures: 0, races: 0 });
+    if (answer instanceof CurfewError) throw answer;
+    return answer;
   }
 
-  async #drain(): Promise<void> {
-    // One microtask, so that calls made in the same turn share even the first round.
-    await undefined;
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, ROUND);
+  /** Some jobs can be decided only when others of their key are stored, so this may take more than one round. */
+  async #serve(batch: readonly Waiting[]): Promise<(Answer | Promise<Answer>)[]> {
+    const answers: Answers = new Map();
+    for (let left = batch; left.length > 0; left = batch.filter((one) => !answers.has(one))) {
       try {
-        await this.#round(batch);
+        await this.#round(left, answers);
       } catch (error) {
-        await this.#failed(batch, error);
+        await this.#failed(left, answers, error);
       }
     }
+    return batch.map((one) => answers.get(one) as Answer);
   }
 
   /** All keys of a round are read together, decided each by itself, and committed together. */
-  async #round(batch: readonly Waiting[]): Promise<void> {
+  async #round(batch: readonly Waiting[], answers: Answers): Promise<void> {
     const { store, clock } = this.#parts;
     const groups = Map.groupBy(batch, ({ unique }) => unique.job.uniqueKey as string);
     const keys = [...groups.keys()].map((key): RecordKey => [UNIQUE, key]);
@@ -200,18 +198,15 @@ export class UniqueJobs {
       const record = { key: keys[index] as RecordKey, version: records[index]?.version ?? 0 };
       planned.push(this.#plan(waiting, record, known[index] as UniqueHolder[], rows, now));
     }
-    const written = planned.filter(({ unit }) => unit !== null);
-    const outcomes =
-      written.length > 0
-        ? await store.commit(
-            written.map(({ unit }) => unit as Unit),
-            { now },
-          )
-        : [];
+    const written = planned.filter(({ write }) => write !== null);
+    const outcomes = await commitJobs(
+      this.#parts,
+      written.map(({ write }) => write as Unit | DecidedJob),
+    );
     const failed = new Set(written.filter((_, index) => !outcomes[index]?.ok));
     for (const one of planned) {
-      if (failed.has(one)) this.#again(one.waiting);
-      else this.#settle(one, now);
+      if (failed.has(one)) this.#again(one.waiting, answers);
+      else this.#answer(one, answers);
     }
   }
 
@@ -232,22 +227,20 @@ export class UniqueJobs {
     now: Instant,
   ): Planned {
     const jobs = waiting.map(({ unique }) => unique);
-    const plan = planKeepers(known, (id) => rows.get(id) ?? null, jobs, now);
+    const plan = planHolders(known, (id) => rows.get(id) ?? null, jobs, now);
     const effects: Effect[] = plan.created.map((job) => {
       const asked = jobs.find((unique) => unique.job.id === job.id)?.job;
       return { enqueue: withoutKey(asked ? this.#told(job, asked) : job) };
     });
-    if (effects.length === 0) return { waiting, plan, cancelled: null, unit: null };
+    if (effects.length === 0) return { waiting, plan, write: null };
     const { replaced } = plan;
-    effects.push({ put: record.key, ...keeperRecord(plan.keepers, now) });
+    effects.push({ put: record.key, ...holderRecord(plan.holders, now) });
     const when = [{ record: record.key, version: record.version }];
     const replacedBy = plan.created[0]?.id as JobId;
     const decision = replaced && decide(replaced, { type: "cancel", replacedBy }, now, this.#parts.random);
-    if (!decision?.ok) return { waiting, plan, cancelled: null, unit: { when, effects } };
-    const row = replaced as JobRow;
-    const told = this.#parts.recorder.recorded(row, decision, now);
-    const unit = { ...outsidersUnit(row, decision, { effects }, told), when };
-    return { waiting, plan, cancelled: { row, decision }, unit };
+    if (!decision?.ok) return { waiting, plan, write: { when, effects } };
+    const write = { row: replaced as JobRow, decision, at: now, by: "outsider", when, effects } as const;
+    return { waiting, plan, write };
   }
 
   /** A job that took over another one's schedule has something else to tell. */
@@ -255,56 +248,44 @@ export class UniqueJobs {
     return made.image === asked.image ? made : this.#parts.recorder.enqueued(made);
   }
 
-  #settle({ waiting, plan, cancelled }: Planned, now: Instant): void {
-    if (cancelled) announceDecision(this.#parts, cancelled.row, cancelled.decision, now);
+  #answer({ waiting, plan }: Planned, answers: Answers): void {
     if (plan.created.length > 0) this.#intake.notice(plan.created);
-    for (const [index, answer] of plan.answers.entries()) {
-      if (answer instanceof CurfewError) waiting[index]?.reject(answer);
-      else waiting[index]?.resolve(answer);
-    }
-    // What could not be decided before the rest was stored goes first in the next round.
-    this.#waiting.unshift(...waiting.slice(plan.answers.length));
+    for (const [index, answer] of plan.answers.entries()) answers.set(waiting[index] as Waiting, answer);
   }
 
-  /** Somebody else wrote the record or the job: everything is looked at again. */
-  #again(waiting: readonly Waiting[]): void {
+  /** Another process wrote the record or the job: the next call reads both again. */
+  #again(waiting: readonly Waiting[], answers: Answers): void {
     for (const one of waiting) {
       one.races += 1;
-      if (one.races >= MOST_RACES) one.reject(tooManyRaces(one.unique.job));
-      else this.#waiting.push(one);
+      const answer = one.races >= MOST_RACES ? tooManyRaces(one.unique.job) : this.#rounds.add(one);
+      answers.set(one, answer);
     }
   }
 
-  /** A call that failed may have written: whoever is tried again finds itself in the record then. */
-  async #failed(batch: readonly Waiting[], error: unknown): Promise<void> {
+  /** A call that failed may have written: a job that is tried again finds itself in the record then. */
+  async #failed(left: readonly Waiting[], answers: Answers, error: unknown): Promise<void> {
     const { system, storeFailed } = this.#parts;
     storeFailed(error, "enqueue");
-    const again: Waiting[] = [];
-    for (const one of batch) {
+    let most = 0;
+    for (const one of left) {
       one.failures += 1;
-      if (one.failures >= MOST_FAILURES) one.reject(new EnqueueFailedError([one.unique.job], error));
-      else again.push(one);
+      if (one.failures >= STORE_TRIES) answers.set(one, new EnqueueFailedError([one.unique.job], error));
+      else most = Math.max(most, one.failures);
     }
-    const failures = Math.max(0, ...again.map((one) => one.failures));
-    if (again.length === 0) return;
-    await new Promise<void>((resolve) =>
-      system.after(BACKOFF * 4 ** (failures - 1), resolve, { keepAlive: true }),
-    );
-    this.#waiting.unshift(...again);
+    if (most > 0) await rest(system, backoff(most, BACKOFF));
   }
 
-  /** Records whose time has come: those that block nobody any more go, the others are looked at later. */
-  async clean(records: readonly RecordRow[], now: Instant): Promise<null> {
+  /** Deletes due records that block no job any more; the others are looked at later. */
+  async clean(records: readonly RecordRow[], now: Instant): Promise<void> {
     const keepers = records.map(({ body }) => holdersIn(body));
     const asked = keepers.flat().flatMap(({ id, until }) => (until === null ? [id] : []));
     const rows = await this.#rows(asked);
     const units = records.map(({ key, version }, index): Unit => {
-      const left = keepersLeft(keepers[index] as UniqueHolder[], (id) => rows.get(id) ?? null, now);
-      const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...keeperRecord(left, now) };
+      const left = holdersLeft(keepers[index] as UniqueHolder[], (id) => rows.get(id) ?? null, now);
+      const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...holderRecord(left, now) };
       return { when: [{ record: key, version }], effects: [effect] };
     });
-    await this.#parts.store.commit(units, { now });
-    return null;
+    await commitUnits(this.#parts, units);
   }
 }
 

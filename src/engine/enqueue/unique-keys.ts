@@ -1,5 +1,5 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import { holdersIn, keepersLeft } from "../../core/job/unique-holders.ts";
+import { holdersIn, holdersLeft } from "../../core/job/unique-holders.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
 
@@ -44,7 +44,7 @@ export async function uniqueKeys(
   const keys = names.flatMap((key): UniqueKeyView[] => {
     const holder = holders.get(key);
     if (holder !== undefined) return [{ key, id: holder, job: rows.get(holder) ?? null, until: null }];
-    const last = keepersLeft(keepers.get(key) ?? [], (id) => rows.get(id) ?? null, now).at(-1);
+    const last = holdersLeft(keepers.get(key) ?? [], (id) => rows.get(id) ?? null, now).at(-1);
     return last ? [{ key, id: last.id, job: rows.get(last.id) ?? null, until: last.until }] : [];
   });
   const isAll = held.length < limit && kept.length < limit && names.length < limit;

@@ -1,13 +1,13 @@
 import { type AuditAbout, type AuditEntry, auditKey, type By } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
-import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, RecordRow } from "../../ports/store.ts";
+import type { Effect } from "../../ports/store.ts";
+import { recordKind, type StoredRecord } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 
-/** The kind of record that an entry is. Its `wakeAt` is when it need not be kept any longer. */
-export const AUDIT = "audit";
+/** Entries of the audit. Their `wakeAt` is when they need not be kept any longer. */
+export const AUDIT = recordKind<Omit<AuditEntry, "id">>("audit");
 
 export interface AuditOptions {
   /** The id of an entry: reading goes on with those before it. */
@@ -44,8 +44,8 @@ export function auditEffects(
   at: Instant,
 ): readonly Effect[] {
   if (by === undefined) return NOTHING;
-  const body = { at, actor: by.actor, reason: by.reason ?? null, action, ...about } as unknown as Json;
-  return [{ put: [AUDIT, auditKey(nextId())], body, wakeAt: at + auditKept }];
+  const body = { at, actor: by.actor, reason: by.reason ?? null, action, ...about };
+  return [AUDIT.put(auditKey(nextId()), body, at + auditKept)];
 }
 
 /** What operators did: who, what, when and why, written in the commit of the action itself. */
@@ -60,14 +60,13 @@ export class AuditLog {
   async read(options: AuditOptions = {}): Promise<AuditPage> {
     checkOptions(options);
     const { limit = 100, after = null } = options;
-    const { records } = this.#parts.store;
     const entries: AuditEntry[] = [];
     let key = after === null ? null : auditKey(after);
     for (let pages = 0; pages < MOST_PAGES; pages++) {
-      const page: RecordRow[] = await records.list(AUDIT, key, PAGE);
-      for (const [index, row] of page.entries()) {
-        key = row.key[1];
-        const entry = entryOf(row);
+      const page: StoredRecord<Omit<AuditEntry, "id">>[] = await AUDIT.list(this.#parts.store, key, PAGE);
+      for (const [index, { name, body }] of page.entries()) {
+        key = name;
+        const entry = { id: auditKey(name), ...body };
         if (!fits(entry, options)) continue;
         entries.push(entry);
         if (entries.length === limit)
@@ -77,10 +76,6 @@ export class AuditLog {
     }
     return { entries, cursor: key === null ? null : auditKey(key), hasMore: true };
   }
-}
-
-function entryOf({ key, body }: RecordRow): AuditEntry {
-  return { id: auditKey(key[1]), ...(body as unknown as Omit<AuditEntry, "id">) };
 }
 
 function fits(entry: AuditEntry, { actor, action, job, queue }: AuditOptions): boolean {

@@ -7,6 +7,7 @@ import {
   journalEvent,
 } from "../../core/event/journal-event.ts";
 import type { EventPage, Inspector, RecordKey } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 
 export interface ReadOptions extends EventFilter {
@@ -109,8 +110,7 @@ export class EventJournal {
   async #commit(
     effect: { put: RecordKey; body: { at: number }; wakeAt: null } | { delete: RecordKey },
   ): Promise<void> {
-    const { store, clock } = this.#parts;
-    await store.commit([{ effects: [effect] }], { now: clock.now() });
+    await commitUnits(this.#parts, [{ effects: [effect] }]);
   }
 
   /** Learns what the store says for all engines. An engine that was told what to do need not ask. */

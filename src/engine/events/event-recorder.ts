@@ -5,7 +5,7 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Store } from "../../ports/store.ts";
+import type { Unit } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
 import { Often } from "./event-throttle.ts";
 
@@ -19,8 +19,7 @@ export interface Happening {
 }
 
 interface RecorderParts {
-  readonly store: Pick<Store, "commit">;
-  readonly clock: { now(): Instant };
+  readonly commit: (units: readonly Unit[]) => Promise<unknown>;
   readonly system: Pick<System, "after">;
   storeFailed(error: unknown, during: string): void;
 }
@@ -53,6 +52,7 @@ export class EventRecorder {
       readonly head: Json;
     }
   >();
+  /** Not in a `Batcher`: a timer sends them, and the oldest are dropped while the store is down. */
   #noted: NewEvent[] = [];
   #timer: Timer | undefined;
   #isClosed = false;
@@ -98,48 +98,49 @@ export class EventRecorder {
 
   #job(row: JobRow, event: LifecycleEvent, at: Instant, result?: string | null): NewEvent {
     const worker = event.name === "job.started" ? workerOf(row) : undefined;
-    return jobEvent(this.#head(event.name, row.type, row.queue, worker), row, event, at, result);
+    return jobEvent(this.#sharedFields(event.name, row.type, row.queue, worker), row, event, at, result);
   }
 
   /** What new jobs of this kind share in what they tell; undefined while events are off. */
-  get headOf(): ((name: string, type: string, queue: string) => Json) | undefined {
-    return this.isOn ? this.#headOf : undefined;
+  get sharedFieldsOf(): ((name: string, type: string, queue: string) => Json) | undefined {
+    return this.isOn ? this.#sharedFieldsOf : undefined;
   }
 
   /** One function, so that two contexts can be compared by it. */
-  readonly #headOf = (name: string, type: string, queue: string): Json => this.#head(name, type, queue);
+  readonly #sharedFieldsOf = (name: string, type: string, queue: string): Json =>
+    this.#sharedFields(name, type, queue);
 
   /** A job that was prepared long ago and is added now. */
   enqueued({ records: _old, ...job }: NewJob): NewJob {
     if (!this.isOn) return job;
     const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
-    const event = this.#head(name, job.type, job.queue);
+    const event = this.#sharedFields(name, job.type, job.queue);
     return { ...job, records: { event, of: { job: job.id, at: job.createdAt, attempt: 0 } } };
   }
 
   progress(row: JobRow, text: string, at: Instant): NewEvent | undefined {
     if (!this.isOn) return undefined;
-    const event = this.#head("job.progress", row.type, row.queue);
+    const event = this.#sharedFields("job.progress", row.type, row.queue);
     return { event, of: { job: row.id, at, attempt: row.attempt, progress: JSON.parse(text) as Json } };
   }
 
   /** A sign of life of a job that beats for itself: it is written in the beat that moves its `stallAt`. */
   heartbeat(row: JobRow, visibleUntil: Instant, at: Instant): NewEvent | undefined {
     if (!this.isOn) return undefined;
-    const event = this.#head("job.heartbeat", row.type, row.queue);
+    const event = this.#sharedFields("job.heartbeat", row.type, row.queue);
     return { event, of: { job: row.id, at, attempt: row.attempt, visibleUntil } };
   }
 
   /** Mostly it is the head of the event before: comparing is cheaper than putting a key together. */
-  #head(name: string, type: string, queue: string, worker?: string): Json {
+  #sharedFields(name: string, type: string, queue: string, worker?: string): Json {
     const last = this.#lastHeads.get(name);
     if (last && last.type === type && last.queue === queue && last.worker === worker) return last.head;
-    const head = this.#knownHead(name, type, queue, worker);
+    const head = this.#knownFields(name, type, queue, worker);
     this.#lastHeads.set(name, { type, queue, worker, head });
     return head;
   }
 
-  #knownHead(name: string, type: string, queue: string, worker: string | undefined): Json {
+  #knownFields(name: string, type: string, queue: string, worker: string | undefined): Json {
     const key = worker === undefined ? `${name} ${queue} ${type}` : `${name} ${queue} ${type} ${worker}`;
     const known = this.#heads.get(key);
     if (known) return known;
@@ -192,11 +193,11 @@ export class EventRecorder {
   }
 
   async #write(): Promise<void> {
-    const { store, clock, storeFailed } = this.#parts;
+    const { commit, storeFailed } = this.#parts;
     while (this.#noted.length > 0) {
       const batch = this.#noted.splice(0, NOTED_AT_ONCE);
       try {
-        await store.commit([{ effects: batch }], { now: clock.now() });
+        await commit([{ effects: batch }]);
       } catch (error) {
         storeFailed(error, "events");
         this.#noted = [...batch, ...this.#noted].slice(-MOST_NOTED);

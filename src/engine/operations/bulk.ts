@@ -8,18 +8,19 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
-import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import { announce } from "../commit/announce.ts";
+import { commitJobs } from "../commit/commit.ts";
+import { type Decided, type DecidedJob, removalOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import type { EventRecorder } from "../events/event-recorder.ts";
 import { countJobs, countSome, type JobCount, type JobPage, loadNamed } from "./find-jobs.ts";
 import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
-import { announceDecision, type RetryByHandOptions } from "./operate-job.ts";
+import type { RetryByHandOptions } from "./operate-job.ts";
 
 export interface BulkOptions {
   /** Looks and counts, and changes nothing. */
   readonly dryRun?: boolean;
-  /** Stops after so many jobs were changed. */
+  /** Stops after this many jobs were changed. */
   readonly limit?: number;
   /** Called after each batch. */
   readonly onProgress?: (progress: BulkProgress) => void;
@@ -52,21 +53,19 @@ export interface BulkResult extends BulkProgress {
 
 /** Small enough that no store is held for long, large enough to share the cost of a commit. */
 const BATCH = 200;
-/** A job that moves on while it is decided is read and decided again so often. */
+/** A job that changes this often while it is decided is skipped: the caller can run the action again. */
 const LOOKS = 3;
 const MOST_FAILURES = 3;
 const MOST_ERRORS = 10;
 const OPTION_KEYS = ["dryRun", "limit", "onProgress", "signal", "after", "by"] as const;
 
 /** What becomes of one job: a decision, its deletion, or nothing. */
-type BulkDecision = Decided | "delete" | null;
-type Decide = (row: JobRow, now: Instant) => BulkDecision;
+type Decide = (row: JobRow, now: Instant) => Decided | "delete" | null;
 
-/** What was decided for one job, on the row as it was read. */
-interface Decision {
+/** What was decided for one job, on the row as it was read; null deletes it. */
+interface BulkDecision {
   readonly row: JobRow;
-  readonly decision: Exclude<BulkDecision, null>;
-  readonly at: Instant;
+  readonly job: DecidedJob | null;
 }
 
 const FAILED = Symbol("the store failed");
@@ -187,21 +186,15 @@ function checkOptions(options: BulkOptions, keys: readonly string[]): void {
     throw refuse("invalid_option", "options.dryRun", dryRun, "use true or false");
 }
 
-function unitOf({ row, decision, at }: Decision, recorder: EventRecorder): Unit {
-  if (decision !== "delete")
-    return outsidersUnit(row, decision, undefined, recorder.recorded(row, decision, at));
-  const { id, fence, rev } = row;
-  return { job: { id, fence, rev, drop: true } };
-}
-
 /**
  * Whether what was decided has happened, after a commit whose reply was lost. A job that was retried may have run and
  * ended again since: nothing but a retry takes an ended job to another fence.
  */
-function isDone({ row: before, decision }: Decision, row: JobRow | null): boolean {
-  if (decision === "delete") return row === null;
-  if (row === null || decision.fence === undefined) return false;
-  return row.fence === decision.fence || (isTerminal(before.state) && row.fence !== before.fence);
+function isDone({ row: before, job }: BulkDecision, row: JobRow | null): boolean {
+  if (job === null) return row === null;
+  const { fence } = job.decision;
+  if (row === null || fence === undefined) return false;
+  return row.fence === fence || (isTerminal(before.state) && row.fence !== before.fence);
 }
 
 /** One bulk action under way. */
@@ -307,30 +300,31 @@ class BulkRun {
   }
 
   async #batch(rows: readonly JobRow[]): Promise<void> {
-    let fates = this.#decided(rows);
+    let decided = this.#decided(rows);
     let isFailing = false;
     // From the first failed commit to the end: it may take effect later than the next look at the jobs.
     let isUncertain = false;
-    for (let look = 0; fates.length > 0 && look < LOOKS; look++) {
+    for (let look = 0; decided.length > 0 && look < LOOKS; look++) {
       if (look > 0) {
-        const again = await this.#tried(() => this.#lookAgain(fates, isUncertain));
+        const again = await this.#tried(() => this.#lookAgain(decided, isUncertain));
         if (again === FAILED) continue;
-        fates = again;
+        decided = again;
       }
-      const left = await this.#tried(() => this.#commit(fates));
+      const left = await this.#tried(() => this.#commit(decided));
       isFailing = left === FAILED;
       isUncertain ||= isFailing;
-      if (left !== FAILED) fates = left;
+      if (left !== FAILED) decided = left;
     }
-    if (isFailing) this.#failed += fates.length;
-    else this.#skipped += fates.length;
+    if (isFailing) this.#failed += decided.length;
+    else this.#skipped += decided.length;
   }
 
-  #decided(rows: readonly JobRow[]): readonly Decision[] {
-    const now = this.#parts.clock.now();
-    const decisions = rows.flatMap((row): Decision[] => {
-      const decision = this.#decide(row, now);
-      return decision === null ? [] : [{ row, decision: decision, at: now }];
+  #decided(rows: readonly JobRow[]): readonly BulkDecision[] {
+    const at = this.#parts.clock.now();
+    const decisions = rows.flatMap((row): BulkDecision[] => {
+      const decision = this.#decide(row, at);
+      if (decision === null) return [];
+      return [{ row, job: decision === "delete" ? null : { row, decision, at, by: "outsider" } }];
     });
     this.#skipped += rows.length - decisions.length;
     return decisions;
@@ -341,42 +335,36 @@ class BulkRun {
    * failed, its own work is recognised: by the fence that it drew, by a job that is gone as it should be, or by an ended
    * job that has run again.
    */
-  async #lookAgain(before: readonly Decision[], isUncertain: boolean): Promise<readonly Decision[]> {
+  async #lookAgain(before: readonly BulkDecision[], isUncertain: boolean): Promise<readonly BulkDecision[]> {
     const found = await this.#parts.store.jobs.load(before.map(({ row }) => row.id));
     const left: JobRow[] = [];
     for (const [index, decision] of before.entries()) {
       const row = found[index] ?? null;
-      if (isUncertain && isDone(decision, row)) this.#tellDone(decision);
-      else if (row !== null && isMeant(row, this.#query)) left.push(row);
+      if (isUncertain && isDone(decision, row)) {
+        this.#done += 1;
+        if (decision.job) announce(this.#parts, decision.job);
+      } else if (row !== null && isMeant(row, this.#query)) left.push(row);
       else this.#skipped += 1;
     }
     return this.#decided(left);
   }
 
-  /** Writes; answers with what had moved on. */
-  async #commit(decisions: readonly Decision[]): Promise<readonly Decision[]> {
+  /** Returns the decisions whose rows had changed. */
+  async #commit(decisions: readonly BulkDecision[]): Promise<readonly BulkDecision[]> {
     if (decisions.length === 0) return [];
-    const { store, clock, recorder } = this.#parts;
-    const units = decisions.map((decision) => unitOf(decision, recorder));
-    const now = clock.now();
-    const outcomes = await store.commit([...units, ...this.#entry(decisions.length, now)], { now });
-    return decisions.filter((decision, index) => {
-      if (!outcomes[index]?.ok) return true;
-      this.#tellDone(decision);
-      return false;
-    });
+    const jobs = decisions.map(({ row, job }) => job ?? removalOf(row));
+    const outcomes = await commitJobs(this.#parts, [...jobs, ...this.#entry(decisions.length)]);
+    const refused = decisions.filter((_, index) => !outcomes[index]?.ok);
+    this.#done += decisions.length - refused.length;
+    return refused;
   }
 
-  /** What the audit keeps of a batch: what was asked for, and how many jobs it was tried on. */
-  #entry(tried: number, now: Instant): Unit[] {
+  /** The audit entry of a batch: the query, and how many jobs it was tried on. */
+  #entry(tried: number): Unit[] {
+    const now = this.#parts.clock.now();
     const details = { tried, filter: this.#query.filter as unknown as Json };
     const effects = auditEffects(this.#parts, this.#options.by, `bulk.${this.#action}`, { details }, now);
     return effects.length > 0 ? [{ effects }] : [];
-  }
-
-  #tellDone({ row, decision, at }: Decision): void {
-    this.#done += 1;
-    if (decision !== "delete") announceDecision(this.#parts, row, decision, at);
   }
 
   #progress(): BulkProgress {

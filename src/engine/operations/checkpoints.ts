@@ -2,46 +2,41 @@ import { type CheckpointNote, checkpointOf } from "../../core/job/checkpoint.ts"
 import { rereadImage } from "../../core/job/decision.ts";
 import type { JobId, JobOptions, JobRow } from "../../core/job/job.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
+import { commitDecision } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 
 /** Whether an outsider may write the checkpoint of this row. */
 type MayWrite = (row: JobRow) => boolean;
-
-const TRIES = 10;
 
 export type Saved =
   | { readonly ok: true; readonly row: JobRow }
   | { readonly ok: false; readonly because: "gone" | "lost"; readonly row: JobRow | null };
 
 /**
- * Saves or clears the state that the next attempt begins with, as somebody who is not the attempt itself: decided on the
- * row as read, written under its fence and revision. Null clears it, and the count begins anew; there being nothing to
- * clear is no mistake.
+ * Saves or clears the state that the next attempt begins with, for a caller that is not the attempt itself. Null clears
+ * it, and the count begins again; clearing a job without a state changes nothing.
  */
 export async function writeCheckpoint(
-  parts: Pick<EngineContext, "store" | "clock" | "documentLimit" | "wakeSweepAt">,
+  context: EngineContext,
   id: JobId,
   state: Json | null,
   mayWrite: MayWrite,
   note: CheckpointNote = {},
 ): Promise<Saved> {
-  const { store, clock, documentLimit, wakeSweepAt } = parts;
-  for (let tries = 0; tries < TRIES; tries++) {
-    const [row = null] = await store.jobs.load([id]);
-    if (row === null) return { ok: false, because: "gone", row };
-    const isClearing = state === null;
-    if (isClearing && row.checkpoint === null) return { ok: true, row };
-    if (!mayWrite(row)) return { ok: false, because: "lost", row };
+  const { documentLimit } = context;
+  const isClearing = state === null;
+  let isLost = false;
+  const row = await commitDecision(context, "checkpoint", id, (row, now) => {
+    if (row === null || (isClearing && row.checkpoint === null)) return null;
+    isLost = !mayWrite(row);
+    if (isLost) return null;
     const checkpoint = isClearing ? null : toJsonText(state, "state", documentLimit);
     const documents = { checkpoint, options: notedOptions(row, isClearing, note, documentLimit) };
-    const image = rereadImage(row);
-    const job = { id, fence: row.fence, rev: row.rev, image, documents };
-    const [outcome] = await store.commit([{ job }], { now: clock.now() });
-    if (!outcome?.ok) continue;
-    if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
-    return { ok: true, row: { ...row, ...documents, rev: row.rev + 1 } };
-  }
-  return { ok: false, because: "lost", row: null };
+    const decision = { ok: true, image: rereadImage(row), documents, events: [] } as const;
+    return { row, decision, at: now, by: "outsider" };
+  });
+  if (row === null) return { ok: false, because: "gone", row };
+  return isLost ? { ok: false, because: "lost", row } : { ok: true, row };
 }
 
 function notedOptions(row: JobRow, isClearing: boolean, note: CheckpointNote, limit: number): JobOptions {

@@ -1,12 +1,11 @@
-import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { EngineContext } from "../context.ts";
-import { auditEffects } from "../events/audit-log.ts";
 import type { Bulk, BulkOptions, BulkResult } from "./bulk.ts";
 import { countJobs, findJobs, type JobPage, type PageOptions, parsePage } from "./find-jobs.ts";
 import { type JobQuery, parseQuery } from "./job-query.ts";
-import { operate, type RetryByHandOptions } from "./operate-job.ts";
+import { operate, type RetryByHandOptions, removeJob } from "./operate-job.ts";
 
 /** Which dead letters are meant; `finishedFrom` and `finishedBefore` cost nothing, for they are kept in that order. */
 export type DeadLetterQuery = Omit<JobQuery, "state" | "deadLetter" | "isLive">;
@@ -56,13 +55,9 @@ export class DeadLetters {
 
   /** Deletes one for good. */
   async delete(id: JobId, by?: By): Promise<void> {
-    const { queue, fence, rev } = await this.#expect(id, "delete");
-    const { store, clock } = this.#parts;
-    const now = clock.now();
-    const effects = auditEffects(this.#parts, by && parseBy(by), "job.delete", { job: id, queue }, now);
-    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true }, effects }], { now });
-    if (!outcome?.ok)
-      throw new CurfewError("invalid_state", `delete: dead letter ${id} has changed meanwhile; look again`);
+    const row = await this.#expect(id, "delete");
+    if (!(await removeJob(this.#parts, row, by)))
+      throw new CurfewError("invalid_state", `delete: dead letter ${id} changed during this call; try again`);
   }
 
   /** Deletes all for good that are meant. */

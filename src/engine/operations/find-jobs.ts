@@ -12,7 +12,7 @@ export interface JobPage {
 export interface PageOptions {
   /** The cursor of the page before. */
   readonly after?: string | null;
-  /** At most so many jobs, 100 if nothing is said. A page may be shorter and still not be the last. */
+  /** The most jobs of a page, 100 by default. A page may be shorter and still not be the last. */
   readonly limit?: number;
   readonly newestFirst?: boolean;
 }

@@ -13,6 +13,7 @@ import { type Duration, formatDuration, parseDuration } from "../../core/time.ts
 import { LOG_LIMIT } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { LogLine } from "../attempt/unsent-notes.ts";
+import { commitJobs } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
 import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operate-job.ts";
@@ -231,14 +232,11 @@ class ResultWait {
 
   /** A job whose retention is 0 would be deleted in its settle: the mark keeps it for a minute (SEMANTICS 9). */
   async #markAwaited(row: JobRow): Promise<void> {
-    const { store, clock, wakeSweepAt } = this.#parts;
     const retention = row.policy?.retention ?? row.options?.retention;
     if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return;
-    const { id, fence, rev } = row;
-    const image = rereadImage(row);
     const documents = { options: { ...row.options, awaited: true as const } };
-    await store.commit([{ job: { id, fence, rev, image, documents } }], { now: clock.now() });
-    if (image.wakeAt !== null) wakeSweepAt(image.wakeAt);
+    const decision = { ok: true, image: rereadImage(row), documents, events: [] } as const;
+    await commitJobs(this.#parts, [{ row, decision, at: this.#parts.clock.now(), by: "outsider" }]);
   }
 
   #end(row: JobRow | null | "closed"): void {

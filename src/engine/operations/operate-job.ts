@@ -1,20 +1,18 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { applied, decide } from "../../core/job/decide.ts";
+import { decide } from "../../core/job/decide.ts";
 import type { Rejection } from "../../core/job/decision.ts";
-import type { JobId, JobRow } from "../../core/job/job.ts";
+import { JOB_STATES, type JobId, type JobRow } from "../../core/job/job.ts";
 import type { Extension, JobEvent } from "../../core/job/job-events.ts";
-import { isTerminal } from "../../core/job/lifecycle.ts";
+import { ALLOWED } from "../../core/job/lifecycle.ts";
 import { parseTimeouts, type TimeoutOptions } from "../../core/job/policy.ts";
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
-import { wakesOthers } from "../commit/decision-effects.ts";
-import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import { commitDecision, commitUnits } from "../commit/commit.ts";
+import { removalOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-
-const TRIES = 20;
 
 /** Limits that `extend` may change. */
 export type ExtendOptions = Pick<TimeoutOptions, "attempt" | "total" | "heartbeat">;
@@ -37,44 +35,37 @@ export function parseExtension(options: ExtendOptions): Extension {
   };
 }
 
-/**
- * What somebody outside the worker does to a job: it is decided on the row as read and committed under its fence and
- * revision; if the row has moved on, it is read and decided again.
- */
-export async function operate(parts: EngineContext, id: JobId, event: JobEvent, by?: By): Promise<JobRow> {
-  const { store, clock, random, recorder } = parts;
+/** What an operator does to a job: decided on the row as it was read, and again if it changed meanwhile. */
+export async function operate(context: EngineContext, id: JobId, event: JobEvent, by?: By): Promise<JobRow> {
   if (by) parseBy(by);
-  for (let tries = 0; tries < TRIES; tries++) {
-    const [row] = await store.jobs.load([id]);
+  const row = await commitDecision(context, event.type, id, (row, now) => {
     if (!row) throw new CurfewError("not_found", `${event.type}: there is no job ${id}`);
-    const now = clock.now();
-    const decision = decide(row, event, now, random);
+    const decision = decide(row, event, now, context.random);
     if (!decision.ok) throw refusal(row, event, decision.because);
-    const { fence } = decision;
-    const extras = {
-      // A voided fence is told by itself; an extension leaves it, so the holder is told to look.
-      notifyHolder: row.state === "active" && fence === undefined,
-      effects: [...effectsOf(row, event, now), ...entryOf(parts, row, event, by, now)],
-    };
-    const unit = outsidersUnit(row, decision, extras, recorder.recorded(row, decision, now));
-    const [outcome] = await store.commit([unit], { now });
-    if (!outcome?.ok) continue;
-    return announceDecision(parts, row, decision, now);
-  }
-  throw new CurfewError(
-    "invalid_state",
-    `${event.type}: job ${id} changed ${TRIES} times while it was being decided; try again`,
-  );
+    // A new fence notifies the holder. An extension keeps the fence, so notify the holder explicitly.
+    const notifyHolder = row.state === "active" && decision.fence === undefined;
+    const effects = [...effectsOf(row, event, now), ...entryOf(context, row, event, by, now)];
+    return { row, decision, at: now, by: "outsider", notifyHolder, effects };
+  });
+  return row as JobRow;
 }
 
-/** A job with a limit that was kept from its limit needs nothing more once it is activated. */
+/** Deletes an ended job as it was read; false if it changed meanwhile. */
+export async function removeJob(context: EngineContext, row: JobRow, by?: By): Promise<boolean> {
+  const about = { job: row.id, queue: row.queue };
+  const entry = auditEffects(context, by && parseBy(by), "job.delete", about, context.clock.now());
+  const [outcome] = await commitUnits(context, [removalOf(row, entry)]);
+  return outcome?.ok ?? false;
+}
+
+/** An activated job with a limit waits for nothing but its limit. */
 function effectsOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[] {
   if (event.type === "extend") return [{ log: extensionLine(row, event, now), job: row.id }];
   if (event.type === "activate" && row.options?.limit && row.needs > 0) return [{ countdown: row.id }];
   return [];
 }
 
-/** What the audit keeps of an action on a job: the command and what it said. */
+/** The audit entry of an action on a job: the command and its options. */
 function entryOf(
   parts: EngineContext,
   row: JobRow,
@@ -87,18 +78,6 @@ function entryOf(
   return auditEffects(parts, by, `job.${type}`, about, now);
 }
 
-/** Tells everybody in this process what was committed on a job from outside, and gives the row as it stands. */
-export function announceDecision(parts: EngineContext, row: JobRow, decision: Decided, now: Instant): JobRow {
-  const { counters, bus, waiters } = parts;
-  counters.record(row, decision.events, now);
-  bus.announce(row, decision.events, now);
-  const result = applied(row, decision);
-  if (isTerminal(result.state)) waiters.settled(result);
-  if (result.wakeAt !== null) parts.wakeSweepAt(result.wakeAt);
-  if (wakesOthers(row, decision)) parts.wakeSweepAt(now);
-  return result;
-}
-
 /** The job's own log says who moved its limits and when (SEMANTICS 5.3). */
 function extensionLine(row: JobRow, event: Extension, at: Instant): Json {
   const { attempt, total, heartbeat } = event;
@@ -109,17 +88,15 @@ function extensionLine(row: JobRow, event: Extension, at: Instant): Json {
 }
 
 function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError {
+  const states = JOB_STATES.filter((state) => ALLOWED[state][event.type].length > 0).join(", ");
   const why: Record<Rejection, string> = {
-    invalid_state: `it is ${row.state}`,
-    timing_out: "its time is already up",
-    too_close: "its deadline is passing right now",
-    lease_over: "its claim has run out",
-    not_due: "it is not due yet",
-    not_reached: `its turn in workflow ${row.workflow} has not come: cancel the workflow, or the step that runs`,
-    in_workflow: `workflow ${row.workflow} counts on it and has not ended: cancel that, or wait for its end`,
+    invalid_state: `is ${row.state}; the job must be ${states.replace(/, (?=\w+$)/, " or ")}`,
+    timing_out: "has timed out; wait for its verdict",
+    too_close: "is at its deadline; try again",
+    lease_over: "has lost its claim; try again",
+    not_due: "is not due yet; wait until it is",
+    not_reached: `waits for other steps of workflow ${row.workflow}; cancel the workflow, or the step that runs`,
+    in_workflow: `belongs to workflow ${row.workflow}, which has not ended; cancel the workflow, or wait for its end`,
   };
-  return new CurfewError(
-    "invalid_state",
-    `${event.type}: job ${row.id} cannot be changed so: ${why[because]}`,
-  );
+  return new CurfewError("invalid_state", `${event.type}: job ${row.id} ${why[because]}`);
 }

@@ -11,13 +11,13 @@ import { FINEST, keyBefore, startOf, startOfKey } from "../../core/stats/grains.
 import type { Instant } from "../../core/time.ts";
 import { readWorker, remoteRecordId, type WorkerReport } from "../../core/worker/worker-report.ts";
 import { finalsOf, positionOf } from "../../core/workflow/plan.ts";
-import { decodeWorkflow, type WorkflowRecord } from "../../core/workflow/workflow-record.ts";
+import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { limitRecordKey, pauseKey, type RecordKey, type RecordRow, type Store } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
-import { MAINTENANCE_KEY, maintenanceIn } from "../queues/maintenance-record.ts";
-import { QueueSettings } from "../queues/queue-settings-cache.ts";
-import { seriesOf } from "../statistics/roll-up.ts";
-import { loadPlan, workflowKey } from "../workflows/workflow-records.ts";
+import { MAINTENANCE, MAINTENANCE_NAME, maintenanceIn } from "../queues/maintenance-record.ts";
+import { QUEUES } from "../queues/queue-settings-cache.ts";
+import { statsKind } from "../statistics/roll-up.ts";
+import { loadPlan, WORKFLOWS } from "../workflows/workflow-records.ts";
 import { listWorkers } from "./worker-list.ts";
 
 type Reader = Pick<EngineContext, "store" | "clock">;
@@ -64,7 +64,7 @@ async function factsOf(store: Store, row: JobRow, now: Instant): Promise<WhyFact
     now,
     row,
     pausedAt: records.pause ? (records.pause.body as { readonly at: Instant }).at : null,
-    maintenance: maintenanceIn(records.maintenance, now),
+    maintenance: maintenanceIn(records.maintenance && MAINTENANCE.read(records.maintenance), now),
     workers: list.workers,
     hasMoreWorkers: list.hasMore,
     holder: holderOf(records.holder, list.workers),
@@ -89,21 +89,21 @@ async function readRecords({ records }: Store, row: JobRow) {
   const holder = remote === undefined ? row.worker : remoteRecordId(remote);
   const keys: RecordKey[] = [
     pauseKey(row.queue),
-    MAINTENANCE_KEY,
-    QueueSettings.key(row.queue),
+    MAINTENANCE.key(MAINTENANCE_NAME),
+    QUEUES.key(row.queue),
     ...(row.limitKey === null ? [] : [limitRecordKey(row.limitKey)]),
     ...(holder === null || row.state !== "active" ? [] : [["worker", holder] as const]),
-    ...(row.workflow === null ? [] : [workflowKey(row.workflow)]),
+    ...(row.workflow === null ? [] : [WORKFLOWS.key(row.workflow)]),
   ];
   const found = new Map<string, RecordRow>();
   for (const record of await records.load(keys)) if (record) found.set(record.key[0], record);
   return {
     pause: found.get(pauseKey("")[0]) ?? null,
-    maintenance: found.get(MAINTENANCE_KEY[0]) ?? null,
-    settings: found.get(QueueSettings.key("")[0]) ?? null,
+    maintenance: found.get(MAINTENANCE.kind) ?? null,
+    settings: found.get(QUEUES.kind) ?? null,
     limit: found.get(limitRecordKey("")[0]) ?? null,
     holder: found.get("worker") ?? null,
-    workflow: found.get(workflowKey("")[0]) ?? null,
+    workflow: found.get(WORKFLOWS.kind) ?? null,
   };
 }
 
@@ -141,7 +141,7 @@ async function paceOf({ records }: Store, queue: string, now: Instant): Promise<
   for (const record of found) {
     const start = startOfKey(record.key[1]);
     if (start >= until) break;
-    for (const series of seriesOf(record)) {
+    for (const series of statsKind(FINEST).read(record).body.series) {
       if (series.queue !== queue || !series.counts.started) continue;
       first ??= start;
       started += series.counts.started;
@@ -156,7 +156,7 @@ async function workflowFacts(
   found: RecordRow | null,
 ): Promise<WorkflowFacts | null> {
   if (row.workflow === null) return null;
-  const record = found ? decodeWorkflow(found.body) : null;
+  const record = found ? WORKFLOWS.read(found).body : null;
   const isBefore = row.options?.step?.waitsFor !== undefined && record?.state === "running";
   const before = isBefore ? await stepsBefore(store, row, record) : [];
   return { id: row.workflow, record, before };

@@ -4,7 +4,7 @@ import type { AnyDefinition } from "../../core/job/job-definition.ts";
 import type { Instant } from "../../core/time.ts";
 import { isSilent, readWorker, type WorkerReport } from "../../core/worker/worker-report.ts";
 import type { Store } from "../../ports/store.ts";
-import { DIRECTIVE } from "../remote/remote-workers.ts";
+import { DIRECTIVES } from "../remote/remote-workers.ts";
 
 /** Of more workers than these, the first are looked at: somebody waits for the answer. */
 const MOST_WORKERS = 1_000;
@@ -21,8 +21,8 @@ export async function listWorkers({ records }: Pick<Store, "records">): Promise<
   const read = found.slice(0, MOST_WORKERS).map(({ key, body }) => readWorker(key[1], body, false));
   const hasMore = found.length > MOST_WORKERS;
   if (!read.some(({ isRemote }) => isRemote)) return { workers: read, hasMore };
-  const directives = await records.list(DIRECTIVE, null, MOST_WORKERS);
-  const directed = new Set(directives.map(({ key }) => key[1]));
+  const directives = await DIRECTIVES.list({ records }, null, MOST_WORKERS);
+  const directed = new Set(directives.map(({ name }) => name));
   const workers = read.map((worker, index) =>
     directed.has(found[index]?.key[1] as string) ? { ...worker, isStopping: true } : worker,
   );

@@ -9,13 +9,16 @@ import {
   type RateOptions,
   roomOf,
 } from "../../core/limit/limit.ts";
-import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, type LimitRow, limitRecordKey, queueMark } from "../../ports/store.ts";
-import { ADMITTED_AT_ONCE } from "../commit/decision-effects.ts";
+import { commitUnits } from "../commit/commit.ts";
+import { recordKind } from "../commit/records.ts";
+import { ADMITTED_AT_ONCE } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { allRecords } from "./queues.ts";
+
+/** Overrides of limits; the store reads them when it admits jobs. */
+const LIMITS = recordKind<LimitOverride>(limitRecordKey("")[0]);
 
 /** What an operator may say about a key; `"none"` lifts a part, and what is left out is as its jobs say. */
 export interface LimitChange {
@@ -54,27 +57,27 @@ export class Limits {
   /** Overrules what the jobs of a key say, in all processes, from the moment this resolves. */
   async put(key: string, change: LimitChange, by?: By): Promise<LimitView> {
     const limitKey = checkLimitKey(key, "key");
-    const body = parseOverride(change, "limit") as unknown as { readonly [key: string]: Json };
-    await this.#change(limitKey, { put: limitRecordKey(limitKey), body, wakeAt: null }, "put", by, body);
+    const override = parseOverride(change, "limit");
+    await this.#change(limitKey, LIMITS.put(limitKey, override, null), "put", by, { ...override });
     return this.get(limitKey);
   }
 
   /** Leaves the limit of a key to its jobs again. */
   async delete(key: string, by?: By): Promise<LimitView> {
     const limitKey = checkLimitKey(key, "key");
-    await this.#change(limitKey, { delete: limitRecordKey(limitKey) }, "delete", by);
+    await this.#change(limitKey, LIMITS.remove(limitKey), "delete", by);
     return this.get(limitKey);
   }
 
   async get(key: string): Promise<LimitView> {
     const { store } = this.#parts;
     const limitKey = checkLimitKey(key, "key");
-    const [row, own, [record]] = await Promise.all([
+    const [row, own, record] = await Promise.all([
       store.inspect.limitKey(limitKey),
       this.#ownLimit(limitKey),
-      store.records.load([limitRecordKey(limitKey)]),
+      LIMITS.load(store, limitKey),
     ]);
-    return viewOf(row, own, (record?.body as LimitOverride | undefined) ?? null);
+    return viewOf(row, own, record?.body ?? null);
   }
 
   /** Limits with an override or with live jobs, in the order of their keys; `after` is the last key of the page before. */
@@ -82,10 +85,7 @@ export class Limits {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { store } = this.#parts;
     const { after = null, limit = 100 } = page;
-    const [limits, overrides] = await Promise.all([
-      this.#limits(after, limit),
-      allRecords(store, limitRecordKey("")[0]),
-    ]);
+    const [limits, overrides] = await Promise.all([this.#limits(after, limit), LIMITS.all(store)]);
     const keys = new Set(limits);
     for (const key of overrides.keys()) if (after === null || key > after) keys.add(key);
     const sorted = [...keys].sort((a, b) => (a < b ? -1 : 1));
@@ -115,7 +115,7 @@ export class Limits {
     effect: Effect,
     action: "put" | "delete",
     by: By | undefined,
-    said?: { readonly [key: string]: Json },
+    said?: object,
   ): Promise<void> {
     this.#assertOpen();
     const { store, clock, bus, recorder } = this.#parts;
@@ -127,10 +127,10 @@ export class Limits {
       ...recorder.effects("limit.changed", { at: now, subject: limitKey }),
       ...auditEffects(this.#parts, by && parseBy(by), `limit.${action}`, { details }, now),
     ];
-    await store.commit([{ effects }], { now });
+    await commitUnits(this.#parts, [{ effects }]);
     for (let waiting = Number.POSITIVE_INFINITY; ; ) {
       const admit = { admit: limitKey, count: ADMITTED_AT_ONCE, limit };
-      await store.commit([{ effects: [admit] }], { now: clock.now() });
+      await commitUnits(this.#parts, [{ effects: [admit] }]);
       const left = (await store.inspect.limitKey(limitKey)).waiting;
       if (left === 0 || left >= waiting) break;
       waiting = left;

@@ -1,11 +1,7 @@
 import type { Instant } from "../../core/time.ts";
-import type { RecordKey, RecordRow } from "../../ports/store.ts";
+import { recordKind, type StoredRecord } from "../commit/records.ts";
 
-/** The kind of the one record whose existence means that nothing is handed out. */
-export const MAINTENANCE = "maintenance";
-export const MAINTENANCE_KEY: RecordKey = [MAINTENANCE, "all"];
-
-/** Recess as it stands, and as it is stored. */
+/** Maintenance as it stands, and as it is stored. */
 export interface MaintenanceView {
   readonly reason: string | null;
   readonly startedAt: Instant;
@@ -14,8 +10,15 @@ export interface MaintenanceView {
   readonly estimatedEnd: Instant | null;
 }
 
-/** What its record says, as long as that holds. */
-export function maintenanceIn(record: RecordRow | null | undefined, now: Instant): MaintenanceView | null {
-  const view = (record?.body ?? null) as unknown as MaintenanceView | null;
+/** While its one record exists, no queue hands out jobs. */
+export const MAINTENANCE = recordKind<MaintenanceView>("maintenance");
+export const MAINTENANCE_NAME = "all";
+
+/** What the record says, unless it is over. */
+export function maintenanceIn(
+  record: StoredRecord<MaintenanceView> | null,
+  now: Instant,
+): MaintenanceView | null {
+  const view = record?.body ?? null;
   return view && (view.endsAt === null || now < view.endsAt) ? view : null;
 }

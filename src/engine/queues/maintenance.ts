@@ -3,9 +3,10 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { MAINTENANCE_KEY, type MaintenanceView, maintenanceIn } from "./maintenance-record.ts";
+import { MAINTENANCE, MAINTENANCE_NAME, type MaintenanceView, maintenanceIn } from "./maintenance-record.ts";
 
 const REASON_LIMIT = 500;
 
@@ -34,7 +35,7 @@ export class Maintenance {
 
   /** Null while there is none. */
   async status(): Promise<MaintenanceView | null> {
-    const [record] = await this.#parts.store.records.load([MAINTENANCE_KEY]);
+    const record = await MAINTENANCE.load(this.#parts.store, MAINTENANCE_NAME);
     return maintenanceIn(record, this.#parts.clock.now());
   }
 
@@ -59,28 +60,26 @@ export class Maintenance {
       endsAt: after(options.for, "maintenance.for"),
       estimatedEnd: after(options.estimate, "maintenance.estimate"),
     };
-    const body = view as unknown as { readonly [key: string]: Json };
-    await this.#write([{ put: MAINTENANCE_KEY, body, wakeAt: view.endsAt }], "begin", by, body);
+    await this.#write(MAINTENANCE.put(MAINTENANCE_NAME, view, view.endsAt), "begin", by, { ...view });
     return view;
   }
 
   /** Lets work go on. */
   async end(by?: By): Promise<void> {
-    await this.#write([{ delete: MAINTENANCE_KEY }], "end", by, {});
+    await this.#write(MAINTENANCE.remove(MAINTENANCE_NAME), "end", by, {});
     this.#host.readyAll();
   }
 
   async #write(
-    effects: readonly Effect[],
+    effect: Effect,
     action: "begin" | "end",
     by: By | undefined,
     details: { readonly [key: string]: Json },
   ): Promise<void> {
     this.#host.assertOpen();
-    const { store, clock, queues } = this.#parts;
-    const now = clock.now();
+    const now = this.#parts.clock.now();
     const entry = auditEffects(this.#parts, by && parseBy(by), `maintenance.${action}`, { details }, now);
-    await store.commit([{ effects: [...effects, ...entry] }], { now });
-    await queues.refresh();
+    await commitUnits(this.#parts, [{ effects: [effect, ...entry] }]);
+    await this.#parts.queues.refresh();
   }
 }

@@ -1,26 +1,21 @@
 import type { PolicySettings } from "../../core/job/job.ts";
 import type { QueueDepth, StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { Instant } from "../../core/time.ts";
-import type { RecordKey, RecordRow, Store } from "../../ports/store.ts";
-import { MAINTENANCE_KEY, maintenanceIn } from "./maintenance-record.ts";
+import type { Store } from "../../ports/store.ts";
+import { recordKind, type StoredRecord } from "../commit/records.ts";
+import { MAINTENANCE, MAINTENANCE_NAME, type MaintenanceView, maintenanceIn } from "./maintenance-record.ts";
 
-const KIND = "queue";
-const PAGE = 500;
-
-interface Known {
-  readonly settings: StoredQueue;
-  readonly version: number;
-}
+export const QUEUES = recordKind<StoredQueue>("queue");
 
 /** Queue settings are records in the store, so that all processes resolve the same (SEMANTICS 2). */
 export class QueueSettings {
   readonly #store: Store;
-  #known: ReadonlyMap<string, Known> = new Map();
+  #known: ReadonlyMap<string, StoredRecord<StoredQueue>> = new Map();
   #bounds: ReadonlyMap<string, number> | undefined;
   readonly #waiting = new Map<string, number>();
   /** Grows whenever a setting changed: policies that were resolved under an older one are resolved anew. */
   #epoch = 0;
-  #maintenance: RecordRow | null | undefined;
+  #maintenance: StoredRecord<MaintenanceView> | null = null;
 
   constructor(store: Store) {
     this.#store = store;
@@ -36,19 +31,19 @@ export class QueueSettings {
   }
 
   policyOf(queue: string): PolicySettings | undefined {
-    return this.#known.get(queue)?.settings;
+    return this.#known.get(queue)?.body;
   }
 
   settingsOf(queue: string): StoredQueue | undefined {
-    return this.#known.get(queue)?.settings;
+    return this.#known.get(queue)?.body;
   }
 
   concurrencyOf(queue: string): number | undefined {
-    return this.#known.get(queue)?.settings.concurrency;
+    return this.#known.get(queue)?.body.concurrency;
   }
 
   depthOf(queue: string): QueueDepth | undefined {
-    return this.#known.get(queue)?.settings.depth;
+    return this.#known.get(queue)?.body.depth;
   }
 
   /** How many jobs wait in a bounded queue, as counted when this process last enqueued into it. */
@@ -66,18 +61,12 @@ export class QueueSettings {
   }
 
   async refresh(): Promise<void> {
-    const known = new Map<string, Known>();
-    [this.#maintenance] = await this.#store.records.load([MAINTENANCE_KEY]);
-    let after: string | null = null;
-    for (;;) {
-      const page: RecordRow[] = await this.#store.records.list(KIND, after, PAGE);
-      for (const { key, body, version } of page) {
-        const old = this.#known.get(key[1]);
-        // The same object again, so that whoever compares by identity sees that nothing changed.
-        known.set(key[1], old?.version === version ? old : { settings: body as StoredQueue, version });
-      }
-      if (page.length < PAGE) break;
-      after = (page[page.length - 1] as RecordRow).key[1];
+    this.#maintenance = await MAINTENANCE.load(this.#store, MAINTENANCE_NAME);
+    const known = await QUEUES.all(this.#store);
+    // The same object again, so that callers who compare by identity see that nothing changed.
+    for (const [queue, { version }] of known) {
+      const old = this.#known.get(queue);
+      if (old?.version === version) known.set(queue, old);
     }
     const isSame =
       known.size === this.#known.size &&
@@ -85,14 +74,10 @@ export class QueueSettings {
     if (isSame) return;
     this.#epoch += 1;
     this.#known = known;
-    const bounds = [...known].flatMap(([queue, { settings }]) =>
-      settings.depth ? [[queue, settings.depth.most] as const] : [],
+    const bounds = [...known].flatMap(([queue, { body }]) =>
+      body.depth ? [[queue, body.depth.most] as const] : [],
     );
     this.#bounds = bounds.length > 0 ? new Map(bounds) : undefined;
     for (const queue of this.#waiting.keys()) if (!this.#bounds?.has(queue)) this.#waiting.delete(queue);
-  }
-
-  static key(queue: string): RecordKey {
-    return [KIND, queue];
   }
 }

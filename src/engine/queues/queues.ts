@@ -1,4 +1,4 @@
-import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import { type AuditAbout, type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
 import { type JobRow, type JobState, noJobs } from "../../core/job/job.ts";
@@ -11,15 +11,18 @@ import {
   type QueueOptions,
   type StoredQueue,
 } from "../../core/limit/queue-settings.ts";
-import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import { type Effect, pauseKey, type RecordRow, type Store } from "../../ports/store.ts";
-import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import { type Effect, pauseKey, type Store } from "../../ports/store.ts";
+import { commitJobs, commitUnits } from "../commit/commit.ts";
+import { recordKind, type StoredRecord } from "../commit/records.ts";
+import type { Decided, DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { announceDecision } from "../operations/operate-job.ts";
 import { type UnattendedQueue, unattendedQueues } from "../operations/unattended.ts";
-import { QueueSettings } from "./queue-settings-cache.ts";
+import { QUEUES } from "./queue-settings-cache.ts";
+
+/** Pauses of queues; the store reads them when it claims. */
+export const PAUSES = recordKind<{ readonly at: Instant }>(pauseKey("")[0]);
 
 /** A queue as it stands. */
 export interface QueueView {
@@ -55,11 +58,11 @@ const QUEUE_EVENTS = {
 /** What operators do with queues. All of it holds for all processes that share the store. */
 export class Queues {
   readonly #parts: EngineContext;
-  readonly #host: { assertOpen(): void; ready(queue: string): void };
+  readonly #assertOpen: () => void;
 
-  constructor(parts: EngineContext, host: { assertOpen(): void; ready(queue: string): void }) {
+  constructor(parts: EngineContext, assertOpen: () => void) {
     this.#parts = parts;
-    this.#host = host;
+    this.#assertOpen = assertOpen;
   }
 
   /**
@@ -67,33 +70,31 @@ export class Queues {
    * seconds.
    */
   async configure(queue: string, options: QueueOptions, by?: By): Promise<void> {
-    const body = parseQueue(options, "queue") as unknown as { readonly [key: string]: Json };
-    const effect: Effect = { put: QueueSettings.key(checkQueue(queue, "queue")), body, wakeAt: null };
-    await this.#write(queue, "configure", [effect], by, body);
+    const effect = QUEUES.put(checkQueue(queue, "queue"), parseQueue(options, "queue"), null);
+    await this.#write(queue, "configure", [effect], by, effect.body as AuditAbout["details"]);
     await this.#parts.queues.refresh();
-    this.#host.ready(queue);
+    this.#parts.ready(queue);
   }
 
   /** Forgets the settings of a queue; its jobs stay. */
   async reset(queue: string, by?: By): Promise<void> {
-    await this.#write(queue, "reset", [{ delete: QueueSettings.key(checkQueue(queue, "queue")) }], by);
+    await this.#write(queue, "reset", [QUEUES.remove(checkQueue(queue, "queue"))], by);
     await this.#parts.queues.refresh();
-    this.#host.ready(queue);
+    this.#parts.ready(queue);
   }
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. */
   async pause(queue: string, by?: By): Promise<void> {
     const at = this.#parts.clock.now();
-    const effect: Effect = { put: pauseKey(checkQueue(queue, "queue")), body: { at }, wakeAt: null };
-    await this.#write(queue, "pause", [effect], by);
+    await this.#write(queue, "pause", [PAUSES.put(checkQueue(queue, "queue"), { at }, null)], by);
     this.#parts.bus.emit({ name: "queue.paused", at, queue });
   }
 
   async resume(queue: string, by?: By): Promise<void> {
-    const effects: Effect[] = [{ delete: pauseKey(checkQueue(queue, "queue")) }, { ready: queue }];
+    const effects: Effect[] = [PAUSES.remove(checkQueue(queue, "queue")), { ready: queue }];
     await this.#write(queue, "resume", effects, by);
     this.#parts.bus.emit({ name: "queue.resumed", at: this.#parts.clock.now(), queue });
-    this.#host.ready(queue);
+    this.#parts.ready(queue);
   }
 
   /** Every queue that has a job, settings or a pause, in the order of their names. It counts all jobs, so it is not for a loop. */
@@ -101,8 +102,8 @@ export class Queues {
     const { store } = this.#parts;
     const [depths, settings, pauses] = await Promise.all([
       store.inspect.depths(),
-      allRecords(store, "queue"),
-      allRecords(store, "pause"),
+      QUEUES.all(store),
+      PAUSES.all(store),
     ]);
     const names = new Set([...depths.keys(), ...settings.keys(), ...pauses.keys()]);
     names.delete(BOOKKEEPING_QUEUE);
@@ -121,11 +122,12 @@ export class Queues {
   async describe(queue: string): Promise<QueueView> {
     const { store } = this.#parts;
     const name = checkQueue(queue, "queue");
-    const [depth, [settings, pause]] = await Promise.all([
+    const [depth, settings, pause] = await Promise.all([
       store.inspect.depth(name),
-      store.records.load([QueueSettings.key(name), pauseKey(name)]),
+      QUEUES.load(store, name),
+      PAUSES.load(store, name),
     ]);
-    return viewOf(name, depth, settings ?? undefined, pause ?? undefined);
+    return viewOf(name, depth, settings, pause);
   }
 
   /** How many jobs may wait in a queue, as this process knows it; undefined where it is not bounded. */
@@ -160,7 +162,7 @@ export class Queues {
       let after: string | null = null;
       for (;;) {
         if (options.signal?.aborted) return removed;
-        this.#host.assertOpen();
+        this.#assertOpen();
         const page: JobRow[] = await this.#parts.store.inspect.jobs({ queue: name, state }, after, PAGE);
         if (page.length === 0) break;
         removed += await this.#remove(page, by);
@@ -171,24 +173,22 @@ export class Queues {
     return removed;
   }
 
-  /** One that was claimed or changed meanwhile stays. */
+  /** A job that was claimed or changed meanwhile stays. */
   async #remove(rows: readonly JobRow[], by: By | undefined): Promise<number> {
-    const { store, clock, random, recorder } = this.#parts;
-    const now = clock.now();
-    const decided = rows.flatMap((row) => {
-      const decision = isTerminal(row.state) ? undefined : decide(row, { type: "cancel" }, now, random);
-      return decision?.ok ? [{ row, decision: removal(row, decision) }] : [];
+    const { clock, random } = this.#parts;
+    const at = clock.now();
+    const decided = rows.flatMap((row): DecidedJob[] => {
+      const decision = isTerminal(row.state) ? undefined : decide(row, { type: "cancel" }, at, random);
+      return decision?.ok ? [{ row, decision: removal(row, decision), at, by: "outsider" }] : [];
     });
-    const units = decided.map(({ row, decision }) =>
-      outsidersUnit(row, decision, undefined, recorder.recorded(row, decision, now)),
+    if (decided.length === 0) return 0;
+    const about = { queue: rows[0]?.queue as string, details: { tried: decided.length } };
+    const entry = auditEffects(this.#parts, by && parseBy(by), "queue.purge", about, at);
+    const outcomes = await commitJobs(
+      this.#parts,
+      entry.length > 0 ? [...decided, { effects: entry }] : decided,
     );
-    const about = { queue: rows[0]?.queue as string, details: { tried: units.length } };
-    const entry = auditEffects(this.#parts, by && parseBy(by), "queue.purge", about, now);
-    const all = entry.length > 0 ? [...units, { effects: entry }] : units;
-    const outcomes = units.length > 0 ? await store.commit(all, { now }) : [];
-    const gone = decided.filter((_, index) => outcomes[index]?.ok);
-    for (const { row, decision } of gone) announceDecision(this.#parts, row, decision, now);
-    return gone.length;
+    return decided.filter((_, index) => outcomes[index]?.ok).length;
   }
 
   /** What is done to a queue, in one commit with its event and its entry in the audit. */
@@ -197,10 +197,10 @@ export class Queues {
     action: keyof typeof QUEUE_EVENTS,
     effects: readonly Effect[],
     by: By | undefined,
-    details?: { readonly [key: string]: Json },
+    details?: AuditAbout["details"],
   ): Promise<void> {
-    this.#host.assertOpen();
-    const { store, clock, recorder } = this.#parts;
+    this.#assertOpen();
+    const { clock, recorder } = this.#parts;
     const now = clock.now();
     const about = { queue, ...(details && { details }) };
     const all = [
@@ -208,11 +208,11 @@ export class Queues {
       ...recorder.effects(QUEUE_EVENTS[action], { at: now, subject: queue, queue }),
       ...auditEffects(this.#parts, by && parseBy(by), `queue.${action}`, about, now),
     ];
-    await store.commit([{ effects: all }], { now });
+    await commitUnits(this.#parts, [{ effects: all }]);
   }
 }
 
-/** How many jobs there are by state, but for those that only keep the books of workflows. */
+/** Counts jobs by state, without the bookkeeping jobs of workflows. */
 export async function depthOfAll({ inspect }: Pick<Store, "inspect">): Promise<Record<JobState, number>> {
   const total = noJobs();
   for (const [queue, depth] of await inspect.depths()) {
@@ -237,28 +237,11 @@ function checkPurge(options: PurgeOptions): readonly WaitingState[] {
   return states;
 }
 
-/** All records of a kind, by their keys. */
-export async function allRecords(store: Store, kind: string): Promise<Map<string, RecordRow>> {
-  const records = new Map<string, RecordRow>();
-  let after: string | null = null;
-  for (;;) {
-    const page: RecordRow[] = await store.records.list(kind, after, PAGE);
-    for (const record of page) records.set(record.key[1], record);
-    if (page.length < PAGE) return records;
-    after = (page[page.length - 1] as RecordRow).key[1];
-  }
-}
-
 function viewOf(
   name: string,
   depth: QueueView["depth"] = noJobs(),
-  settings: RecordRow | undefined,
-  pause: RecordRow | undefined,
+  settings: StoredRecord<StoredQueue> | null | undefined,
+  pause: StoredRecord<{ readonly at: Instant }> | null | undefined,
 ): QueueView {
-  return {
-    name,
-    pausedAt: pause ? (pause.body as { at: Instant }).at : null,
-    settings: (settings?.body ?? {}) as StoredQueue,
-    depth,
-  };
+  return { name, pausedAt: pause?.body.at ?? null, settings: settings?.body ?? {}, depth };
 }

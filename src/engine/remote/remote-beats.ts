@@ -4,6 +4,7 @@ import type { Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
+import { remoteName } from "../worker/worker-record.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
 import type { RowCache } from "./row-cache.ts";
 
@@ -83,7 +84,7 @@ export class RemoteBeats {
 
   #record(worker: RemoteWorker, now: Instant) {
     return {
-      id: RemoteWorkers.recordId(worker.id),
+      id: remoteName(worker.id),
       body: RemoteWorkers.bodyOf(worker),
       wakeAt: now + FORGOTTEN_AFTER,
     };

@@ -2,18 +2,14 @@ import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow } from "../../core/job/job.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
+import { Batcher } from "../runtime/batcher.ts";
 
-interface Want {
-  readonly count: number;
-  readonly resolve: (rows: JobRow[]) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** Fetches of many remote workers that come while a claim of the same queue is under way share the next one. */
+/** Fetches of remote workers that come while a claim of the same queue is running share the next claim. */
 export class Claims {
   readonly #parts: EngineContext;
   readonly #id: string;
-  readonly #queues = new Map<string, Want[]>();
+  /** Only queues that a fetch waits for: workers may name any number of queues. */
+  readonly #queues = new Map<string, Batcher<number, JobRow[]>>();
 
   constructor(parts: EngineContext, id: string) {
     this.#parts = parts;
@@ -21,61 +17,48 @@ export class Claims {
   }
 
   claim(queue: string, count: number): Promise<JobRow[]> {
-    return new Promise((resolve, reject) => {
-      const want = { count, resolve, reject };
-      const waiting = this.#queues.get(queue);
-      if (waiting) waiting.push(want);
-      else {
-        this.#queues.set(queue, [want]);
-        void this.#drain(queue);
-      }
-    });
-  }
-
-  async #drain(queue: string): Promise<void> {
-    for (;;) {
-      // One microtask, so that fetches of the same turn share even the first claim.
-      await undefined;
-      const waiting = this.#queues.get(queue) as Want[];
-      if (waiting.length === 0) break;
-      let limit = 0;
-      let taken = 0;
-      for (const { count } of waiting) {
-        if (taken > 0 && limit + count > BATCH_LIMIT) break;
-        limit += count;
-        taken += 1;
-      }
-      await this.#serve(queue, waiting.splice(0, taken), limit);
+    let batcher = this.#queues.get(queue);
+    if (!batcher) {
+      batcher = new Batcher({
+        call: (counts) => this.#claim(queue, counts),
+        count: fittingOneClaim,
+        onIdle: () => this.#queues.delete(queue),
+      });
+      this.#queues.set(queue, batcher);
     }
-    this.#queues.delete(queue);
+    return batcher.add(count);
   }
 
-  async #serve(queue: string, wants: readonly Want[], limit: number): Promise<void> {
+  async #claim(queue: string, counts: readonly number[]): Promise<JobRow[][]> {
     const { store, clock, random, queues } = this.#parts;
     const most = queues.concurrencyOf(queue);
     const now = clock.now();
-    if (queues.isClosed(now)) {
-      for (const { resolve } of wants) resolve([]);
-      return;
-    }
-    try {
-      const rows = await store.jobs.claim({
-        queue,
-        limit,
-        now,
-        lease: CLAIM_LEASE,
-        salt: fenceSalt(random),
-        worker: this.#id,
-        from: 0,
-        ...(most !== undefined && { most }),
-      });
-      let from = 0;
-      for (const { count, resolve } of wants) {
-        resolve(rows.slice(from, from + count));
-        from += count;
-      }
-    } catch (error) {
-      for (const { reject } of wants) reject(error);
-    }
+    if (queues.isClosed(now)) return counts.map(() => []);
+    const rows = await store.jobs.claim({
+      queue,
+      limit: counts.reduce((sum, count) => sum + count, 0),
+      now,
+      lease: CLAIM_LEASE,
+      salt: fenceSalt(random),
+      worker: this.#id,
+      from: 0,
+      ...(most !== undefined && { most }),
+    });
+    let to = 0;
+    return counts.map((count) => {
+      to += count;
+      return rows.slice(to - count, to);
+    });
   }
+}
+
+function fittingOneClaim(counts: readonly number[]): number {
+  let limit = 0;
+  let taken = 0;
+  for (const count of counts) {
+    if (taken > 0 && limit + count > BATCH_LIMIT) break;
+    limit += count;
+    taken += 1;
+  }
+  return taken;
 }

@@ -6,24 +6,24 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Effect } from "../../ports/store.ts";
 import type { LogLine } from "../attempt/unsent-notes.ts";
+import { STALE_TRIES } from "../commit/commit.ts";
+import type { CommitQueue } from "../commit/commit-queue.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "../operations/checkpoints.ts";
-import type { Commits } from "./commits.ts";
 import type { RemoteBeats } from "./remote-beats.ts";
 import type { Reported } from "./report-types.ts";
 import type { RowCache } from "./row-cache.ts";
 
 const LONGEST_LOG_LINE = 16_000;
-const TRIES = 10;
 
 /** What a remote worker reports before its verdict: progress, checkpoints and log lines. Each counts as a beat. */
 export class RemoteNotes {
   readonly #parts: EngineContext;
   readonly #held: RowCache;
-  readonly #commits: Commits;
+  readonly #commits: CommitQueue;
   readonly #beats: RemoteBeats;
 
-  constructor(parts: EngineContext, held: RowCache, commits: Commits, beats: RemoteBeats) {
+  constructor(parts: EngineContext, held: RowCache, commits: CommitQueue, beats: RemoteBeats) {
     this.#parts = parts;
     this.#held = held;
     this.#commits = commits;
@@ -68,11 +68,12 @@ export class RemoteNotes {
     },
   ): Promise<Reported> {
     let row: JobRow | null = this.#held.get(id) ?? (await this.#load(id));
-    for (let tries = 0; tries < TRIES; tries++) {
+    for (let tries = 0; tries < STALE_TRIES; tries++) {
       if (row === null) return { ok: false, because: "gone", row };
       if (isHolder(row, sender) && !isTooLate(row, this.#parts.clock.now())) {
         const { documents, effects, told } = make(row);
-        const outcome = await this.#commits.documents(row, documents, effects);
+        const job = { id, fence: row.fence, documents };
+        const outcome = await this.#commits.commitUnit(effects ? { job, effects } : { job });
         if (outcome.ok) {
           const written = { ...row, ...documents };
           if (this.#held.get(id) === row) this.#held.set(written);

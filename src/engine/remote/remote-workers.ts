@@ -2,12 +2,15 @@ import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import { isStoppedState, remoteRecordId, workerOfRecord } from "../../core/worker/worker-report.ts";
-import type { Effect, RecordKey, RecordRow } from "../../ports/store.ts";
+import { isStoppedState, workerOfRecord } from "../../core/worker/worker-report.ts";
+import type { Effect, RecordRow } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
+import { recordKind, type StoredRecord } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { EngineEvents, WorkerDetail } from "../events/event-bus.ts";
 import { workerEvent } from "../events/recording-rules.ts";
+import { remoteName, WORKERS, type WorkerBody } from "../worker/worker-record.ts";
 
 /** What an operator wants of a worker: told with its next beat. */
 export type WorkerDirective = "quiet" | "terminate";
@@ -28,8 +31,8 @@ export interface WorkerView extends RemoteWorker {
   readonly isRemote: boolean;
 }
 
-/** The kind of record that keeps a directive; a record of its own, since every beat writes the worker's anew. */
-export const DIRECTIVE = "directive";
+/** A directive is a record of its own, because every beat writes the worker's again. */
+export const DIRECTIVES = recordKind<{ readonly directive: WorkerDirective }>("directive");
 
 const KNOWN_FOR = 5_000;
 const MOST_KNOWN = 10_000;
@@ -37,7 +40,6 @@ const MOST_KNOWN = 10_000;
 const DIRECTED_FOR = 30 * 24 * 3_600_000;
 /** Whoever beats at all beats more often than this. */
 const STALE_AFTER = 30_000;
-const PAGE = 500;
 const MOST_LISTED = 10_000;
 
 interface Known {
@@ -57,10 +59,6 @@ export class RemoteWorkers {
     this.#parts = parts;
   }
 
-  static recordId(id: string): string {
-    return remoteRecordId(id);
-  }
-
   static bodyOf(worker: RemoteWorker): Json {
     const { id: _id, directive: _directive, about, ...rest } = worker;
     return { ...rest, remote: true, ...(about && { about }) };
@@ -74,14 +72,12 @@ export class RemoteWorkers {
   }
 
   async load(id: string): Promise<RemoteWorker | null> {
-    const name = RemoteWorkers.recordId(id);
-    const [record, order] = await this.#parts.store.records.load([
-      ["worker", name],
-      [DIRECTIVE, name],
-    ]);
+    const name = remoteName(id);
+    const [record, order] = await this.#parts.store.records.load([WORKERS.key(name), DIRECTIVES.key(name)]);
     // What was said to an earlier worker of that name does not bind this one.
     if (!record && order) await this.#drop(order);
-    const worker = record ? viewOf(record, order ?? undefined) : null;
+    const directive = order ? DIRECTIVES.read(order).body : undefined;
+    const worker = record ? viewOf(WORKERS.read(record), directive) : null;
     this.#keep(id, worker, this.#parts.system.monotonic() + KNOWN_FOR);
     return worker;
   }
@@ -115,9 +111,7 @@ export class RemoteWorkers {
   }
 
   async #drop({ key, version }: RecordRow): Promise<void> {
-    const { store, clock } = this.#parts;
-    const unit = { when: [{ record: key, version }], effects: [{ delete: key }] };
-    await store.commit([unit], { now: clock.now() });
+    await commitUnits(this.#parts, [{ when: [{ record: key, version }], effects: [{ delete: key }] }]);
   }
 
   async mayFetch(id: string): Promise<boolean> {
@@ -136,27 +130,17 @@ export class RemoteWorkers {
 
   /** Workers of every kind that were heard of lately, by their names; at most 10,000. */
   async list(): Promise<WorkerView[]> {
-    const orders = new Map((await this.#all(DIRECTIVE)).map((order) => [order.key[1], order]));
-    const records = await this.#all("worker");
-    return records.map((record) => viewOf(record, orders.get(record.key[1])));
-  }
-
-  async #all(kind: string): Promise<RecordRow[]> {
-    const all: RecordRow[] = [];
-    for (let after: string | null = null; all.length < MOST_LISTED; ) {
-      const page: RecordRow[] = await this.#parts.store.records.list(kind, after, PAGE);
-      all.push(...page);
-      if (page.length < PAGE) break;
-      after = (page.at(-1) as RecordRow).key[1];
-    }
-    return all;
+    const { store } = this.#parts;
+    const orders = await DIRECTIVES.all(store, MOST_LISTED);
+    const workers = await WORKERS.all(store, MOST_LISTED);
+    return Array.from(workers.values(), (worker) => viewOf(worker, orders.get(worker.name)?.body));
   }
 
   /** One worker of any kind by its name, or null. */
   async view(id: string): Promise<WorkerView | null> {
     const remote = await this.load(id);
     if (remote) return { ...remote, isRemote: true };
-    const [record] = await this.#parts.store.records.load([["worker", id]]);
+    const record = await WORKERS.load(this.#parts.store, id);
     return record && !workerOfRecord(id).isRemote ? viewOf(record, undefined) : null;
   }
 
@@ -164,9 +148,9 @@ export class RemoteWorkers {
   async direct(id: string, directive: WorkerDirective | null, by?: By): Promise<WorkerView> {
     const worker = await this.#remote(id, directive ?? "resume");
     const now = this.#parts.clock.now();
-    const key: RecordKey = [DIRECTIVE, RemoteWorkers.recordId(id)];
+    const name = remoteName(id);
     await this.#order(`worker.${directive ?? "resume"}`, id, by, [
-      directive === null ? { delete: key } : { put: key, body: { directive }, wakeAt: now + DIRECTED_FOR },
+      directive === null ? DIRECTIVES.remove(name) : DIRECTIVES.put(name, { directive }, now + DIRECTED_FOR),
     ]);
     const { directive: _before, ...rest } = worker;
     const told = directive === null ? rest : { ...rest, directive };
@@ -187,12 +171,12 @@ export class RemoteWorkers {
         "invalid_state",
         `deregister: worker "${id}" is alive; quiet it first, or wait until it has been silent for ${STALE_AFTER / 1_000} s`,
       );
-    const name = RemoteWorkers.recordId(id);
+    const name = remoteName(id);
     const { recorder, bus, clock } = this.#parts;
     const end = lifeOf("worker.stopped", worker, clock.now(), "operator");
     await this.#order("worker.deregister", id, by, [
-      { delete: ["worker", name] },
-      { delete: [DIRECTIVE, name] },
+      WORKERS.remove(name),
+      DIRECTIVES.remove(name),
       ...recorder.kept(workerEvent(end)),
     ]);
     this.#known.delete(id);
@@ -200,10 +184,9 @@ export class RemoteWorkers {
   }
 
   async #order(action: string, id: string, by: By | undefined, effects: readonly Effect[]): Promise<void> {
-    const { store, clock } = this.#parts;
-    const now = clock.now();
+    const now = this.#parts.clock.now();
     const entry = auditEffects(this.#parts, by && parseBy(by), action, { details: { worker: id } }, now);
-    await store.commit([{ effects: [...effects, ...entry] }], { now });
+    await commitUnits(this.#parts, [{ effects: [...effects, ...entry] }]);
   }
 
   async #remote(id: string, action: string): Promise<WorkerView> {
@@ -237,18 +220,20 @@ function lifeOf<Name extends WorkerDetail["name"]>(
 
 /** What the end of a silent worker's record says: one that had said it takes no more jobs has ended as it wanted to. */
 export function silenceOf(record: RecordRow, now: Instant): EngineEvents["worker.lost" | "worker.stopped"] {
-  const worker = viewOf(record, undefined);
+  const worker = viewOf(WORKERS.read(record), undefined);
   const { isRemote, seenAt } = worker;
   const name = RemoteWorkers.isStopped(worker) ? "worker.stopped" : "worker.lost";
   const { remote: _remote, ...told } = lifeOf(name, worker, now);
   return { ...told, ...(isRemote && { remote: true as const }), seenAt };
 }
 
-function viewOf({ key, body }: RecordRow, order: RecordRow | undefined): WorkerView {
-  const said = body as unknown as Omit<RemoteWorker, "id"> & { readonly queues?: Json };
-  const directive = (order?.body as { directive?: WorkerDirective } | undefined)?.directive;
+function viewOf(
+  { name, body: said }: StoredRecord<WorkerBody>,
+  order: { readonly directive: WorkerDirective } | undefined,
+): WorkerView {
+  const directive = order?.directive;
   return {
-    ...workerOfRecord(key[1]),
+    ...workerOfRecord(name),
     seenAt: said.seenAt,
     state: said.state ?? "running",
     running: said.running,

@@ -1,5 +1,4 @@
-import { type By, parseBy } from "../../core/audit/audit-entry.ts";
-import { CurfewError } from "../../core/errors.ts";
+import type { By } from "../../core/audit/audit-entry.ts";
 import { applied, decide } from "../../core/job/decide.ts";
 import {
   type EnqueueContext,
@@ -18,15 +17,14 @@ import { resolvePolicy, type WorkerKind } from "../../core/job/policy.ts";
 import type { UniqueRule } from "../../core/job/unique-key.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
-import type { System } from "../../ports/system.ts";
-import { startOverAt } from "../commit/decision-effects.ts";
-import type { Decided } from "../commit/decision-unit.ts";
+import { type System, within } from "../../ports/system.ts";
+import { STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
+import { CommitQueue } from "../commit/commit-queue.ts";
+import type { Decided } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Crons } from "../crons/crons.ts";
 import { tracedEach } from "../enqueue/trace-enqueue.ts";
-import { auditEffects } from "../events/audit-log.ts";
-import { within } from "../runtime/within.ts";
-import { Commits } from "./commits.ts";
+import { removeJob } from "../operations/operate-job.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
 import { Claims } from "./remote-claims.ts";
 import { RemoteNotes } from "./remote-notes.ts";
@@ -83,7 +81,6 @@ interface ServiceHost {
   readonly crons: Crons;
 }
 
-const TRIES = 10;
 const CLOSE_LIMIT = 5_000;
 const LOOK_AGAIN = 1_000;
 const MOST_POLICIES = 2_000;
@@ -100,12 +97,12 @@ export class Service {
   readonly #parts: EngineContext;
   readonly #host: ServiceHost;
   readonly #claims: Claims;
-  readonly #commits: Commits;
+  readonly #commits: CommitQueue;
   /**
    * Starts wait neither for verdicts nor for the disk: a start that a crash of the machine takes back is found as a
    * claim that ran out, and its worker's report is refused by the fence.
    */
-  readonly #starts: Commits;
+  readonly #starts: CommitQueue;
   readonly #held = new RowCache();
   readonly #beats: RemoteBeats;
   readonly #ready: ReadyWaits;
@@ -121,8 +118,8 @@ export class Service {
     this.#parts = parts;
     this.#host = host;
     this.#claims = new Claims(parts, this.id);
-    this.#commits = new Commits(parts);
-    this.#starts = new Commits(parts, { relaxed: true });
+    this.#commits = new CommitQueue(parts);
+    this.#starts = new CommitQueue(parts, { relaxed: true });
     this.#ready = new ReadyWaits(parts);
     this.#repeats = new Repeats(parts.system);
     this.workers = new RemoteWorkers(parts);
@@ -253,7 +250,7 @@ export class Service {
   async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | null> {
     const { clock, random, store } = this.#parts;
     let row = claimed;
-    for (let tries = 0; tries < TRIES; tries++) {
+    for (let tries = 0; tries < STALE_TRIES; tries++) {
       const visibility = row.options?.visibility ?? request.visibility;
       const kind: WorkerKind = {
         remote: true,
@@ -261,12 +258,12 @@ export class Service {
         worker: request.worker ?? ANONYMOUS,
         ...(visibility !== undefined && { visibility }),
       };
-      const now = clock.now();
+      const at = clock.now();
       const policy = row.policy ?? this.#policyOf(row, kind, request.definitions?.get(row.type));
       const start = { type: "start", policy, kind, upper: clock.upper(), anchor: clock.anchor() } as const;
-      const decision = decide(row, start, now, random);
+      const decision = decide(row, start, at, random);
       if (!decision.ok) return this.#giveBack(row);
-      const outcome = await this.#starts.decision(row, decision, now);
+      const outcome = await this.#starts.commit({ row, decision, at, by: "holder" });
       if (outcome.ok) return decision.image.state === "active" ? this.#handOut(row, decision) : null;
       if (outcome.because !== "stale") return null;
       const [again] = await store.jobs.load([row.id]);
@@ -284,17 +281,15 @@ export class Service {
     if ((softAt !== null && upper >= softAt) || (stallAt !== null && upper >= stallAt))
       return this.#giveBack(started);
     this.#held.set(started);
-    const overAt = startOverAt(started);
-    if (overAt !== null) this.#parts.wakeSweepAt(overAt);
     return started;
   }
 
   async #giveBack(row: JobRow): Promise<null> {
     const { clock, random } = this.#parts;
-    const now = clock.now();
+    const at = clock.now();
     this.#held.delete(row.id);
-    const decision = decide(row, { type: "release" }, now, random);
-    if (decision.ok) await this.#commits.decision(row, decision, now);
+    const decision = decide(row, { type: "release" }, at, random);
+    if (decision.ok) await this.#commits.commit({ row, decision, at, by: "holder" });
     return null;
   }
 
@@ -343,14 +338,14 @@ export class Service {
   async #judge({ id, sender, event }: Report, known: JobRow | null): Promise<Reported> {
     const { clock, random } = this.#parts;
     let row = known;
-    for (let tries = 0; tries < TRIES; tries++) {
+    for (let tries = 0; tries < STALE_TRIES; tries++) {
       if (row === null) return { ok: false, because: "gone", row };
       const now = clock.now();
       if (isHolder(row, sender)) {
         const said = event(row, now);
         const decision = decide(row, said, now, random);
         if (!decision.ok) return this.#refused(row);
-        const outcome = await this.#commits.decision(row, decision, now);
+        const outcome = await this.#commits.commit({ row, decision, at: now, by: "holder" });
         if (outcome.ok) {
           this.#held.delete(id);
           const settled = applied(row, decision);
@@ -364,10 +359,7 @@ export class Service {
       this.#held.delete(id);
       row = await this.#load(id);
     }
-    throw new CurfewError(
-      "invalid_state",
-      `job ${id} changed ${TRIES} times while a report was being decided`,
-    );
+    throw tooManyChanges("report", `job ${id}`);
   }
 
   #refused(row: JobRow): Reported {
@@ -389,13 +381,9 @@ export class Service {
     return report;
   }
 
-  /** Deletes a finished job; false if it has changed meanwhile. */
-  async remove({ id, queue, fence, rev }: JobRow, by?: By): Promise<boolean> {
-    const { store, clock } = this.#parts;
-    const now = clock.now();
-    const effects = auditEffects(this.#parts, by && parseBy(by), "job.delete", { job: id, queue }, now);
-    const [outcome] = await store.commit([{ job: { id, fence, rev, drop: true }, effects }], { now });
-    return outcome?.ok ?? false;
+  /** Deletes a finished job; false if it changed meanwhile. */
+  remove(row: JobRow, by?: By): Promise<boolean> {
+    return removeJob(this.#parts, row, by);
   }
 
   /** Crons, for producers that have no definitions: see `putRemote`. */
@@ -417,7 +405,7 @@ export class Service {
     this.#held.delete(id);
   }
 
-  /** The job once it has ended, or as it stands after so many milliseconds. */
+  /** The job once it has ended, or as it stands after `wait` milliseconds. */
   async whenEnded(id: JobId, wait: number): Promise<JobRow | null> {
     const { elapsed } = this.#timer();
     const { system, waiters } = this.#parts;

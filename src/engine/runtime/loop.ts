@@ -1,3 +1,4 @@
+import { backoff } from "../../core/pace.ts";
 import type { Logger } from "../../ports/log.ts";
 import type { System, Timer } from "../../ports/system.ts";
 
@@ -12,8 +13,7 @@ interface LoopOptions {
   readonly onError: (error: unknown, loop: string) => void;
 }
 
-const FIRST_BACKOFF = 100;
-const LONGEST_BACKOFF = 5_000;
+const BACKOFF = { first: 100, factor: 2, most: 5_000 };
 
 /**
  * A round of work that repeats at its own pace. Starting twice, stopping twice and stopping before the start are all
@@ -84,7 +84,7 @@ export class Loop {
       this.#failures += 1;
       this.#isWoken = false;
       this.#options.onError(error, this.#options.name);
-      return Math.min(FIRST_BACKOFF * 2 ** Math.min(this.#failures - 1, 10), LONGEST_BACKOFF);
+      return backoff(this.#failures, BACKOFF);
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
-import { replyKeyOf } from "./saga-addresses.ts";
+import { REPLIES } from "./saga-addresses.ts";
 
 const POLL = 500;
 
@@ -41,8 +41,8 @@ export class MessageHandle {
         if (isLooking || isOver) return;
         isLooking = true;
         try {
-          const [row] = await store.records.load([replyKeyOf(this.id)]);
-          if (row) end(() => resolve((row.body as { value: Json }).value));
+          const reply = await REPLIES.load(store, this.id);
+          if (reply) end(() => resolve(reply.body.value));
         } catch (error) {
           storeFailed(error, "reply");
         }

@@ -1,17 +1,28 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { OutgoingMessage, TimeoutRequest } from "../../core/saga/saga-actions.ts";
-import type { ReplyAddress } from "../../core/saga/saga-record.ts";
+import {
+  decodeRecord,
+  encodeRecord,
+  type ReplyAddress,
+  type SagaRecord,
+} from "../../core/saga/saga-record.ts";
 import type { SagaEvent } from "../../core/saga/step.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { NewTimeout, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { RecordKey } from "../../ports/store.ts";
+import { recordKind } from "../commit/records.ts";
 
 /** One saga among all: its type and its correlation value. */
 export interface SagaName {
   readonly type: string;
   readonly id: string;
 }
+
+/** Records of sagas; `sagaName` gives their names. */
+export const SAGAS = recordKind<SagaRecord>("saga", { decode: decodeRecord, encode: encodeRecord });
+/** Replies, named by the message that they answer. */
+export const REPLIES = recordKind<{ readonly value: Json }>("reply");
 
 const PREFIX = "saga:";
 
@@ -24,9 +35,14 @@ export function isSagaDestination(name: string): boolean {
   return name.startsWith(PREFIX);
 }
 
+/** The name of a saga's record. */
+export function sagaName({ type, id }: SagaName): string {
+  return JSON.stringify([type, id]);
+}
+
 /** The record of a saga; its timeouts carry the same key. */
-export function recordKeyOf({ type, id }: SagaName): RecordKey {
-  return ["saga", JSON.stringify([type, id])];
+export function recordKeyOf(saga: SagaName): RecordKey {
+  return SAGAS.key(sagaName(saga));
 }
 
 /** Every key of a type begins with this. */
@@ -42,10 +58,6 @@ export function nameOf([, key]: RecordKey): SagaName {
 /** The mailbox of a saga: messages are timeouts that are due at once, and this key finds them in order. */
 export function mailKeyOf({ type, id }: SagaName): RecordKey {
   return ["mail", JSON.stringify([type, id])];
-}
-
-export function replyKeyOf(message: string): RecordKey {
-  return ["reply", message];
 }
 
 /** What a stored message says of itself beside its payload. */

@@ -1,11 +1,11 @@
-import { CurfewError } from "../../core/errors.ts";
 import type { SagaPlan } from "../../core/saga/saga.ts";
-import { decodeRecord, type SagaRecord } from "../../core/saga/saga-record.ts";
+import type { SagaRecord } from "../../core/saga/saga-record.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
-import type { RecordRow } from "../../ports/store.ts";
+import { changeRecord } from "../commit/commit.ts";
+import type { StoredRecord } from "../commit/records.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
-import { mailKeyOf, nameOf, recordKeyOf, type SagaName } from "./saga-addresses.ts";
+import { mailKeyOf, nameOf, recordKeyOf, SAGAS, type SagaName, sagaName } from "./saga-addresses.ts";
 import { type RunnerParts, writeOf } from "./saga-runner.ts";
 
 /** A saga as it stands. */
@@ -22,13 +22,12 @@ export interface SagaView<State = unknown> {
   readonly pending: SagaRecord["pending"];
 }
 
-export function viewOf<State>({ key, version, body }: RecordRow): SagaView<State> {
-  const { type, id } = nameOf(key);
-  const { state, startedAt, changedAt, completedAt, pending } = decodeRecord(body);
+export function viewOf<State>({ name, version, body }: StoredRecord<SagaRecord>): SagaView<State> {
+  const { type, id } = nameOf(SAGAS.key(name));
+  const { state, startedAt, changedAt, completedAt, pending } = body;
   return { type, id, state: state as State, version, startedAt, changedAt, completedAt, pending };
 }
 
-const CONFLICT_TRIES = 100;
 const PAGE = 1_000;
 
 /** One saga, for those who look at it or operate it. */
@@ -53,8 +52,8 @@ export class SagaHandle<State = unknown> {
 
   /** The saga as it stands, or null; one that is completed is there for its retention. */
   async load(): Promise<SagaView<State> | null> {
-    const [row] = await this.#parts.store.records.load([recordKeyOf(this.#name)]);
-    return row ? viewOf(row) : null;
+    const stored = await SAGAS.load(this.#parts.store, sagaName(this.#name));
+    return stored && viewOf(stored);
   }
 
   /** Its pending timeouts with their instants, those that were given up included. */
@@ -94,29 +93,15 @@ export class SagaHandle<State = unknown> {
   #change(
     change: (record: SagaRecord) => { readonly record: SagaRecord; readonly ids: readonly string[] } | null,
   ): Promise<boolean> {
-    const { store, clock } = this.#parts;
-    const key = recordKeyOf(this.#name);
-    return this.#chains.run(key[1], async () => {
-      for (let tries = 0; tries < CONFLICT_TRIES; tries++) {
-        const [row] = await store.records.load([key]);
-        const record = row ? decodeRecord(row.body) : null;
-        const changed = record && record.completedAt === null ? change(record) : null;
-        if (!row || !changed) return false;
-        const now = clock.now();
-        const unit = {
-          when: [{ record: key, version: row.version }],
-          effects: [
-            writeOf(this.#plan, key, { ...changed.record, changedAt: now }),
-            ...changed.ids.map((id) => ({ revoke: { id } })),
-          ],
-        };
-        const [answer] = await store.commit([unit], { now });
-        if (answer?.ok) return true;
-      }
-      throw new CurfewError(
-        "store_failed",
-        `saga ${this.type} ${this.id} changes faster than it can be changed`,
-      );
+    const name = sagaName(this.#name);
+    return this.#chains.run(name, async () => {
+      const changed = await changeRecord(this.#parts, "saga", SAGAS, name, (record, now) => {
+        const next = record?.completedAt === null ? change(record) : null;
+        if (!next) return null;
+        const effects = next.ids.map((id) => ({ revoke: { id } }));
+        return { ...writeOf(this.#plan, { ...next.record, changedAt: now }), effects };
+      });
+      return changed !== null;
     });
   }
 }

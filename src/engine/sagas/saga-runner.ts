@@ -2,30 +2,30 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import { TimeoutError } from "../../core/job/reasons.ts";
 import type { SagaPlan } from "../../core/saga/saga.ts";
 import type { SagaEffect } from "../../core/saga/saga-actions.ts";
-import { decodeRecord, encodeRecord, type SagaRecord } from "../../core/saga/saga-record.ts";
+import type { SagaRecord } from "../../core/saga/saga-record.ts";
 import { attemptLimitOf, runStep, type SagaEvent, type StepOutcome } from "../../core/saga/step.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
-import type { Effect, RecordRow, Unit } from "../../ports/store.ts";
+import type { Effect, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
+import { STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease } from "../dispatch/destination.ts";
 import { announceStep, stepEvents } from "./announce-saga.ts";
-import type { RecordReader } from "./record-reader.ts";
 import {
   mailKeyOf,
   messageRow,
+  REPLIES,
   readRow,
   recordKeyOf,
-  replyKeyOf,
+  SAGAS,
   type SagaName,
+  sagaName,
   timeoutRow,
 } from "./saga-addresses.ts";
 
-/** How often a step is taken again on a newer state before its event goes back to the store. */
-const CONFLICT_TRIES = 20;
 const CONFLICT_PAUSE = 50;
 /** How long a message waits for one before it that another process holds. */
 const HEAD_PAUSE = 100;
@@ -35,7 +35,8 @@ const REPLY_KEPT = 3_600_000;
 
 /** What the steps of all sagas of one engine share. */
 export interface RunnerParts extends EngineContext {
-  readonly records: RecordReader;
+  /** Loads a record with others that are asked for at the same time; the answer is never older than the request. */
+  loadRecord(key: RecordKey): Promise<RecordRow | null>;
   /** Tells the process of jobs that a step has enqueued. */
   noticeJobs(jobs: readonly NewJob[]): void;
   /** Somebody in this process may be waiting for the reply to this message. */
@@ -49,7 +50,8 @@ interface Loaded {
 
 /**
  * Delivers one claimed message or timeout to its saga: load, step, commit. The commit names the version of the record
- * and the lease on the row, and removes the row with them, so an event counts once however often it is delivered.
+ * and the lease on the row, and removes the row with them, so an event counts once however often it is delivered. No
+ * changeRecord: a handler runs between read and write, and the lease may lapse meanwhile.
  */
 export async function deliver(
   parts: RunnerParts,
@@ -58,7 +60,7 @@ export async function deliver(
   hold: DeliveryLease,
 ): Promise<Delivery> {
   const { saga, event } = readRow(row);
-  for (let tries = 0; tries < CONFLICT_TRIES; tries++) {
+  for (let tries = 0; tries < STALE_TRIES; tries++) {
     // Both at once: a message that is first and a record that has changed meanwhile end in a conflict, and in another try.
     const [waits, loaded] = await Promise.all([
       event.kind === "message" ? waitsFor(parts, saga, row) : null,
@@ -98,8 +100,8 @@ async function waitsFor(parts: RunnerParts, saga: SagaName, row: TimeoutRow): Pr
 }
 
 async function load(parts: RunnerParts, saga: SagaName): Promise<Loaded> {
-  const row = await parts.records.load(recordKeyOf(saga));
-  return { row, record: row && decodeRecord(row.body) };
+  const row = await parts.loadRecord(recordKeyOf(saga));
+  return { row, record: row && SAGAS.read(row).body };
 }
 
 /**
@@ -126,7 +128,7 @@ async function stepWithin(
     queueSettings: (queue: string) => queues.policyOf(queue),
     engineSettings: settings,
     documentLimit,
-    headOf: recorder.headOf,
+    sharedFieldsOf: recorder.sharedFieldsOf,
     anchor: clock.anchor(),
   };
   try {
@@ -171,14 +173,14 @@ function unitOf(
   nextId: () => string,
 ): Unit & { readonly effects: readonly Effect[] } {
   const key = recordKeyOf(saga);
-  const written: Effect[] = outcome.kind === "stepped" ? [writeOf(plan, key, outcome.record)] : [];
+  const written = outcome.kind === "stepped" ? writeOf(plan, outcome.record) : null;
   return {
     when: [
       { record: key, version: stored?.version ?? 0 },
       { timeout: row.id, owner: hold.owner },
     ],
     effects: [
-      ...written,
+      ...(written ? [SAGAS.put(sagaName(saga), written.body, written.wakeAt)] : []),
       { remove: row.id },
       ...outcome.effects.map((effect) => storedEffect(effect, saga, now, nextId)),
     ],
@@ -190,18 +192,13 @@ function unitOf(
  * without its state if nothing was to be kept: a sender that repeats itself after a lost reply does so within moments.
  */
 export function writeOf(
-  plan: Pick<SagaPlan, "retention">,
-  key: RecordRow["key"],
+  { retention }: Pick<SagaPlan, "retention">,
   record: SagaRecord,
-): Effect {
+): { readonly body: SagaRecord; readonly wakeAt: Instant | null } {
   const { completedAt } = record;
-  if (completedAt === null) return { put: key, body: encodeRecord(record), wakeAt: null };
-  const kept = plan.retention === 0 ? { ...record, state: null } : record;
-  return {
-    put: key,
-    body: encodeRecord(kept),
-    wakeAt: completedAt + Math.max(plan.retention, SHORTEST_RETENTION),
-  };
+  if (completedAt === null) return { body: record, wakeAt: null };
+  const body = retention === 0 ? { ...record, state: null } : record;
+  return { body, wakeAt: completedAt + Math.max(retention, SHORTEST_RETENTION) };
 }
 
 function storedEffect(effect: SagaEffect, saga: SagaName, now: Instant, nextId: () => string): Effect {
@@ -214,11 +211,7 @@ function storedEffect(effect: SagaEffect, saga: SagaName, now: Instant, nextId: 
     const message = { saga: to.saga, to: to.id, name: to.as, payload: value, replyTo: null };
     return { request: messageRow(message, nextId(), now) };
   }
-  return {
-    put: replyKeyOf(to.message),
-    body: { value: JSON.parse(value) as Json },
-    wakeAt: now + REPLY_KEPT,
-  };
+  return REPLIES.put(to.message, { value: JSON.parse(value) as Json }, now + REPLY_KEPT);
 }
 
 /** What the process itself has to know of a committed step. */

@@ -1,10 +1,13 @@
 import type { Json } from "../../core/schema.ts";
 import { resolveAgain } from "../../core/timeout/wall-clock.ts";
-import { BATCH_LIMIT, type RecordKey } from "../../ports/store.ts";
+import { BATCH_LIMIT } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
+import { recordKind } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 import { resolveCrons } from "../crons/cron-zones.ts";
 
-const KEY: RecordKey = ["zones", "version"];
+const ZONES = recordKind<{ readonly version?: string }>("zones");
+const NAME = "version";
 const PAGE = BATCH_LIMIT;
 
 /**
@@ -17,8 +20,7 @@ export async function resolveZones(
   zoneData: string | undefined,
 ): Promise<number> {
   if (zoneData === undefined || zoneData === "") return 0;
-  const [known] = await store.records.load([KEY]);
-  const before = (known?.body as { version?: string } | undefined)?.version;
+  const before = (await ZONES.load(store, NAME))?.body.version;
   if (before !== undefined && before >= zoneData) return 0;
   let moved = 0;
   let seen = 0;
@@ -35,9 +37,7 @@ export async function resolveZones(
     after = rows.at(-1)?.id ?? null;
   }
   moved += await resolveCrons({ store, clock });
-  await store.commit([{ effects: [{ put: KEY, body: { version: zoneData }, wakeAt: null }] }], {
-    now: clock.now(),
-  });
+  await commitUnits({ store, clock }, [{ effects: [ZONES.put(NAME, { version: zoneData }, null)] }]);
   if (seen + moved > 0)
     logger.info(
       { from: before, to: zoneData, seen, moved },

@@ -2,13 +2,15 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { identityText, prepareMessage } from "../../core/saga/message.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
+import type { NewTimeout } from "../../core/timeout/timeout.ts";
+import type { RecordKey, RecordRow } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import type { Destination } from "../dispatch/destination.ts";
+import { Batcher } from "../runtime/batcher.ts";
 import { Chains } from "../runtime/serial-by-key.ts";
 import { MessageHandle } from "./message-handle.ts";
-import { Outbox } from "./outbox.ts";
-import { RecordReader } from "./record-reader.ts";
-import { keyPrefixOf, messageRow } from "./saga-addresses.ts";
+import { openOutbox } from "./outbox.ts";
+import { keyPrefixOf, messageRow, SAGAS } from "./saga-addresses.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
 import { checkSagas, SagaDestination } from "./saga-host.ts";
 import type { RunnerParts } from "./saga-runner.ts";
@@ -32,17 +34,18 @@ type Serve = (name: string, destination: Destination) => () => Promise<void>;
 export class Sagas {
   readonly #parts: RunnerParts;
   readonly #chains = new Chains();
-  readonly #outbox: Outbox;
+  readonly #outbox: Batcher<NewTimeout, undefined>;
 
   constructor(parts: EngineContext, noticeJobs: (jobs: readonly NewJob[]) => void) {
-    const { waiters } = parts;
+    const { store, waiters } = parts;
+    const reads = new Batcher<RecordKey, RecordRow | null>({ call: (keys) => store.records.load(keys) });
     this.#parts = {
       ...parts,
-      records: new RecordReader(parts.store.records),
+      loadRecord: (key) => reads.add(key),
       noticeJobs,
       hintReply: (message) => waiters.hint(message),
     };
-    this.#outbox = new Outbox(parts);
+    this.#outbox = openOutbox(parts);
   }
 
   host(sagas: readonly AnySaga[], serve: Serve): SagaHost {
@@ -74,7 +77,7 @@ export class Sagas {
     const message = { ...prepared, saga: plan.type, name, replyTo: null, ...(given && { id: given }) };
     const now = clock.now();
     const row = messageRow(message, rowId, now);
-    if (options.tx === undefined) await this.#outbox.send(row);
+    if (options.tx === undefined) await this.#outbox.add(row);
     else {
       this.#checkTransactions(options.tx);
       await store.timeouts.insert([row], { now, tx: options.tx });
@@ -107,12 +110,12 @@ export class Sagas {
     }
     const prefix = keyPrefixOf(type);
     const after = page.after === undefined ? prefix : JSON.stringify([type, page.after]);
-    const rows = await this.#parts.store.records.list("saga", after, limit);
-    return rows.filter(({ key }) => key[1].startsWith(prefix)).map((row) => viewOf<State>(row));
+    const found = await SAGAS.list(this.#parts.store, after, limit);
+    return found.filter(({ name }) => name.startsWith(prefix)).map((stored) => viewOf<State>(stored));
   }
 
   flushed(): Promise<void> {
-    return this.#outbox.flushed();
+    return this.#outbox.idle();
   }
 }
 

@@ -62,6 +62,9 @@ const MOST_PAIRS = 500;
 const MOST_TIMEOUT_COUNTS = 2_000;
 
 const BY_EVENT: Partial<Record<LifecycleEvent["name"], SimpleCounter>> = {
+  // Steps of workflows, when they become ready. Other new jobs are counted by enqueued().
+  "job.enqueued": "enqueued",
+  "job.scheduled": "enqueued",
   "job.started": "started",
   "job.completed": "completed",
   "job.failed": "failed",

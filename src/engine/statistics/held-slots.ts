@@ -1,10 +1,9 @@
 import { runsEndlessly } from "../../core/job/endless.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import type { StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { HeldSlot } from "../../core/stats/advice.ts";
-import { type LimitRow, queueMark, type RecordKey, type Store } from "../../ports/store.ts";
-import { QueueSettings } from "../queues/queue-settings-cache.ts";
-import { RemoteWorkers } from "../remote/remote-workers.ts";
+import { type LimitRow, queueMark, type Store } from "../../ports/store.ts";
+import { QUEUES } from "../queues/queue-settings-cache.ts";
+import { remoteName, WORKERS } from "../worker/worker-record.ts";
 
 const PAGE = 200;
 /** Reads at most this many keys of limits and marks of queues, because a caller waits for the answer. */
@@ -34,9 +33,9 @@ async function endlessAt({ inspect }: Pick<Store, "inspect">, limitKey: string):
 
 async function heldBy({ records }: Pick<Store, "records">, row: JobRow) {
   const remote = row.policy?.worker;
-  const workerKey: RecordKey = ["worker", remote ? RemoteWorkers.recordId(remote) : (row.worker ?? "")];
-  const [worker, settings] = await records.load([workerKey, QueueSettings.key(row.queue)]);
-  const { concurrency } = (settings?.body ?? {}) as StoredQueue;
+  const workerKey = WORKERS.key(remote ? remoteName(remote) : (row.worker ?? ""));
+  const [worker, settings] = await records.load([workerKey, QUEUES.key(row.queue)]);
+  const concurrency = settings ? QUEUES.read(settings).body.concurrency : undefined;
   return {
     key: row.limitKey === queueMark(row.queue) ? null : row.limitKey,
     queue: concurrency === undefined ? null : row.queue,

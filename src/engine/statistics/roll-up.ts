@@ -1,4 +1,3 @@
-import type { Json } from "../../core/schema.ts";
 import {
   GRAINS,
   type Grain,
@@ -10,23 +9,32 @@ import {
 } from "../../core/stats/grains.ts";
 import { type SeriesData, SeriesTable } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Guard, RecordRow } from "../../ports/store.ts";
+import type { Effect, Guard } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
+import { type RecordKind, recordKind, type StoredRecord } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 
 /** Records that are added up in one commit. */
 const BATCH = 200;
-/** So many commits in one round; what is left is done in the next. */
+/** Commits in one round; the rest is done in the next. */
 const MOST_STEPS = 20;
 export const MOST_SERIES = 500;
 const SLICE = 50;
 
-export function seriesOf({ body }: RecordRow): readonly SeriesData[] {
-  return (body as unknown as { readonly series: readonly SeriesData[] }).series;
+interface StatsBody {
+  readonly series: readonly SeriesData[];
+}
+type StatsRecord = StoredRecord<StatsBody>;
+
+/** Records of one width. */
+export function statsKind({ kind }: Grain): RecordKind<StatsBody> {
+  return recordKind<StatsBody>(kind);
 }
 
 /**
  * Adds up what is old: minutes to hours, hours to days, and days are deleted. Any engine may do it; what is added and
- * what it is added to is guarded by versions, so nothing is added twice, however many try.
+ * what it is added to is guarded by versions, so nothing is added twice, however many try. No changeRecord: many records
+ * become one.
  */
 export class RollUp {
   readonly #parts: Pick<EngineContext, "store" | "clock">;
@@ -48,58 +56,51 @@ export class RollUp {
   async #addUp(grain: Grain, coarser: Grain): Promise<boolean> {
     const { store, clock } = this.#parts;
     const now = clock.now();
-    const oldest = await store.records.list(grain.kind, null, BATCH);
+    const [from, to] = [statsKind(grain), statsKind(coarser)];
+    const oldest = await from.list(store, null, BATCH);
     const first = oldest[0];
-    if (!first || !isDueForRollUp(startOfKey(first.key[1]), grain, coarser, now)) return false;
-    const start = startOf(startOfKey(first.key[1]), coarser.span);
-    const sources = oldest.filter(({ key }) => startOf(startOfKey(key[1]), coarser.span) === start);
+    if (!first || !isDueForRollUp(startOfKey(first.name), grain, coarser, now)) return false;
+    const start = startOf(startOfKey(first.name), coarser.span);
+    const sources = oldest.filter(({ name }) => startOf(startOfKey(name), coarser.span) === start);
     const targets = await this.#recordsOf(coarser, start);
     const table = new SeriesTable(MOST_SERIES);
-    for (const record of [...targets, ...sources]) for (const data of seriesOf(record)) table.add(data);
-    const effects: Effect[] = sources.map(({ key }) => ({ delete: key }));
+    for (const record of [...targets, ...sources]) for (const data of record.body.series) table.add(data);
     const all = table.data();
-    for (let from = 0; from < all.length; from += SLICE) {
-      const put = [coarser.kind, keyOf(start, String(from / SLICE).padStart(4, "0"))] as const;
-      effects.push({
-        put,
-        body: { series: all.slice(from, from + SLICE) } as unknown as Json,
-        wakeAt: null,
-      });
-    }
-    const [outcome] = await store.commit([{ when: guardsOf(sources, targets, effects), effects }], { now });
-    // Somebody else was faster, and does the rest of it.
+    const slices = Array.from({ length: Math.ceil(all.length / SLICE) }, (_, slice) => ({
+      name: keyOf(start, String(slice).padStart(4, "0")),
+      series: all.slice(slice * SLICE, (slice + 1) * SLICE),
+    }));
+    const effects: Effect[] = [
+      ...sources.map(({ name }) => from.remove(name)),
+      ...slices.map(({ name, series }) => to.put(name, { series }, null)),
+    ];
+    // Every record that was read must still be the same, and one that is new must still not exist.
+    const versions = new Map([...slices, ...targets].map((record) => [record.name, 0]));
+    for (const { name, version } of targets) versions.set(name, version);
+    const when: Guard[] = [
+      ...sources.map(({ name, version }) => from.guard(name, version)),
+      ...Array.from(versions, ([name, version]) => to.guard(name, version)),
+    ];
+    const [outcome] = await commitUnits(this.#parts, [{ when, effects }]);
+    // Another process was faster, and does the rest of it.
     return outcome?.ok ?? false;
   }
 
   async #forget(grain: Grain): Promise<boolean> {
     const { store, clock } = this.#parts;
     const now = clock.now();
-    const oldest = await store.records.list(grain.kind, null, BATCH);
-    const over = oldest.filter(({ key }) => startOfKey(key[1]) + grain.span + grain.kept <= now);
-    if (over.length === 0) return false;
-    await store.commit(
-      over.map(({ key }) => ({ effects: [{ delete: key }] })),
-      { now },
+    const kind = statsKind(grain);
+    const oldest = await kind.list(store, null, BATCH);
+    const over = oldest.filter(({ name }) => startOfKey(name) + grain.span + grain.kept <= now);
+    await commitUnits(
+      this.#parts,
+      over.map(({ name }) => ({ effects: [kind.remove(name)] })),
     );
     return over.length === BATCH;
   }
 
-  async #recordsOf(grain: Grain, start: Instant): Promise<RecordRow[]> {
-    const page = await this.#parts.store.records.list(grain.kind, keyBefore(start), BATCH);
-    return page.filter(({ key }) => startOfKey(key[1]) === start);
+  async #recordsOf(grain: Grain, start: Instant): Promise<StatsRecord[]> {
+    const page = await statsKind(grain).list(this.#parts.store, keyBefore(start), BATCH);
+    return page.filter(({ name }) => startOfKey(name) === start);
   }
-}
-
-/** Every record that is read must still be what it was, and one that is new must still not be there. */
-function guardsOf(
-  sources: readonly RecordRow[],
-  targets: readonly RecordRow[],
-  effects: readonly Effect[],
-): Guard[] {
-  const known = [...sources, ...targets].map(({ key, version }): Guard => ({ record: key, version }));
-  const there = new Set(targets.map(({ key }) => key[1]));
-  const added = effects.flatMap((effect): Guard[] =>
-    "put" in effect && !there.has(effect.put[1]) ? [{ record: effect.put, version: 0 }] : [],
-  );
-  return [...known, ...added];
 }

@@ -1,5 +1,6 @@
 import type { JobState } from "../../core/job/job.ts";
 import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
+import { jittered } from "../../core/pace.ts";
 import { type Advice, advise } from "../../core/stats/advice.ts";
 import { startOf } from "../../core/stats/grains.ts";
 import { type JobStats, statsOf } from "../../core/stats/job-stats.ts";
@@ -81,7 +82,7 @@ export class Statistics {
     this.#rollUpAt ??= now + ROLL_UP_EVERY * random();
     if (now >= this.#rollUpAt) {
       await this.#rollUp.round();
-      this.#rollUpAt = now + ROLL_UP_EVERY * patience * (0.75 + 0.5 * random());
+      this.#rollUpAt = now + jittered(ROLL_UP_EVERY * patience, random);
     }
     return FLUSH_EVERY * patience;
   }

@@ -2,7 +2,7 @@ import { GRAINS, keyBefore, startOf, startOfKey } from "../../core/stats/grains.
 import type { SeriesData } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
-import { seriesOf } from "./roll-up.ts";
+import { statsKind } from "./roll-up.ts";
 
 const PAGE = 200;
 
@@ -24,16 +24,18 @@ export async function* readStretches(
   until: Instant,
 ): AsyncGenerator<ReadRange, void, undefined> {
   // Coarse ones are older, and what was seen last is the newest that way.
-  for (const { kind, span } of [...GRAINS].reverse()) {
+  for (const grain of [...GRAINS].reverse()) {
+    const { span } = grain;
+    const kind = statsKind(grain);
     let after = keyBefore(startOf(since, span));
     for (;;) {
-      const page = await store.records.list(kind, after, PAGE);
+      const page = await kind.list(store, after, PAGE);
       for (const record of page) {
-        const start = startOfKey(record.key[1]);
+        const start = startOfKey(record.name);
         if (start >= until) break;
-        yield { start, span, series: seriesOf(record) };
+        yield { start, span, series: record.body.series };
       }
-      const last = page.at(-1)?.key[1];
+      const last = page.at(-1)?.name;
       if (last === undefined || page.length < PAGE || startOfKey(last) >= until) break;
       after = last;
     }

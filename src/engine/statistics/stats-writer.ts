@@ -1,8 +1,11 @@
-import type { Json } from "../../core/schema.ts";
 import { FINEST, keyOf } from "../../core/stats/grains.ts";
 import type { Effect } from "../../ports/store.ts";
+import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Minute } from "./minute-counts.ts";
+import { statsKind } from "./roll-up.ts";
+
+const MINUTES = statsKind(FINEST);
 
 /**
  * Writes what this process counted, whole minutes and the one that runs. A record holds a minute of one engine and is
@@ -32,7 +35,7 @@ export class StatsWriter {
   }
 
   async #write(): Promise<void> {
-    const { store, clock, counters } = this.#parts;
+    const { clock, counters } = this.#parts;
     const now = clock.now();
     const { ended, running } = counters.minutes.pending(now);
     const effects: Effect[] = [];
@@ -47,17 +50,15 @@ export class StatsWriter {
     const units = effects.map((effect) => ({ effects: [effect] }));
     for (let from = 0; from < units.length; from += 1_000)
       // Nobody waits for it, and a power cut may take the last seconds of it.
-      await store.commit(units.slice(from, from + 1_000), { now, relaxed: true });
+      await commitUnits(this.#parts, units.slice(from, from + 1_000), { relaxed: true });
     counters.minutes.forget(ended);
     this.#written.clear();
     for (const [key, text] of written) this.#written.set(key, text);
   }
 
   #effectsOf({ start, slices }: Minute) {
-    return [...slices].map(([slice, series]) => ({
-      put: [FINEST.kind, keyOf(start, `${this.#name}/${slice}`)] as const,
-      body: { series } as unknown as Json,
-      wakeAt: null,
-    }));
+    return [...slices].map(([slice, series]) =>
+      MINUTES.put(keyOf(start, `${this.#name}/${slice}`), { series }, null),
+    );
   }
 }

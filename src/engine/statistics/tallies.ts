@@ -50,6 +50,8 @@ export interface Tally {
 const COUNTED: Partial<
   Record<LifecycleEvent["name"], { readonly as: CountName; readonly end?: RunOutcome }>
 > = {
+  "job.enqueued": { as: "enqueued" },
+  "job.scheduled": { as: "enqueued" },
   "job.started": { as: "started" },
   "job.completed": { as: "completed", end: "completed" },
   "job.failed": { as: "failed" },

@@ -1,3 +1,4 @@
+import { jittered } from "../../core/pace.ts";
 import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
 
@@ -25,6 +26,6 @@ export class PruneLoop {
     const { store, clock, random, eventsKept } = this.#parts;
     const now = clock.now();
     const pruned = await store.jobs.prune({ now, eventsBefore: now - eventsKept, limit: LIMIT });
-    return pruned >= LIMIT ? 50 : EVERY * (0.75 + 0.5 * random());
+    return pruned >= LIMIT ? 50 : jittered(EVERY, random);
   }
 }

@@ -1,6 +1,7 @@
 import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow, type Rank } from "../../core/job/job.ts";
-import { TEXT_OF_A_TURN } from "../../ports/system.ts";
+import { jittered } from "../../core/pace.ts";
+import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
 
@@ -100,10 +101,6 @@ export class QueueConsumer {
     return this.#prefetched.length - this.#next + this.#confirming;
   }
 
-  prefetched(): readonly Prefetched[] {
-    return this.#prefetched.slice(this.#next);
-  }
-
   /** Something became available: claim, whatever the last claim said. */
   notify(): void {
     this.#isDry = false;
@@ -178,7 +175,7 @@ export class QueueConsumer {
 
   #pollDelay(): number {
     const { idlePollFactor: patience, random } = this.#host.parts;
-    return POLL * patience * (0.75 + 0.5 * random());
+    return jittered(POLL * patience, random);
   }
 
   /** Enters held jobs into free slots. A handler that ends at once frees its slot from within, so the loop is not re-entered. */
@@ -203,7 +200,7 @@ export class QueueConsumer {
         this.#reconsider(now);
         break;
       }
-      if (this.#entered >= TEXT_OF_A_TURN) {
+      if (this.#entered >= CHARACTERS_PER_TURN) {
         this.#pause();
         break;
       }

@@ -1,12 +1,14 @@
 import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
-import type { Timer } from "../../ports/system.ts";
 import type { Attempt } from "../attempt/attempt.ts";
+import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
 import { workerEvent } from "../events/recording-rules.ts";
 import { Loop } from "../runtime/loop.ts";
+import { BeatPace, BUSY_EVERY, IDLE_EVERY } from "./beat-pace.ts";
 import type { Prefetched } from "./queue-consumer.ts";
+import { WORKERS } from "./worker-record.ts";
 
 /** What the beat needs of the worker it keeps alive. */
 interface BeatHost {
@@ -19,10 +21,6 @@ interface BeatHost {
   heard(attempt: Attempt, answer: BeatAnswer): void;
 }
 
-/** While something runs: often enough that a cancel is heard within a second where no hint arrives (SEMANTICS 5.1). */
-const BUSY_EVERY = 900;
-const IDLE_EVERY = 5_000;
-const SHORTEST = 20;
 /** A worker that has not beaten for this long is gone, and its record with it. */
 const FORGOTTEN_AFTER = 60_000;
 
@@ -32,6 +30,7 @@ const FORGOTTEN_AFTER = 60_000;
  */
 export class BeatLoop {
   readonly loop: Loop;
+  readonly pace: BeatPace;
   readonly #parts: EngineContext;
   readonly #host: BeatHost;
 
@@ -47,15 +46,16 @@ export class BeatLoop {
       round: () => this.#round(),
       onError: (error) => storeFailed(error, "beat"),
     });
+    this.pace = new BeatPace(system, this.loop);
   }
 
   async #round(): Promise<number> {
-    this.#beganAt = this.#parts.clock.elapsed();
+    this.pace.began(this.#parts.clock.elapsed());
     const attempts = [...this.#host.attempts()].filter((attempt) => !attempt.isOver);
     for (let from = 0; from === 0 || from < attempts.length; from += BATCH_LIMIT) {
       await this.#beat(attempts.slice(from, from + BATCH_LIMIT));
     }
-    return this.#pace();
+    return this.#rest();
   }
 
   async #beat(attempts: readonly Attempt[]): Promise<void> {
@@ -108,44 +108,21 @@ export class BeatLoop {
       .map((entry) => Object.assign(entry, { confirmedAt }));
   }
 
-  /** A worker that was idle rests longer than a running job may wait for the word that it was cancelled. */
-  keepUp(now: number): void {
-    if (now - this.#beganAt < BUSY_EVERY) return;
-    this.#beganAt = now;
-    this.loop.wake();
-  }
-
-  /** A handler's own beat must reach the store well before the last one it knows of runs out. */
-  hurry(attempt: Attempt): void {
-    const every = (attempt.row.heartbeat ?? BUSY_EVERY * 4) / 4;
-    if (this.#hurried || every >= BUSY_EVERY) return;
-    this.#hurried = this.#parts.system.after(Math.max(SHORTEST, every), () => {
-      this.#hurried = undefined;
-      this.loop.wake();
-    });
-  }
-
-  #hurried: Timer | undefined;
-  /** Monotonic time at which the last round began. */
-  #beganAt = 0;
-
-  #pace(): number {
+  #rest(): number {
     for (const _attempt of this.#host.attempts()) return BUSY_EVERY;
     return IDLE_EVERY;
   }
 
   /** The last word of a worker that closes: its record goes, so nobody waits for its next beat. */
   async close(): Promise<void> {
-    this.#hurried?.cancel();
-    await this.loop.stop();
-    const { store, clock, storeFailed, recorder, bus } = this.#parts;
+    await this.pace.stop();
+    const { clock, storeFailed, recorder, bus } = this.#parts;
     // What was noted of it comes before its end.
     await recorder.flush();
     const at = clock.now();
     const end = { name: "worker.stopped", at, worker: this.#host.id, queues: this.#host.queues } as const;
     const told = recorder.kept(workerEvent(end));
-    await store
-      .commit([{ effects: [{ delete: ["worker", this.#host.id] }, ...told] }], { now: at })
+    await commitUnits(this.#parts, [{ effects: [WORKERS.remove(this.#host.id), ...told] }])
       .then(() => bus.emit(end))
       .catch((error) => storeFailed(error, "close"));
   }

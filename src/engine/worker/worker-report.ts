@@ -8,6 +8,8 @@ import type { StuckHandlers } from "./stuck-handlers.ts";
 
 interface ReporterHost {
   readonly isClosing: boolean;
+  readonly processors: ReadonlyMap<string, Processor>;
+  status(): { readonly reason: string | null };
   readonly sandboxes: Sandboxes;
   readonly consumers: ReadonlyMap<string, QueueConsumer>;
 }
@@ -22,23 +24,15 @@ export class WorkerReporter {
   readonly #processors: Json | undefined;
   #blocked: { readonly at: Instant; readonly gap: number } | undefined;
 
-  constructor(host: ReporterHost, stuck: StuckHandlers, processors: Iterable<Processor>) {
+  constructor(host: ReporterHost, stuck: StuckHandlers) {
     this.#host = host;
     this.#stuck = stuck;
-    this.#processors = reportedProcessors([...processors].map(({ definition }) => definition));
+    this.#processors = reportedProcessors([...host.processors.values()].map(({ definition }) => definition));
   }
 
-  /** The event loop stood still for so many milliseconds, until now. */
+  /** The event loop was blocked for `gap` milliseconds, until now. */
   blocked(at: Instant, gap: number): void {
     this.#blocked = { at, gap: Math.round(gap) };
-  }
-
-  /** Why the worker is not ready, or null. */
-  get problem(): string | null {
-    if (this.#host.isClosing) return "closing";
-    if (this.#stuck.isFull) return `${this.#stuck.size} handlers are stuck past their hard deadline`;
-    const failing = this.#failing;
-    return failing ? `claims from queue ${failing.queue} are failing` : this.#host.sandboxes.problem;
   }
 
   get #failing(): QueueConsumer | undefined {
@@ -47,7 +41,7 @@ export class WorkerReporter {
   }
 
   body(): { readonly [name: string]: Json } {
-    const { problem } = this;
+    const { reason: problem } = this.#host.status();
     const slots: Record<string, Json> = {};
     for (const { queue, running, concurrency } of this.#host.consumers.values())
       slots[queue] = [running, concurrency];

@@ -2,12 +2,10 @@ import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { isBookkeeping } from "../../core/job/step-rules.ts";
-import { type Decided, outsidersUnit } from "../commit/decision-unit.ts";
+import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
+import type { Decided, DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { announceDecision } from "../operations/operate-job.ts";
-import { loadWorkflow, pagesOf, type StoredWorkflow } from "./workflow-records.ts";
-
-const TRIES = 20;
+import { pagesOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 
 /**
  * Cancels what is still live of these jobs of a workflow, those that come last first: so none of them wakes another
@@ -23,40 +21,32 @@ export async function halt(
 ): Promise<void> {
   for (const page of pagesOf(ids.toReversed())) {
     let left = page;
-    for (let tries = 0; left.length > 0 && tries < TRIES; tries++) {
+    for (let tries = 0; left.length > 0 && tries < STALE_TRIES; tries++) {
       const rows = await parts.store.jobs.load(left);
       // Read after the rows, so the rows are no newer than the version that is compared. Their commit names revisions.
-      const current = await loadWorkflow(parts.store, stored.id);
+      const current = await WORKFLOWS.load(parts.store, stored.name);
       if (current?.version !== stored.version) return;
       left = await haltRows(parts, rows.filter((row) => row !== null && !isTerminal(row.state)) as JobRow[]);
     }
   }
 }
 
-/** Answers which of the jobs have changed meanwhile. */
-async function haltRows(parts: EngineContext, rows: readonly JobRow[]): Promise<JobId[]> {
-  if (rows.length === 0) return [];
-  const now = parts.clock.now();
-  const decisions = rows.map((row) => haltingDecision(parts, row, now));
-  const units = rows.map((row, index) => {
-    const decision = decisions[index] as Decided;
-    const told = isBookkeeping(row) ? undefined : parts.recorder.recorded(row, decision, now);
-    return outsidersUnit(row, decision, undefined, told);
-  });
-  const outcomes = await parts.store.commit(units, { now });
-  return rows.flatMap((row, index) => {
-    if (!outcomes[index]?.ok) return [row.id];
-    if (!isBookkeeping(row)) announceDecision(parts, row, decisions[index] as Decided, now);
-    return [];
-  });
+/** Returns the jobs that changed meanwhile. */
+async function haltRows(context: EngineContext, rows: readonly JobRow[]): Promise<JobId[]> {
+  const at = context.clock.now();
+  const jobs = rows.map(
+    (row): DecidedJob => ({ row, decision: haltingDecision(context, row, at), at, by: "outsider" }),
+  );
+  const outcomes = await commitJobs(context, jobs);
+  return rows.flatMap(({ id }, index) => (outcomes[index]?.ok ? [] : [id]));
 }
 
-/** Ends a job in the name of its workflow. What was only kept to wait leaves nothing behind. */
+/** Ends a job in the name of its workflow. A bookkeeping job leaves nothing behind, and no events. */
 export function haltingDecision(
   { random }: Pick<EngineContext, "random">,
   row: JobRow,
   now: number,
 ): Decided {
   const decision = decide(row, { type: "cancel", halted: true }, now, random) as Decided;
-  return isBookkeeping(row) ? { ...decision, drop: true } : decision;
+  return isBookkeeping(row) ? { ...decision, drop: true, events: [] } : decision;
 }

@@ -1,15 +1,14 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { isCompleted, resultOf } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";
 import type { StepCounts, WorkflowFailure, WorkflowRecord } from "../../core/workflow/workflow-record.ts";
-import type { Effect, Store } from "../../ports/store.ts";
-import { outsidersUnit } from "../commit/decision-unit.ts";
+import type { Store } from "../../ports/store.ts";
+import { commitJobs } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { tellWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { haltingDecision } from "./cancel-steps.ts";
-import { guardOf, loadWorkflow, putOf, resultKey, rowsOf, type StoredWorkflow } from "./workflow-records.ts";
+import { RESULTS, rowsOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 
 interface Ended {
   readonly ends: ReadonlyMap<JobId, Pick<JobRow, "state" | "result">>;
@@ -19,16 +18,16 @@ interface Ended {
 
 /** All steps have ended: fixes the state of the workflow, and its result. `row` is the job that waited for that. */
 export async function closeWorkflow(parts: EngineContext, row: JobRow, plan: Plan): Promise<void> {
-  const { store, clock, bus, waiters, documentLimit } = parts;
-  const stored = await loadWorkflow(store, row.workflow as string);
-  if (stored?.record.state !== "running") return;
+  const { store, clock, bus, documentLimit } = parts;
+  const stored = await WORKFLOWS.load(store, row.workflow as string);
+  if (stored?.body.state !== "running") return;
   const ended = await readEnds(parts, plan);
   const now = clock.now();
   const isDone = isCompleted(plan.root, ended.ends);
   const value = isDone ? resultOf(plan.root, ended.ends) : null;
   const isKept = isDone && JSON.stringify(value).length <= documentLimit;
   const record: WorkflowRecord = {
-    ...stored.record,
+    ...stored.body,
     state: isDone ? "completed" : "failed",
     phase: "ending",
     endedAt: now,
@@ -36,21 +35,17 @@ export async function closeWorkflow(parts: EngineContext, row: JobRow, plan: Pla
     failure: isDone ? null : failureOf(stored, ended.failed, now),
     isResultKept: isKept,
   };
-  const unit = outsidersUnit(row, haltingDecision(parts, row, now), {
-    effects: [
-      putOf(stored.id, record, now),
-      ...resultEffects(stored.id, value, isKept),
-      ...workflowEvents(parts.recorder, stored.id, record, now),
-    ],
-  });
-  const [outcome] = await store.commit([{ ...unit, when: [guardOf(stored)] }], { now });
-  if (!outcome?.ok) return;
-  tellWorkflow(bus, stored.id, record, now);
-  waiters.hint(record.end);
-}
-
-function resultEffects(id: string, value: Json, isKept: boolean): Effect[] {
-  return isKept ? [{ put: resultKey(id), body: value, wakeAt: null }] : [];
+  const { name: id, version } = stored;
+  const effects = [
+    WORKFLOWS.put(id, record, now),
+    ...(isKept ? [RESULTS.put(id, value, null)] : []),
+    ...workflowEvents(parts.recorder, id, record, now),
+  ];
+  // Waiters wait for `row`, the end of the workflow, so announcing its end wakes them.
+  const decision = haltingDecision(parts, row, now);
+  const when = [WORKFLOWS.guard(id, version)];
+  const [outcome] = await commitJobs(parts, [{ row, decision, at: now, by: "outsider", when, effects }]);
+  if (outcome?.ok) tellWorkflow(bus, id, record, now);
 }
 
 /** How the steps of a workflow ended; results are read of those alone whose results are the workflow's. */
@@ -81,7 +76,11 @@ function countsOf(rows: Iterable<Pick<JobRow, "state">>): StepCounts {
   return counts;
 }
 
-function failureOf({ record }: StoredWorkflow, failed: JobRow | undefined, now: Instant): WorkflowFailure {
+function failureOf(
+  { body: record }: StoredWorkflow,
+  failed: JobRow | undefined,
+  now: Instant,
+): WorkflowFailure {
   const reason = record.endsAt !== null && now >= record.endsAt ? "timeout" : "step";
   if (!failed) return { reason };
   const message = failed.errors?.at(-1)?.message;

@@ -1,25 +1,19 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
-import { encodePlan, type Plan } from "../../core/workflow/plan.ts";
+import { backoff } from "../../core/pace.ts";
+import type { Plan } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT, type Effect, type Unit } from "../../ports/store.ts";
+import { rest } from "../../ports/system.ts";
+import { commitUnits, STORE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { foundOr } from "../enqueue/enqueue-batches.ts";
 import { workflowEvents } from "./announce-workflow.ts";
 import { STARTS_WITHIN } from "./workflow-cleanup.ts";
-import {
-  guardOf,
-  loadWorkflow,
-  pagesOf,
-  planKey,
-  putOf,
-  type StoredWorkflow,
-  workflowKey,
-} from "./workflow-records.ts";
+import { PLANS, pagesOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 import { summaryOf } from "./workflow-view.ts";
 
-const TRIES = 4;
-const FIRST_BACKOFF = 25;
+const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /** A workflow that is ready to be stored. */
 export interface NewWorkflow {
@@ -29,7 +23,10 @@ export interface NewWorkflow {
   readonly jobs: readonly NewJob[];
 }
 
-/** Stores workflows, each with all its jobs or not at all. */
+/**
+ * Stores workflows, each with all its jobs or not at all. It commits units itself: a workflow is created within the
+ * caller's `tx`, and after a lost reply it must recognise its own record.
+ */
 export class WorkflowIntake {
   readonly #parts: EngineContext;
 
@@ -47,7 +44,12 @@ export class WorkflowIntake {
   #storeAtOnce({ id, record, plan, jobs }: NewWorkflow, tx: unknown): Promise<boolean> {
     const effects = jobs.map((job): Effect => ({ enqueue: job }));
     const told = workflowEvents(this.#parts.recorder, id, record, record.startedAt);
-    return this.#create(id, plan, [...told, putOf(id, record, null), putPlan(id, plan), ...effects], tx);
+    return this.#create(
+      id,
+      plan,
+      [...told, WORKFLOWS.put(id, record, null), PLANS.put(id, plan, null), ...effects],
+      tx,
+    );
   }
 
   /**
@@ -57,14 +59,14 @@ export class WorkflowIntake {
   async #storeInPieces({ id, record, plan, jobs }: NewWorkflow): Promise<boolean> {
     const { clock } = this.#parts;
     const wakeAt = clock.now() + STARTS_WITHIN;
-    const starting = putOf(id, { ...record, phase: "starting" }, wakeAt);
-    if (!(await this.#create(id, plan, [starting, putPlan(id, plan)], undefined))) return false;
+    const starting = WORKFLOWS.put(id, { ...record, phase: "starting" }, wakeAt);
+    if (!(await this.#create(id, plan, [starting, PLANS.put(id, plan, null)], undefined))) return false;
     for (const page of pagesOf(jobs, BATCH_LIMIT)) {
       if (clock.now() >= wakeAt - STARTS_WITHIN / 2) throw notStored(id);
       await this.#enqueue(id, page);
     }
-    const stored = await this.#repeat(id, () => loadWorkflow(this.#parts.store, id));
-    if (stored?.record.phase !== "starting") throw notStored(id);
+    const stored = await this.#repeat(id, () => WORKFLOWS.load(this.#parts.store, id));
+    if (stored?.body.phase !== "starting") throw notStored(id);
     await this.#validate(stored, record, plan);
     return true;
   }
@@ -81,28 +83,27 @@ export class WorkflowIntake {
   }
 
   async #validate(stored: StoredWorkflow, record: WorkflowRecord, plan: Plan): Promise<void> {
-    const { store, clock, recorder } = this.#parts;
-    const told = workflowEvents(recorder, stored.id, record, record.startedAt);
-    const effects: Effect[] = [...told, putOf(stored.id, record, null), { countdown: plan.start as string }];
-    const unit: Unit = { when: [guardOf(stored)], effects };
-    const isValid = await this.#repeat(stored.id, async () => {
-      const [outcome] = await store.commit([unit], { now: clock.now() });
+    const { name: id, version } = stored;
+    const told = workflowEvents(this.#parts.recorder, id, record, record.startedAt);
+    const effects: Effect[] = [...told, WORKFLOWS.put(id, record, null), { countdown: plan.start as string }];
+    const unit: Unit = { when: [WORKFLOWS.guard(id, version)], effects };
+    const isValid = await this.#repeat(id, async () => {
+      const [outcome] = await commitUnits(this.#parts, [unit]);
       if (outcome?.ok) return true;
       // A lost reply looks like a conflict with oneself.
-      const now = await loadWorkflow(store, stored.id);
+      const now = await WORKFLOWS.load(this.#parts.store, id);
       return now !== null && summaryOf(now) !== null;
     });
-    if (!isValid) throw notStored(stored.id);
+    if (!isValid) throw notStored(id);
   }
 
   #create(id: string, plan: Plan, effects: readonly Effect[], tx: unknown): Promise<boolean> {
-    const { store, clock } = this.#parts;
-    const unit: Unit = { when: [{ record: workflowKey(id), version: 0 }], effects };
+    const unit: Unit = { when: [WORKFLOWS.guard(id, 0)], effects };
     const commit = async () => {
-      const [outcome] = await store.commit([unit], { now: clock.now(), ...(tx !== undefined && { tx }) });
+      const [outcome] = await commitUnits(this.#parts, [unit], tx === undefined ? {} : { tx });
       if (outcome?.ok) return true;
-      const found = tx === undefined ? await loadWorkflow(store, id) : null;
-      if (found?.record.end === plan.end) return true;
+      const found = tx === undefined ? await WORKFLOWS.load(this.#parts.store, id) : null;
+      if (found?.body.end === plan.end) return true;
       if (found && !summaryOf(found)) throw inPieces(id);
       return false;
     };
@@ -117,17 +118,11 @@ export class WorkflowIntake {
       } catch (error) {
         if (error instanceof CurfewError && error.code !== "store_failed") throw error;
         storeFailed(error, "workflow");
-        if (tries === TRIES) throw notStored(id, error);
-        await new Promise<void>((resolve) =>
-          system.after(FIRST_BACKOFF * 4 ** (tries - 1), resolve, { keepAlive: true }),
-        );
+        if (tries === STORE_TRIES) throw notStored(id, error);
+        await rest(system, backoff(tries, BACKOFF));
       }
     }
   }
-}
-
-function putPlan(id: string, plan: Plan): Effect {
-  return { put: planKey(id), body: encodePlan(plan), wakeAt: null };
 }
 
 /** Another start of the same id is under way, or was interrupted; what that has left is taken away after a while. */

@@ -1,31 +1,20 @@
 import { letGo } from "../../core/job/decision.ts";
-import { earlier, type Instant } from "../../core/time.ts";
+import type { Instant } from "../../core/time.ts";
 import { jobsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";
 import { forgetAt, type WorkflowRecord } from "../../core/workflow/workflow-record.ts";
-import type { RecordRow, Unit } from "../../ports/store.ts";
-import { outsidersUnit } from "../commit/decision-unit.ts";
+import type { RecordRow } from "../../ports/store.ts";
+import { commitJobs, commitUnits, STALE_TRIES } from "../commit/commit.ts";
+import { type DecidedJob, removalOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { runLimited } from "../runtime/run-limited.ts";
 import { halt } from "./cancel-steps.ts";
 import { countSteps } from "./close-workflow.ts";
-import {
-  guardOf,
-  loadPlan,
-  loadWorkflow,
-  pagesOf,
-  planKey,
-  putOf,
-  resultKey,
-  type StoredWorkflow,
-  storedWorkflow,
-  workflowKey,
-} from "./workflow-records.ts";
+import { loadPlan, PLANS, pagesOf, RESULTS, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 
-/** How long storing a large workflow may take before what there is of it is taken away. */
+/** How long storing a large workflow may take before its jobs are deleted. */
 export const STARTS_WITHIN = 600_000;
 const BIG = 500;
 const AT_ONCE = 8;
-const TRIES = 20;
 
 /**
  * Looks after the records of workflows: lets go of the jobs of those that have ended, finishes a cancellation that was
@@ -39,30 +28,26 @@ export class WorkflowCleanup {
     this.#parts = parts;
   }
 
-  /** Answers when the first of them wants to be looked at again. */
-  async clean(records: readonly RecordRow[]): Promise<Instant | null> {
-    const due = records.map(storedWorkflow).filter(({ id }) => !this.#underWay.has(id));
-    const wakes = await runLimited(due, AT_ONCE, (stored) => this.#look(stored));
-    return wakes.reduce(earlier, null);
+  async clean(records: readonly RecordRow[]): Promise<void> {
+    const due = records.map(WORKFLOWS.read).filter(({ name }) => !this.#underWay.has(name));
+    await runLimited(due, AT_ONCE, (stored) => this.#look(stored));
   }
 
   async flushed(): Promise<void> {
     await Promise.all(this.#underWay.values());
   }
 
-  async #look(stored: StoredWorkflow): Promise<Instant | null> {
+  async #look(stored: StoredWorkflow): Promise<void> {
     const { storeFailed } = this.#parts;
-    const work = this.#keep(stored).catch((error) => storeFailed(error, "workflow"));
-    if (stored.record.total < BIG) await work;
-    else {
-      const done = work.finally(() => this.#underWay.delete(stored.id));
-      this.#underWay.set(stored.id, done);
-    }
-    return null;
+    const work = this.#keep(stored)
+      .catch((error) => storeFailed(error, "workflow"))
+      .finally(() => this.#underWay.delete(stored.name));
+    if (stored.body.total < BIG) await work;
+    else this.#underWay.set(stored.name, work);
   }
 
   async #keep(stored: StoredWorkflow): Promise<void> {
-    const { phase } = stored.record;
+    const { phase } = stored.body;
     if (phase === "ending") await this.finish(stored);
     else if (phase === "kept") await this.#forget(stored);
     else if (phase === "starting" || phase === "abandoned") await this.#abandon(stored);
@@ -70,12 +55,12 @@ export class WorkflowCleanup {
 
   /** Brings a workflow whose state stands to its rest: nothing of it is live, counted on or held any more. */
   async finish(stored: StoredWorkflow): Promise<void> {
-    const plan = await loadPlan(this.#parts.store, stored.id);
+    const plan = await loadPlan(this.#parts.store, stored.name);
     if (!plan) return this.#forget(stored);
-    const counted = stored.record.counts === null ? await this.#haltAll(stored, plan) : stored;
+    const counted = stored.body.counts === null ? await this.#haltAll(stored, plan) : stored;
     if (!counted) return;
     await this.#letGo(plan);
-    const record: WorkflowRecord = { ...counted.record, phase: "kept" };
+    const record: WorkflowRecord = { ...counted.body, phase: "kept" };
     await this.#put(counted, record, forgetAt(record));
   }
 
@@ -84,15 +69,15 @@ export class WorkflowCleanup {
     const { store } = this.#parts;
     await halt(this.#parts, stored, [plan.end]);
     await halt(this.#parts, stored, allOf(plan));
-    const counted = { ...stored.record, counts: await countSteps(store, stepsOf(plan.root)) };
+    const counted = { ...stored.body, counts: await countSteps(store, stepsOf(plan.root)) };
     if (!(await this.#put(stored, counted, this.#parts.clock.now()))) return null;
-    return loadWorkflow(store, stored.id);
+    return WORKFLOWS.load(store, stored.name);
   }
 
-  async #put(stored: StoredWorkflow, record: WorkflowRecord, wakeAt: Instant): Promise<boolean> {
-    const { store, clock } = this.#parts;
-    const unit: Unit = { when: [guardOf(stored)], effects: [putOf(stored.id, record, wakeAt)] };
-    const [outcome] = await store.commit([unit], { now: clock.now() });
+  /** No changeRecord: if the workflow changed since it was read, another process went on from there. */
+  async #put({ name, version }: StoredWorkflow, record: WorkflowRecord, wakeAt: Instant): Promise<boolean> {
+    const unit = { when: [WORKFLOWS.guard(name, version)], effects: [WORKFLOWS.put(name, record, wakeAt)] };
+    const [outcome] = await commitUnits(this.#parts, [unit]);
     if (outcome?.ok) this.#parts.wakeSweepAt(wakeAt);
     return outcome?.ok ?? false;
   }
@@ -101,38 +86,40 @@ export class WorkflowCleanup {
     const { store, clock } = this.#parts;
     for (const page of pagesOf(jobsOf(root))) {
       let isDone = false;
-      for (let tries = 0; !isDone && tries < TRIES; tries++) {
-        const now = clock.now();
-        const rows = (await store.jobs.load(page)).filter((row) => row !== null);
-        const units = rows.flatMap((row) => {
-          const decision = letGo(row, now);
-          return decision ? [outsidersUnit(row, decision)] : [];
+      for (let tries = 0; !isDone && tries < STALE_TRIES; tries++) {
+        const at = clock.now();
+        const rows = await store.jobs.load(page);
+        const jobs = rows.flatMap((row): DecidedJob[] => {
+          const decision = row && letGo(row, at);
+          return decision ? [{ row, decision, at, by: "outsider" }] : [];
         });
-        const outcomes = units.length === 0 ? [] : await store.commit(units, { now });
-        isDone = outcomes.every(({ ok }) => ok);
+        isDone = (await commitJobs(this.#parts, jobs)).every(({ ok }) => ok);
       }
     }
   }
 
-  async #forget(stored: StoredWorkflow): Promise<void> {
-    const { store, clock } = this.#parts;
-    const keys = [workflowKey(stored.id), planKey(stored.id), resultKey(stored.id)];
-    const unit: Unit = { when: [guardOf(stored)], effects: keys.map((key) => ({ delete: key })) };
-    await store.commit([unit], { now: clock.now() });
+  async #forget({ name, version }: StoredWorkflow): Promise<void> {
+    const effects = [WORKFLOWS, PLANS, RESULTS].map((kind) => kind.remove(name));
+    await commitUnits(this.#parts, [{ when: [WORKFLOWS.guard(name, version)], effects }]);
   }
 
-  /** Nobody has seen it yet. It is taken away twice: whoever was storing it may have been slower than all patience. */
+  /**
+   * Deletes what an interrupted start left. Runs twice, ten minutes apart: a slow process may store more jobs after the
+   * first run.
+   */
   async #abandon(stored: StoredWorkflow): Promise<void> {
     const { store, clock } = this.#parts;
-    const isFirst = stored.record.phase === "starting";
-    const record: WorkflowRecord = { ...stored.record, phase: "abandoned" };
+    const isFirst = stored.body.phase === "starting";
+    const record: WorkflowRecord = { ...stored.body, phase: "abandoned" };
     if (isFirst && !(await this.#put(stored, record, clock.now() + STARTS_WITHIN))) return;
-    const plan = await loadPlan(store, stored.id);
+    const plan = await loadPlan(store, stored.name);
     if (plan)
       for (const page of pagesOf(allOf(plan))) {
         const rows = (await store.jobs.load(page)).filter((row) => row !== null);
-        const units = rows.map(({ id, fence, rev }): Unit => ({ job: { id, fence, rev, drop: true } }));
-        if (units.length > 0) await store.commit(units, { now: clock.now() });
+        await commitUnits(
+          this.#parts,
+          rows.map((row) => removalOf(row)),
+        );
       }
     if (!isFirst) await this.#forget(stored);
   }

@@ -1,27 +1,20 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
+import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
 import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
+import { changeRecord, type RecordChange } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { tellWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowCleanup } from "./workflow-cleanup.ts";
-import {
-  guardOf,
-  loadPlan,
-  loadWorkflow,
-  putOf,
-  resultKey,
-  type StoredWorkflow,
-} from "./workflow-records.ts";
+import { loadPlan, RESULTS, WORKFLOWS } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
 
 const POLL = 1_000;
-const TRIES = 20;
 
 /** The workflow ended without success; `failure` says why. */
 export class WorkflowFailedError extends CurfewError {
@@ -59,10 +52,10 @@ export class WorkflowHandle<Result = unknown> {
 
   /** The workflow as it stands, with how many of its steps have ended and how; null if there is none. */
   async view(): Promise<WorkflowView | null> {
-    const stored = await loadWorkflow(this.#parts.store, this.id);
+    const stored = await WORKFLOWS.load(this.#parts.store, this.id);
     const summary = stored && summaryOf(stored);
     if (!stored || !summary) return null;
-    const counts = stored.record.counts ?? (await this.#count());
+    const counts = stored.body.counts ?? (await this.#count());
     return { ...summary, progress: { total: summary.total, ...counts } };
   }
 
@@ -87,48 +80,45 @@ export class WorkflowHandle<Result = unknown> {
 
   /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
   async cancel(by?: By): Promise<WorkflowSummary> {
-    const { store, clock, bus, waiters, wakeSweepAt, recorder } = this.#parts;
-    for (let tries = 0; tries < TRIES; tries++) {
-      const stored = await this.#load("cancel");
-      if (stored.record.state !== "running")
-        throw new CurfewError(
-          "invalid_state",
-          `cancel: workflow ${this.id} has ${stored.record.state} already`,
-        );
-      const now = clock.now();
-      const record: WorkflowRecord = { ...stored.record, state: "cancelled", phase: "ending", endedAt: now };
-      // Due at once: if this process dies now, another one goes on with it.
-      const unit = {
-        when: [guardOf(stored)],
-        effects: [
-          putOf(this.id, record, now),
-          ...workflowEvents(recorder, this.id, record, now),
-          ...auditEffects(
-            this.#parts,
-            by && parseBy(by),
-            "workflow.cancel",
-            { details: { workflow: this.id } },
-            now,
-          ),
-        ],
-      };
-      const [outcome] = await store.commit([unit], { now });
-      if (!outcome?.ok) continue;
-      tellWorkflow(bus, this.id, record, now);
-      waiters.hint(record.end);
-      const marked = await loadWorkflow(store, this.id);
-      if (marked?.record.phase === "ending") await this.#cleanup.finish(marked);
-      wakeSweepAt(now);
-      return summaryOf({ ...stored, record }) as WorkflowSummary;
-    }
-    throw new CurfewError("invalid_state", `cancel: workflow ${this.id} keeps changing; try again`);
+    const { store, bus, waiters, wakeSweepAt } = this.#parts;
+    const changed = await changeRecord(this.#parts, "cancel", WORKFLOWS, this.id, (before, now) =>
+      this.#cancelled(before, now, by),
+    );
+    const record = changed?.body as WorkflowRecord;
+    const endedAt = record.endedAt as Instant;
+    tellWorkflow(bus, this.id, record, endedAt);
+    waiters.hint(record.end);
+    const marked = await WORKFLOWS.load(store, this.id);
+    if (marked?.body.phase === "ending") await this.#cleanup.finish(marked);
+    wakeSweepAt(endedAt);
+    return summaryOf({ name: this.id, body: record }) as WorkflowSummary;
   }
 
-  async #load(doing: string): Promise<StoredWorkflow> {
-    const stored = await loadWorkflow(this.#parts.store, this.id);
-    if (!stored || !summaryOf(stored))
-      throw new CurfewError("not_found", `${doing}: there is no workflow ${this.id}`);
-    return stored;
+  #cancelled(before: WorkflowRecord | null, now: Instant, by: By | undefined): RecordChange<WorkflowRecord> {
+    const running = this.#there("cancel", before);
+    if (running.state !== "running")
+      throw new CurfewError(
+        "invalid_state",
+        `cancel: workflow ${this.id} is ${running.state}; only running workflows can be cancelled`,
+      );
+    const body: WorkflowRecord = { ...running, state: "cancelled", phase: "ending", endedAt: now };
+    const about = { details: { workflow: this.id } };
+    const effects = [
+      ...workflowEvents(this.#parts.recorder, this.id, body, now),
+      ...auditEffects(this.#parts, by && parseBy(by), "workflow.cancel", about, now),
+    ];
+    // Due at once: if this process dies now, another one goes on with it.
+    return { body, wakeAt: now, effects };
+  }
+
+  async #load(doing: string): Promise<WorkflowRecord> {
+    const stored = await WORKFLOWS.load(this.#parts.store, this.id);
+    return this.#there(doing, stored?.body ?? null);
+  }
+
+  #there(doing: string, body: WorkflowRecord | null): WorkflowRecord {
+    if (body && summaryOf({ name: this.id, body })) return body;
+    throw new CurfewError("not_found", `${doing}: there is no workflow ${this.id}`);
   }
 
   /**
@@ -143,7 +133,7 @@ export class WorkflowHandle<Result = unknown> {
     const startedAt = system.monotonic();
     for (;;) {
       options.signal?.throwIfAborted();
-      const { record } = await this.#load("result");
+      const record = await this.#load("result");
       if (record.state !== "running") return this.#resultOf(record);
       if (this.#parts.waiters.isClosed)
         throw new CurfewError("closed", `the engine was closed before workflow ${this.id} ended; it goes on`);
@@ -175,8 +165,8 @@ export class WorkflowHandle<Result = unknown> {
 
   async #resultOf(record: WorkflowRecord): Promise<Result> {
     if (record.state !== "completed") throw new WorkflowFailedError(this.id, record);
-    const [row] = record.isResultKept ? await this.#parts.store.records.load([resultKey(this.id)]) : [];
-    if (row) return row.body as Result;
+    const result = record.isResultKept ? await RESULTS.load(this.#parts.store, this.id) : null;
+    if (result) return result.body as Result;
     throw new CurfewError(
       "result_gone",
       `workflow ${this.id} is completed, and its result was too large to be kept: look at its steps()`,

@@ -78,12 +78,12 @@ export function workflowJob(
     ...job.options,
     step: { wakes: planned.wakes, waitsFor: turnOf(planned, node, context) },
   };
-  // It is told of as enqueued when its turn has come.
+  // Its enqueue is recorded when the step becomes ready.
   const { records: _tells, ...waiting } = job;
   return {
     ...waiting,
     workflow: context.id,
-    // Its limit must not let it through before its turn is judged: whoever judges it takes the last one away.
+    // Its limit must not admit it before the step scheduler decides on it, which counts down the last one.
     needs: job.limitKey === undefined ? needs : needs + 1,
     image: pendingImage(job.image),
     options,
@@ -116,7 +116,7 @@ function turnOf(
 
 /** What waits for its turn has no limits yet: they count from then on. */
 function pendingImage(image: JobImage): JobImage {
-  return { ...image, state: "pending", wake: "judge", wakeAt: null, waitAt: null, totalAt: null };
+  return { ...image, state: "pending", wake: "decide", wakeAt: null, waitAt: null, totalAt: null };
 }
 
 function bookkeepingJob(planned: PlannedJob, { id: workflow, enqueue }: WorkflowContext): NewJob {
@@ -129,7 +129,7 @@ function bookkeepingJob(planned: PlannedJob, { id: workflow, enqueue }: Workflow
     createdAt: enqueue.now,
     image: {
       state: "pending",
-      wake: "judge",
+      wake: "decide",
       wakeAt: null,
       rank: rankOf(0, enqueue.now),
       attempt: 0,

@@ -1,53 +1,23 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { Instant } from "../../core/time.ts";
-import { decodePlan, type Plan } from "../../core/workflow/plan.ts";
-import { decodeWorkflow, encodeWorkflow, type WorkflowRecord } from "../../core/workflow/workflow-record.ts";
-import type { Effect, Guard, RecordKey, RecordRow, Store } from "../../ports/store.ts";
+import type { Json } from "../../core/schema.ts";
+import type { Plan } from "../../core/workflow/plan.ts";
+import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
+import type { Store } from "../../ports/store.ts";
+import { recordKind, type StoredRecord } from "../commit/records.ts";
 
-/** So many jobs of a workflow are read or written in one call: payloads come with them. */
+/** One call reads or writes at most this many jobs of a workflow: payloads come with them. */
 const PAGE = 500;
 
-export const WORKFLOW = "workflow";
-
-export function workflowKey(id: string): RecordKey {
-  return [WORKFLOW, id];
-}
-
-export function planKey(id: string): RecordKey {
-  return ["workflow.plan", id];
-}
-
-export function resultKey(id: string): RecordKey {
-  return ["workflow.result", id];
-}
+/** All three are named by the id of their workflow. */
+export const WORKFLOWS = recordKind<WorkflowRecord>("workflow");
+export const PLANS = recordKind<Plan>("workflow.plan");
+export const RESULTS = recordKind<Json>("workflow.result");
 
 /** A workflow as it was read, with the version under which it may be written. */
-export interface StoredWorkflow {
-  readonly id: string;
-  readonly version: number;
-  readonly record: WorkflowRecord;
-}
-
-export function storedWorkflow(row: RecordRow): StoredWorkflow {
-  return { id: row.key[1], version: row.version, record: decodeWorkflow(row.body) };
-}
-
-export async function loadWorkflow(store: Store, id: string): Promise<StoredWorkflow | null> {
-  const [row] = await store.records.load([workflowKey(id)]);
-  return row ? storedWorkflow(row) : null;
-}
+export type StoredWorkflow = StoredRecord<WorkflowRecord>;
 
 export async function loadPlan(store: Store, id: string): Promise<Plan | null> {
-  const [row] = await store.records.load([planKey(id)]);
-  return row ? decodePlan(row.body) : null;
-}
-
-export function guardOf({ id, version }: StoredWorkflow): Guard {
-  return { record: workflowKey(id), version };
-}
-
-export function putOf(id: string, record: WorkflowRecord, wakeAt: Instant | null): Effect {
-  return { put: workflowKey(id), body: encodeWorkflow(record), wakeAt };
+  return (await PLANS.load(store, id))?.body ?? null;
 }
 
 export function pagesOf<Item>(items: readonly Item[], size = PAGE): Item[][] {

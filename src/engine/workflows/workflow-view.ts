@@ -27,7 +27,10 @@ export interface WorkflowView extends WorkflowSummary {
 }
 
 /** Null for one that is not there yet, or was never completely stored. */
-export function summaryOf({ id, record }: StoredWorkflow): WorkflowSummary | null {
+export function summaryOf({
+  name: id,
+  body: record,
+}: Pick<StoredWorkflow, "name" | "body">): WorkflowSummary | null {
   if (record.phase === "starting" || record.phase === "abandoned") return null;
   const { kind, name, meta, state, startedAt, endedAt, endsAt: deadline, total, failure } = record;
   return { id, kind, name, meta: meta ?? {}, state, startedAt, endedAt, deadline, total, failure };

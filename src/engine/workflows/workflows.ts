@@ -14,19 +14,19 @@ import { type NewWorkflow, WorkflowIntake } from "./store-workflow.ts";
 import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import { WorkflowHandle } from "./workflow-handle.ts";
 import { leavesOf, preparePayloads, workflowJob } from "./workflow-jobs.ts";
-import { storedWorkflow, WORKFLOW } from "./workflow-records.ts";
+import { type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary } from "./workflow-view.ts";
 
 /** The most steps and callbacks of one workflow. */
 const MOST_STEPS = 10_000;
-/** What is stored in one commit: so many jobs with turnstiles between them, and so many characters of payloads. */
+/** The most that one commit stores: jobs, with the turnstiles between them, and characters of payloads. */
 const AT_ONCE = { jobs: BATCH_LIMIT, text: 4_000_000 } as const;
 
 /** What workflows need of their engine. */
 export interface WorkflowsHost {
   assertOpen(): void;
   context(): EnqueueContext;
-  /** Counts and tells of jobs that are durable now. */
+  /** Announces jobs that are durable now. */
   notice(jobs: readonly NewJob[]): void;
   readonly cleanup: WorkflowCleanup;
 }
@@ -118,10 +118,10 @@ export class Workflows {
       throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
     const found: WorkflowSummary[] = [];
     for (let from = after; found.length < limit; ) {
-      const rows = await this.#parts.store.records.list(WORKFLOW, from, limit - found.length);
-      if (rows.length === 0) break;
-      from = rows[rows.length - 1]?.key[1] ?? null;
-      for (const stored of rows.map(storedWorkflow)) {
+      const page: StoredWorkflow[] = await WORKFLOWS.list(this.#parts.store, from, limit - found.length);
+      if (page.length === 0) break;
+      from = page.at(-1)?.name ?? null;
+      for (const stored of page) {
         const summary = summaryOf(stored);
         if (summary) found.push(summary);
       }

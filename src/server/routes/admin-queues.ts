@@ -1,5 +1,4 @@
-import type { StoredQueue } from "../../core/limit/queue-settings.ts";
-import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
+import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
@@ -119,8 +118,7 @@ const putConfig = route({
   replies: { 200: "The settings" },
   async run({ params, body, identity }, { engine }) {
     const queue = queueOf(params);
-    const [record] = await engine.store.records.load([QueueSettings.key(queue)]);
-    const options = changedConfig((record?.body ?? {}) as StoredQueue, body);
+    const options = changedConfig((await QUEUES.load(engine.store, queue))?.body ?? {}, body);
     await engine.queues.configure(queue, options, byKey(identity));
     const fields = await describeQueue(engine, queue);
     return json(200, { ...fields, ...fields.configuration, config: fields.configuration });

@@ -15,6 +15,7 @@ import { progressStreamRoutes } from "./progress-stream.ts";
 import { queueRoutes } from "./queues.ts";
 import { rateLimitRoutes } from "./rate-limits.ts";
 import { reportBatchRoutes } from "./report-batches.ts";
+import { sessionRoutes } from "./session.ts";
 import { statsStreamRoutes } from "./stats-stream.ts";
 import { systemRoutes } from "./system.ts";
 import { uniqueJobRoutes } from "./unique-jobs.ts";
@@ -32,6 +33,7 @@ export const STREAM_ROUTES: readonly Route[] = [
 /** Every endpoint of the server: what is served, and what the OpenAPI document describes. */
 export const ROUTES: readonly Route[] = [
   ...systemRoutes,
+  ...sessionRoutes,
   ...bulkRoutes,
   ...jobRoutes,
   ...workerRoutes,

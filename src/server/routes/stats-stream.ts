@@ -6,6 +6,7 @@ import { type Route, type RouteContext, route } from "../route.ts";
 import { queueName } from "../wire/schemas.ts";
 import { workerState } from "./admin-workers.ts";
 import { STREAM_REPLIES } from "./event-stream.ts";
+import { listOf } from "./events.ts";
 
 /** The pace of the last moments. */
 const LATELY = "1m";
@@ -62,6 +63,9 @@ const statsQuery = z.looseObject({
   queue: queueName
     .optional()
     .meta({ description: "Only events of this queue; the figures are those of all." }),
+  types: z.string().max(2_000).optional().meta({
+    description: 'Only events of these types, such as "queue.*,worker.*"; "none" for the figures alone.',
+  }),
 });
 
 const stream = route({
@@ -75,10 +79,13 @@ const stream = route({
     200: "Server-sent events: `metrics` every three seconds, and each event of a job, queue or worker",
     ...STREAM_REPLIES,
   },
-  run: ({ query: { queue } }, context) =>
+  run: ({ query: { queue, types } }, context) =>
     eventLine(context.hub, {
       name: "stats",
-      filter: { types: ["job.*", "queue.*", "worker.*"], ...(queue !== undefined && { queues: [queue] }) },
+      filter: {
+        types: listOf(types) ?? ["job.*", "queue.*", "worker.*"],
+        ...(queue !== undefined && { queues: [queue] }),
+      },
       frame,
       snapshot: () => metrics(context),
     }),

@@ -261,3 +261,18 @@ export const directiveReply = z.looseObject({
   workers: count,
   is_complete: z.boolean(),
 });
+export const sessionReply = z
+  .looseObject({
+    name: z.string(),
+    role: z.enum(["producer", "worker", "admin", "read-only"]),
+    rights: z.array(z.string()),
+    authentication: z.enum(["key", "session", "host", "nobody"]),
+    can_log_out: z.boolean(),
+    ends_at: instant.nullable(),
+    has_keys: z.boolean(),
+    version: z.string(),
+    store: z.string(),
+    server_time: instant,
+    uptime_seconds: count,
+  })
+  .meta({ id: "Session" });

@@ -1,16 +1,16 @@
+import type { StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { JobStats } from "../../core/stats/job-stats.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { QueueSettings } from "../../engine/queues/queue-settings-cache.ts";
+import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
+import { PAUSES } from "../../engine/queues/queues.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { pauseKey, type RecordRow } from "../../ports/store.ts";
 import { HttpError } from "../http-error.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "./counts.ts";
 import { configFields } from "./queue-config.ts";
 import { queueName } from "./schemas.ts";
 
-const PAGE = 500;
 const MOST = 10_000;
 /** Queues of the engine's own, where nobody enqueues. */
 const OWN = "curfew.";
@@ -48,22 +48,21 @@ interface QueueFacts {
   readonly name: string;
   readonly day: JobStats & { readonly depth: Depth };
   readonly recent: JobStats;
-  readonly settings: RecordRow | undefined;
-  readonly pause: RecordRow | undefined;
+  readonly settings: StoredQueue | undefined;
+  readonly pausedAt: Instant | undefined;
 }
 
 /** One queue in the fields of every client that is known. */
-function fieldsOf({ name, day, recent, settings, pause }: QueueFacts) {
-  const pausedAt = (pause?.body as { at: Instant } | undefined)?.at;
+function fieldsOf({ name, day, recent, settings, pausedAt }: QueueFacts) {
   const { run } = recent;
-  const status = pause ? "paused" : "active";
+  const status = pausedAt === undefined ? "active" : "paused";
   const { scheduled, available, pending, retryable } = day.depth;
   const depth = scheduled + available + pending + retryable;
   return {
     name,
     status,
     state: status,
-    paused: pause !== undefined,
+    paused: pausedAt !== undefined,
     ...(pausedAt !== undefined && { paused_at: instantText(pausedAt) }),
     depth,
     // Of those that ended in the last 24 hours, like all that have.
@@ -71,7 +70,7 @@ function fieldsOf({ name, day, recent, settings, pause }: QueueFacts) {
     counts: countsOf(day),
     throughput: throughputOf(recent),
     ...(run && { latency_ms: { p50: run.p50, p95: run.p95, p99: run.p99 } }),
-    configuration: configFields(settings?.body, depth),
+    configuration: configFields(settings, depth),
   };
 }
 
@@ -79,17 +78,18 @@ export type QueueFields = ReturnType<typeof fieldsOf>;
 
 /** One queue; every name is a queue, whether it has anything or not. */
 export async function describeQueue(engine: Engine, name: string): Promise<QueueFields> {
-  const [day, recent, live, [settings, pause]] = await Promise.all([
+  const [day, recent, live, settings, pause] = await Promise.all([
     engine.stats({ since: LATELY, queue: name, by: "queue" }),
     engine.stats({ since: RECENTLY, queue: name }),
     engine.store.inspect.live(),
-    engine.store.records.load([QueueSettings.key(name), pauseKey(name)]),
+    QUEUES.load(engine.store, name),
+    PAUSES.load(engine.store, name),
   ]);
   // Figures may be a moment old on a busy store; whoever asks for one queue wants to know what is in it now.
   const depth = { ...NOTHING.depth };
   for (const { queue, state, count } of live) if (queue === name) depth[state as keyof Depth] += count;
   const facts = { name, day: { ...day.total, depth }, recent: recent.total };
-  return fieldsOf({ ...facts, settings: settings ?? undefined, pause: pause ?? undefined });
+  return fieldsOf({ ...facts, settings: settings?.body, pausedAt: pause?.body.at });
 }
 
 /** Every queue that has jobs, had some lately, has settings or is paused; what ended long ago costs nothing. */
@@ -97,8 +97,8 @@ export async function describeQueues(engine: Engine): Promise<QueueFields[]> {
   const [day, recent, settings, pauses] = await Promise.all([
     engine.stats({ since: LATELY, by: "queue" }),
     engine.stats({ since: RECENTLY, by: "queue" }),
-    recordsOf(engine, QueueSettings.key("")[0]),
-    recordsOf(engine, pauseKey("")[0]),
+    QUEUES.all(engine.store, MOST),
+    PAUSES.all(engine.store, MOST),
   ]);
   const days = byQueue(day.groups);
   const recents = byQueue(recent.groups);
@@ -110,23 +110,12 @@ export async function describeQueues(engine: Engine): Promise<QueueFields[]> {
         name,
         day: days.get(name) ?? NOTHING,
         recent: recents.get(name) ?? NOTHING,
-        settings: settings.get(name),
-        pause: pauses.get(name),
+        settings: settings.get(name)?.body,
+        pausedAt: pauses.get(name)?.body.at,
       }),
     );
 }
 
 function byQueue<Group extends { readonly queue: string | null }>(groups: readonly Group[]) {
   return new Map(groups.flatMap((group) => (group.queue === null ? [] : [[group.queue, group] as const])));
-}
-
-async function recordsOf({ store }: Engine, kind: string): Promise<Map<string, RecordRow>> {
-  const records = new Map<string, RecordRow>();
-  for (let after: string | null = null; records.size < MOST; ) {
-    const page: RecordRow[] = await store.records.list(kind, after, PAGE);
-    for (const record of page) records.set(record.key[1], record);
-    if (page.length < PAGE) break;
-    after = (page.at(-1) as RecordRow).key[1];
-  }
-  return records;
 }

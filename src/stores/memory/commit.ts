@@ -1,5 +1,6 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { countedDownRow } from "../../core/job/store-formulas.ts";
 import { writtenRow } from "../../core/job/written-row.ts";
 import { effectiveLimit, type KeyUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
 import type { Json } from "../../core/schema.ts";
@@ -22,10 +23,8 @@ import type { EventLog } from "./event-log.ts";
 import type { HintBatch } from "./hints.ts";
 import type { JobEntry, JobTable } from "./job-table.ts";
 import type { RecordTable } from "./record-table.ts";
-import { countedDownRow } from "./row.ts";
 import type { TimeoutTable } from "./timeout-table.ts";
 
-/** Everything that is stored. */
 export interface Tables {
   readonly jobs: JobTable;
   readonly records: RecordTable;
@@ -35,12 +34,12 @@ export interface Tables {
 
 const DONE: Outcome = { ok: true };
 
-/** All guards are looked at before anything is written, and nothing fails after them: so a unit is all or nothing. */
+/** Checks all guards before it writes anything. Nothing fails after that, so a unit is all or nothing. */
 export function commitUnit(tables: Tables, unit: Unit, now: Instant, hints: HintBatch): Outcome {
   const entry = unit.job && tables.jobs.get(unit.job.id);
   const because = refusal(tables, unit, entry, now);
   if (because) {
-    return { ok: false, because, at: entry ? placeOf(entry) : null };
+    return { ok: false, because, at: entry ? positionOf(entry) : null };
   }
   if (unit.job && entry) writeJob(tables.jobs, entry, unit.job, hints);
   const revoked: Revoked[] = [];
@@ -62,7 +61,7 @@ function refusal(
   if (job) {
     if (!entry) return "gone";
     if (entry.row.fence !== job.fence) return "lost";
-    // An attempt has nothing to say about a job that has ended; only an outsider, who names a revision, revives it.
+    // An attempt cannot change a job that has ended. Only a write that names a revision can.
     if (job.rev === undefined && isTerminal(entry.row.state)) return "lost";
     if (job.rev !== undefined && entry.row.rev !== job.rev) return "stale";
   }
@@ -74,11 +73,11 @@ function refusal(
 }
 
 function guardRefusal({ records, timeouts }: Tables, guard: Guard, now: Instant): Refusal | null {
-  if ("timeout" in guard) return timeouts.isHeld(guard.timeout, guard.owner, now) ? null : "lapsed";
+  if ("timeout" in guard) return timeouts.isLeasedBy(guard.timeout, guard.owner, now) ? null : "lapsed";
   return (records.get(guard.record)?.version ?? 0) === guard.version ? null : "conflict";
 }
 
-function placeOf({ row }: JobEntry): NonNullable<Extract<Outcome, { ok: false }>["at"]> {
+function positionOf({ row }: JobEntry): NonNullable<Extract<Outcome, { ok: false }>["at"]> {
   return { state: row.state, fence: row.fence, rev: row.rev };
 }
 
@@ -132,7 +131,7 @@ function applyEffect(
   }
 }
 
-/** As many as wait, as are asked for, and as the limit has room for. */
+/** Admits at most `count` waiting jobs, and at most as many as the limit has room for. */
 function admit(
   { jobs, records }: Tables,
   { admit: limitKey, count, limit }: Extract<Effect, { admit: string }>,

@@ -1,27 +1,26 @@
 import type { Instant } from "../../core/time.ts";
 
-/** Whatever lies in a heap remembers where, so that it can be taken out again without a search. */
+/** An item that knows its slot in a heap, so that it can be removed without a search. */
 export interface Slotted {
-  /** Its place in the heap it lies in, -1 in none. An item lies in at most one heap at a time. */
+  /** Its index in its heap; -1 in none. An item is in at most one heap at a time. */
   slot: number;
 }
 
 /**
- * Items by the instant at which they are due, smallest first: a binary heap. Looking at the smallest costs nothing
- * however many are pending, and since instants mostly grow, adding one mostly costs one comparison.
- * The instants are kept beside the items, in an array of plain doubles, because reading them through the items
- * would cost a cache miss for each comparison.
+ * Items by the instant at which they are due, in a binary heap. Reading the smallest costs nothing, whatever the
+ * size. Instants mostly grow, so adding one mostly costs one comparison. The instants are in a separate array of
+ * doubles: reading them through the items would cost a cache miss per comparison.
  */
 export class DueHeap<Item extends Slotted> {
   readonly #items: Item[] = [];
   readonly #dueAts: Instant[] = [];
 
-  /** The smallest instant, null when nothing is pending. */
+  /** The smallest instant; null if the heap is empty. */
   get nextAt(): Instant | null {
     return this.#dueAts[0] ?? null;
   }
 
-  /** Everything in it, in no order. */
+  /** All items, unordered. */
   get items(): readonly Item[] {
     return this.#items;
   }
@@ -34,14 +33,14 @@ export class DueHeap<Item extends Slotted> {
 
   remove(item: Item): void {
     const slot = item.slot;
-    if (this.#items[slot] !== item) throw new Error("DueHeap.remove: the item is not in this heap");
+    if (this.#items[slot] !== item) throw new Error("DueHeap.remove: item not found in this heap");
     item.slot = -1;
     const last = this.#items.pop() as Item;
     const lastAt = this.#dueAts.pop() as Instant;
     if (last !== item) this.#settle(slot, last, lastAt);
   }
 
-  /** Takes out at most `limit` items that are due. */
+  /** Removes and returns at most `limit` items that are due. */
   takeDue(now: Instant, limit: number): Item[] {
     const taken: Item[] = [];
     while (taken.length < limit && this.#items.length > 0 && (this.#dueAts[0] as Instant) <= now) {
@@ -52,7 +51,7 @@ export class DueHeap<Item extends Slotted> {
     return taken;
   }
 
-  /** Finds the place of an item that takes over a hole somewhere in the heap. */
+  /** Places an item at a hole in the heap, and restores the order. */
   #settle(hole: number, item: Item, dueAt: Instant): void {
     const parentAt = this.#dueAts[(hole - 1) >> 1];
     if (parentAt !== undefined && parentAt > dueAt) this.#rise(hole, item, dueAt);

@@ -9,10 +9,13 @@ interface LoggedEvent {
 }
 
 const EVENT_LIMIT = 100_000;
-/** The oldest events are dropped so many at a time: moving the whole list for each new event would cost more than the event. */
+/**
+ * How many of the oldest events are dropped at once. Moving the list for each new event would cost more than the
+ * event.
+ */
 const DROPPED_AT_ONCE = 10_000;
 
-/** Events in the order of their commits; without durability there is no use for more than the last ones. */
+/** Events in the order of their commits. Only the last ones are kept: nothing here outlives the process anyway. */
 export class EventLog {
   #events: LoggedEvent[] = [];
   #lastSeq = 0;
@@ -33,7 +36,7 @@ export class EventLog {
     return pageOf(this.#events.slice(-limit), null);
   }
 
-  /** Callers' clocks differ a little, so events are not strictly in the order of `at`, and each is looked at. */
+  /** Clocks of callers differ a little, so events are not strictly in the order of `at`. Check each one. */
   prune(before: Instant, limit: number): number {
     let pruned = 0;
     this.#events = this.#events.filter(({ at }) => {

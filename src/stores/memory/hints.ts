@@ -3,11 +3,11 @@ import { earlier, type Instant } from "../../core/time.ts";
 import type { Hint } from "../../ports/store.ts";
 import { HINTED_WITHIN } from "../../ports/timeouts.ts";
 
-/** What one call has to tell; a queue is named once, however many of its jobs became available. */
+/** The hints of one call. A queue appears once, whatever the number of its jobs that became available. */
 export class HintBatch {
   readonly readyQueues = new Set<string>();
   readonly jobHints: Hint[] = [];
-  /** When the first of the new timeouts is due. */
+  /** When the first new timeout is due. */
   timeoutsAt: Instant | null = null;
 
   ready(queue: string): void {
@@ -27,12 +27,12 @@ export class HintBatch {
   }
 }
 
-/** Those who listen, within this process. */
+/** The listeners of this process. */
 export class Listeners {
   readonly #listeners = new Set<(hint: Hint) => void>();
 
   add(onHint: (hint: Hint) => void): AsyncDisposable {
-    // A function of our own, so that one listener given twice is heard twice and taken back once.
+    // A new function, so that a callback that is registered twice is called twice and removed once.
     const listener = (hint: Hint) => onHint(hint);
     this.#listeners.add(listener);
     return {
@@ -46,18 +46,21 @@ export class Listeners {
     this.#listeners.clear();
   }
 
-  /** Tells in a microtask of its own: a listener that throws, or calls the store, must not reach into the call it is told of. */
-  tell({ readyQueues, jobHints, timeoutsAt }: HintBatch): void {
+  /**
+   * Calls the listeners in a new microtask. A listener that throws or calls the store must not affect the call that
+   * caused the hint.
+   */
+  notify({ readyQueues, jobHints, timeoutsAt }: HintBatch): void {
     if (this.#listeners.size === 0) return;
     if (readyQueues.size + jobHints.length === 0 && timeoutsAt === null) return;
     queueMicrotask(() => {
-      for (const queue of readyQueues) this.#tellAll({ ready: queue });
-      for (const hint of jobHints) this.#tellAll(hint);
-      if (timeoutsAt !== null) this.#tellAll({ timeouts: timeoutsAt });
+      for (const queue of readyQueues) this.#notifyAll({ ready: queue });
+      for (const hint of jobHints) this.#notifyAll(hint);
+      if (timeoutsAt !== null) this.#notifyAll({ timeouts: timeoutsAt });
     });
   }
 
-  #tellAll(hint: Hint): void {
+  #notifyAll(hint: Hint): void {
     for (const listener of this.#listeners) listener(hint);
   }
 }

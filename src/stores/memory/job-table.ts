@@ -3,6 +3,7 @@ import { JOB_STATES, type JobId, type JobRow, type JobState, noJobs } from "../.
 import { isWanted } from "../../core/job/job-filter.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { newRow } from "../../core/job/new-row.ts";
+import { availableRow, claimedRow } from "../../core/job/store-formulas.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
@@ -20,15 +21,14 @@ import {
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { DueHeap, type Slotted } from "./due-heap.ts";
 import { LimitTable } from "./limit-table.ts";
-import { availableRow, claimedRow } from "./row.ts";
 import { SortedList } from "./sorted-list.ts";
 
-/** One job and what the table must remember about it beyond its row. */
+/** A job, and what the table knows about it beyond its row. */
 export interface JobEntry extends Slotted {
   row: JobRow;
   readonly queue: QueueIndex;
   readonly depth: TypeDepth;
-  /** The key that it holds while it lives. */
+  /** The unique key that it holds while it is live. */
   uniqueKey: string | null;
   logs: LineLog | null;
 }
@@ -39,7 +39,7 @@ interface LineLog {
   readonly lines: Json[];
 }
 
-/** How many jobs of one type a queue has in each state. */
+/** The number of a queue's jobs of one type, by state. */
 interface TypeDepth {
   readonly type: string;
   size: number;
@@ -48,15 +48,15 @@ interface TypeDepth {
 
 interface QueueIndex {
   readonly name: string;
-  /** How many jobs it has, finished ones included: an index without jobs is forgotten. */
+  /** The number of its jobs, finished ones included. An index without jobs is deleted. */
   size: number;
   readonly ready: SortedList<JobEntry>;
   readonly types: Map<string, TypeDepth>;
 }
 
 /**
- * All jobs, with an index for each question a store is asked, so that no answer costs more the more jobs there are.
- * The indexes follow from the row alone: `#enter` and `#leave` are the only ones that touch them.
+ * All jobs, with an index for each query of a store, so that no query becomes slower with more jobs. The indexes
+ * depend on the row alone, and only `#enter` and `#leave` change them.
  */
 export class JobTable {
   readonly #jobs = new Map<JobId, JobEntry>();
@@ -66,19 +66,19 @@ export class JobTable {
   readonly limits = new LimitTable<JobEntry>(compareRank);
   readonly #uniqueKeys = new Map<string, JobEntry>();
   readonly #promotable = new DueHeap<JobEntry>();
-  readonly #judgeable = new DueHeap<JobEntry>();
+  readonly #undecided = new DueHeap<JobEntry>();
   readonly #prunable = new DueHeap<JobEntry>();
 
   get(id: JobId): JobEntry | undefined {
     return this.#jobs.get(id);
   }
 
-  /** The next instant at which a live job must be looked at. */
+  /** The next instant at which a live job is due. */
   get nextWakeAt(): Instant | null {
-    return earlier(this.#promotable.nextAt, this.#judgeable.nextAt);
+    return earlier(this.#promotable.nextAt, this.#undecided.nextAt);
   }
 
-  /** What keeps a job from being inserted, if anything does. */
+  /** What prevents a job from being inserted, if anything does. */
   known(job: NewJob): Exclude<Enqueued, "created" | "full"> | undefined {
     if (this.#jobs.has(job.id)) return "exists";
     const holder = job.uniqueKey === undefined ? undefined : this.#uniqueKeys.get(job.uniqueKey);
@@ -106,7 +106,7 @@ export class JobTable {
     return "created";
   }
 
-  /** Takes the best available jobs of a queue. */
+  /** Claims the best available jobs of a queue. */
   claim(request: ClaimRequest): JobRow[] {
     const { queue, limit, most } = request;
     const ready = this.#queues.get(queue)?.ready;
@@ -125,7 +125,7 @@ export class JobTable {
       });
   }
 
-  /** Makes the best jobs behind a limit available. */
+  /** Makes the best jobs that wait for a limit available. */
   admit(limitKey: string, count: number): JobEntry[] {
     const admitted = this.limits.best(limitKey, count);
     for (const entry of admitted) this.write(entry, availableRow(entry.row));
@@ -139,11 +139,11 @@ export class JobTable {
     return due;
   }
 
-  /** Hands out jobs that must be judged, and nobody else gets them until `holdUntil`. */
+  /** Returns jobs that need a decision, and holds them until `holdUntil`. */
   hold(now: Instant, limit: number, holdUntil: Instant): JobRow[] {
-    return this.#judgeable.takeDue(now, limit).map((entry) => {
+    return this.#undecided.takeDue(now, limit).map((entry) => {
       entry.row = { ...entry.row, wakeAt: holdUntil };
-      this.#judgeable.add(entry, holdUntil);
+      this.#undecided.add(entry, holdUntil);
       return entry.row;
     });
   }
@@ -155,7 +155,7 @@ export class JobTable {
     this.#enter(entry);
   }
 
-  /** Replaces the row by one that differs in nothing an index looks at. */
+  /** Replaces the row by one that differs only in fields that no index uses. */
   amend(entry: JobEntry, row: JobRow): void {
     entry.row = row;
   }
@@ -177,7 +177,7 @@ export class JobTable {
     return due.length;
   }
 
-  /** Keeps the last lines only: a handler that logs in a loop must not fill the memory. */
+  /** Keeps only the last lines: a handler that logs in a loop must not fill the memory. */
   log(entry: JobEntry, line: Json): void {
     entry.logs ??= { before: 0, lines: [] };
     entry.logs.lines.push(line);
@@ -192,7 +192,7 @@ export class JobTable {
     return lines.slice(from, from + limit).map((line, index) => ({ seq: before + from + index + 1, line }));
   }
 
-  /** Walks in the order of ids. A rare match costs a walk over what does not match: inspection is not a hot path. */
+  /** Lists jobs in the order of ids. It reads every row that does not match: inspection is not a hot path. */
   list(filter: JobFilter, after: JobId | null, limit: number): JobRow[] {
     const found: JobRow[] = [];
     for (const { row } of this.#byId.from((entry) => after !== null && entry.row.id <= after)) {
@@ -202,12 +202,15 @@ export class JobTable {
     return found;
   }
 
-  /** One step of a walk: calls back for what matches, and answers where it ended, or null if there is no more. */
+  /**
+   * One step of a scan. Calls back for each match. Returns the cursor at which it stopped, or null if there is no
+   * more.
+   */
   step(path: ScanPath, found: (row: JobRow) => boolean): string | null {
     const list = path.byEnd ? this.#deadLetters : this.#byId;
     const { after, newestFirst } = path;
-    const isBefore = (entry: JobEntry) => after !== null && comparePlace(entry.row, after) <= 0;
-    const isStillBefore = (entry: JobEntry) => after === null || comparePlace(entry.row, after) < 0;
+    const isBefore = (entry: JobEntry) => after !== null && comparePosition(entry.row, after) <= 0;
+    const isStillBefore = (entry: JobEntry) => after === null || comparePosition(entry.row, after) < 0;
     let left = SCAN_STEP;
     for (const { row } of newestFirst ? list.back(isStillBefore) : list.from(isBefore)) {
       left -= 1;
@@ -227,13 +230,13 @@ export class JobTable {
     return total;
   }
 
-  /** The depth of every queue, in the order of their names. */
+  /** The depth of every queue, sorted by name. */
   depths(): ReadonlyMap<string, Readonly<Record<JobState, number>>> {
     const names = [...this.#queues.keys()].sort(compareText);
     return new Map(names.map((name) => [name, this.depth(name)]));
   }
 
-  /** How many jobs of a queue wait, for whatever it is. */
+  /** The number of waiting jobs of a queue, in all waiting states. */
   waitingIn(queue: string): number {
     let waiting = 0;
     for (const { states } of this.#queues.get(queue)?.types.values() ?? [])
@@ -255,7 +258,7 @@ export class JobTable {
     return counts;
   }
 
-  /** How many jobs of a line come before a place in it, up to `most`. */
+  /** Counts the jobs of a line before a position, up to `most`. */
   ahead(line: Line, { rank, id }: Pick<JobRow, "rank" | "id">, most: number): number {
     const entries =
       "limitKey" in line
@@ -307,7 +310,7 @@ export class JobTable {
     this.#leaveHeap(entry);
   }
 
-  /** Leaves what a job that was just taken from its queue is still in. */
+  /** Removes a job from all indexes except the ready list, from which a claim has just taken it. */
   #leaveHeap(entry: JobEntry): void {
     const { row } = entry;
     entry.depth.states[row.state] -= 1;
@@ -315,7 +318,7 @@ export class JobTable {
     if (entry.slot >= 0) this.#heapOf(entry.row).remove(entry);
   }
 
-  /** Keys that live jobs hold, in their order. */
+  /** Unique keys that live jobs hold, sorted. */
   holders(after: string | null, limit: number): KeyHolder[] {
     return [...this.#uniqueKeys]
       .filter(([key]) => after === null || key > after)
@@ -324,7 +327,7 @@ export class JobTable {
       .map(([key, { row }]) => ({ key, job: row.id }));
   }
 
-  /** A live job holds its key and a finished one does not; one that is revived gives it up if another has it by now. */
+  /** A live job holds its key, and a finished one does not. A revived job loses the key if another job holds it. */
   #holdKey(entry: JobEntry, key: string): void {
     const holder = this.#uniqueKeys.get(key);
     if (isTerminal(entry.row.state)) this.#freeKey(entry, key);
@@ -338,7 +341,7 @@ export class JobTable {
 
   #heapOf(row: JobRow): DueHeap<JobEntry> {
     if (isTerminal(row.state)) return this.#prunable;
-    return row.wake === "ready" ? this.#promotable : this.#judgeable;
+    return row.wake === "ready" ? this.#promotable : this.#undecided;
   }
 
   #queueOf(name: string): QueueIndex {
@@ -365,12 +368,12 @@ function compareRank(a: JobEntry, b: JobEntry): number {
   return a.row.rank - b.row.rank || compareText(a.row.id, b.row.id);
 }
 
-/** The order in which dead letters are walked. */
+/** The order in which dead letters are scanned. */
 function compareEnd(a: JobEntry, b: JobEntry): number {
-  return comparePlace(a.row, scanCursorOf(b.row, true));
+  return comparePosition(a.row, scanCursorOf(b.row, true));
 }
 
-function comparePlace(row: JobRow, { id, at }: ScanCursor): number {
+function comparePosition(row: JobRow, { id, at }: ScanCursor): number {
   return (at === null ? 0 : (row.finishedAt ?? 0) - at) || compareText(row.id, id);
 }
 

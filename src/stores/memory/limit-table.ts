@@ -2,23 +2,23 @@ import type { JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { SortedList } from "./sorted-list.ts";
 
-/** How the live jobs behind a limit stand. */
-export interface GateCount {
+/** The number of live jobs of a limit key, by state. */
+export interface StateCounts {
   available: number;
   active: number;
   unstarted: number;
   retryable: number;
 }
 
-interface LimitIndex<Entry> extends GateCount {
-  /** Jobs that wait behind the limit and for nothing else. */
+interface LimitIndex<Entry> extends StateCounts {
+  /** Jobs that wait only for the limit. */
   readonly waiting: SortedList<Entry>;
   waitingCount: number;
-  /** All its live jobs: a limit without any is forgotten. */
+  /** The number of its live jobs. A limit without any is deleted. */
   size: number;
 }
 
-const NOBODY: GateCount & { readonly waiting: number } = {
+const NO_JOBS: StateCounts & { readonly waiting: number } = {
   waiting: 0,
   available: 0,
   active: 0,
@@ -26,7 +26,7 @@ const NOBODY: GateCount & { readonly waiting: number } = {
   retryable: 0,
 };
 
-/** The live jobs that have a limit, by limit: those that wait in their order, and of the others how many there are. */
+/** The live jobs that have a limit key: the waiting ones in order, and counts of the others. */
 export class LimitTable<Entry extends { readonly row: JobRow }> {
   readonly #limits = new Map<string, LimitIndex<Entry>>();
   readonly #activeIn = new Map<string, number>();
@@ -36,12 +36,12 @@ export class LimitTable<Entry extends { readonly row: JobRow }> {
     this.#compare = compare;
   }
 
-  /** How many active jobs of a queue have a limit. */
+  /** The number of active jobs of a queue that have a limit key. */
   activeIn(queue: string): number {
     return this.#activeIn.get(queue) ?? 0;
   }
 
-  /** The best of those that wait. */
+  /** The best waiting jobs. */
   best(limitKey: string, count: number): Entry[] {
     const best: Entry[] = [];
     for (const entry of this.waiting(limitKey)) {
@@ -51,19 +51,19 @@ export class LimitTable<Entry extends { readonly row: JobRow }> {
     return best;
   }
 
-  /** Those that wait, in their order. */
+  /** The waiting jobs, in order. */
   waiting(limitKey: string): Iterable<Entry> {
     return this.#limits.get(limitKey)?.waiting.from(() => false) ?? [];
   }
 
-  count(limitKey: string): GateCount & { readonly waiting: number } {
+  count(limitKey: string): StateCounts & { readonly waiting: number } {
     const index = this.#limits.get(limitKey);
-    if (!index) return NOBODY;
+    if (!index) return NO_JOBS;
     const { available, active, unstarted, retryable, waitingCount: waiting } = index;
     return { waiting, available, active, unstarted, retryable };
   }
 
-  /** Limits with live jobs, in the order of their names. */
+  /** Limit keys with live jobs, sorted. */
   names(after: string | null, limit: number): string[] {
     const names = [...this.#limits.keys()].filter((name) => after === null || name > after);
     return names.sort((a, b) => (a < b ? -1 : 1)).slice(0, limit);

@@ -31,8 +31,8 @@ import { createTimeoutStore } from "./timeout-store.ts";
 import { TimeoutTable } from "./timeout-table.ts";
 
 /**
- * A store in the memory of this process: the model of what every store does, and gone with the process.
- * Each call does its whole work at once, so calls never interleave and every one of them is atomic.
+ * A store in the memory of this process, and the model for all other stores. Each call does all its work
+ * synchronously, so calls never interleave and each is atomic.
  */
 export function createMemoryStore({ clock }: { readonly clock: () => Instant }): Store {
   const tables: Tables = {
@@ -61,7 +61,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
       checkUnits(units);
       const hints = new HintBatch();
       const outcomes = units.map((unit) => commitUnit(tables, unit, now, hints));
-      listeners.tell(hints);
+      listeners.notify(hints);
       return outcomes;
     },
     async listen(onHint) {
@@ -90,7 +90,7 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
       if (bounds && onDepth)
         for (const queue of boundedQueues(newJobs, bounds))
           onDepth(queue, Math.min(jobs.waitingIn(queue), bounds.get(queue) as number));
-      listeners.tell(hints);
+      listeners.notify(hints);
       return answers;
     },
     async claim(request) {
@@ -167,17 +167,17 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       assertOpen();
       return limitRow(jobs, records, limitKey);
     },
-    async page(walk, limit) {
+    async page(scan, limit) {
       assertOpen();
       checkLimit(limit, BATCH_LIMIT);
       const found: JobRow[] = [];
-      const cursor = jobs.step(pathOf(walk), (row) => found.push(row) < limit);
+      const cursor = jobs.step(pathOf(scan), (row) => found.push(row) < limit);
       return { jobs: found, cursor };
     },
-    async count(walk) {
+    async count(scan) {
       assertOpen();
       let count = 0;
-      const cursor = jobs.step(pathOf(walk), () => ++count > 0);
+      const cursor = jobs.step(pathOf(scan), () => ++count > 0);
       return { count, cursor };
     },
     async live() {
@@ -213,7 +213,7 @@ function limitRow(jobs: JobTable, records: RecordTable, limitKey: string): Limit
   return { key: limitKey, waiting, ...limitUse(jobs, records, limitKey), nextAt };
 }
 
-/** What people ask about one waiting job. */
+/** Queries about one waiting job. */
 function createLines(
   jobs: JobTable,
   records: RecordTable,
@@ -245,7 +245,7 @@ function heldSlots(jobs: JobTable, records: RecordTable, line: Line, most: numbe
     const use = { available: 0, active: active.length, unstarted, retryable: 0, starts: 0 };
     return { ...use, nextAt: null, jobs: active.slice(0, HOLDERS_SHOWN) };
   }
-  const { key: _gate, waiting: _waiting, nextAt, ...use } = limitRow(jobs, records, line.limitKey);
+  const { key: _key, waiting: _waiting, nextAt, ...use } = limitRow(jobs, records, line.limitKey);
   return {
     available: Math.min(use.available, most),
     active: Math.min(use.active, most),
@@ -257,7 +257,7 @@ function heldSlots(jobs: JobTable, records: RecordTable, line: Line, most: numbe
   };
 }
 
-/** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
+/** Moves only `stallAt`. A beat does not change the revision. `wakeAt` may stay earlier than needed. */
 function beatJob({ jobs, events }: Tables, beat: BeatRequest["jobs"][number], now: Instant): BeatAnswer {
   const entry = jobs.get(beat.id);
   if (!entry) return { lost: "gone" };
@@ -270,7 +270,7 @@ function beatJob({ jobs, events }: Tables, beat: BeatRequest["jobs"][number], no
   return row.rev === beat.rev ? "ok" : "changed";
 }
 
-/** `limit` holds for each of the three kinds of what is due, so that a flood of one cannot starve the others. */
+/** `limit` applies to each of the three kinds, so that many of one kind do not delay the others. */
 function sweep({ jobs, records }: Tables, request: SweepRequest, listeners: Listeners): Swept {
   const { now, limit, holdUntil } = request;
   const hints = new HintBatch();
@@ -279,7 +279,7 @@ function sweep({ jobs, records }: Tables, request: SweepRequest, listeners: List
     ready.set(row.queue, (ready.get(row.queue) ?? 0) + 1);
     hints.ready(row.queue);
   }
-  listeners.tell(hints);
+  listeners.notify(hints);
   return {
     ready,
     jobs: jobs.hold(now, limit, holdUntil),

@@ -17,7 +17,7 @@ interface KindIndex {
 export class RecordTable {
   readonly #kinds = new Map<string, KindIndex>();
   readonly #wakeable = new DueHeap<RecordEntry>();
-  /** No record that was deleted had a version above this, so one that is put anew begins beyond all that it ever had. */
+  /** The highest version of any deleted record. A new record starts above it, so no version is ever used again. */
   #floor = 0;
 
   get nextWakeAt(): Instant | null {
@@ -52,7 +52,7 @@ export class RecordTable {
     if (index.byKey.size === 0) this.#kinds.delete(kind);
   }
 
-  /** Hands out due records, and nobody else gets them until `holdUntil`. */
+  /** Returns due records, and holds them until `holdUntil`. */
   hold(now: Instant, limit: number, holdUntil: Instant): RecordRow[] {
     return this.#wakeable.takeDue(now, limit).map((entry) => {
       this.#write(entry, { ...entry.row, wakeAt: holdUntil });
@@ -70,7 +70,7 @@ export class RecordTable {
     return found;
   }
 
-  /** How many records of a kind have keys that begin so, and when the first of them is due. */
+  /** How many records of a kind have keys with this prefix, and when the first of them is due. */
   count(kind: string, prefix: string): { readonly count: number; readonly nextAt: Instant | null } {
     let nextAt: Instant | null = null;
     let count = 0;

@@ -22,7 +22,7 @@ describe("SortedList", () => {
     expect(all(listOf(numbers))).toEqual(numbers.toSorted(ascending));
   });
 
-  it("takes from where it is told to, across chunks, and leaves the rest", () => {
+  it("take() starts at the given item, across chunks, and leaves the rest", () => {
     const list = listOf(upTo(2_000));
     expect(list.take(1_000, (number) => number < 500)).toEqual(upTo(1_000).map((number) => number + 500));
     expect(all(list)).toEqual([...upTo(500), ...upTo(500).map((number) => number + 1_500)]);
@@ -31,13 +31,13 @@ describe("SortedList", () => {
     expect(list.take(1, () => false)).toEqual([]);
   });
 
-  it("walks from where it is told to", () => {
+  it("from() starts at the given item", () => {
     const list = listOf(upTo(2_000));
     expect(list.from((number) => number <= 1_234).next().value).toBe(1_235);
     expect([...list.from((number) => number < 5_000)]).toEqual([]);
   });
 
-  it("walks backwards from where it is told to", () => {
+  it("back() starts before the given item", () => {
     const list = listOf(upTo(2_000));
     expect([...list.back(() => true)]).toEqual(upTo(2_000).toReversed());
     expect(list.back((number) => number < 1_234).next().value).toBe(1_233);
@@ -50,9 +50,9 @@ describe("SortedList", () => {
     expect([...listOf([]).back(() => true)]).toEqual([]);
   });
 
-  it("refuses to remove what it does not hold", () => {
-    expect(() => listOf([1, 3]).remove(2)).toThrow("not where its order puts it");
-    expect(() => listOf([]).remove(2)).toThrow("not where its order puts it");
+  it("refuses to remove an item that it does not contain", () => {
+    expect(() => listOf([1, 3]).remove(2)).toThrow("not found at its position");
+    expect(() => listOf([]).remove(2)).toThrow("not found at its position");
   });
 
   it.each([1, 2, 3])("does what a sorted array does, seed %i", (seed) => {

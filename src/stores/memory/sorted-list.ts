@@ -2,12 +2,12 @@ const CHUNK_LIMIT = 512;
 
 /**
  * Items in order, as a list of sorted chunks. Ids and ranks grow, so most items are appended, which costs one
- * comparison; anything else is two binary searches and a move within one chunk.
- * An item must be removed before what it is ordered by changes.
+ * comparison. Anything else costs two binary searches and a move within one chunk. Remove an item before its sort key
+ * changes.
  */
 export class SortedList<Item> {
   readonly #compare: (a: Item, b: Item) => number;
-  /** Never holds an empty chunk. */
+  /** Never contains an empty chunk. */
   readonly #chunks: Item[][] = [];
 
   constructor(compare: (a: Item, b: Item) => number) {
@@ -30,12 +30,13 @@ export class SortedList<Item> {
     const at = this.#chunkAfter(isBefore);
     const chunk = this.#chunks[at] ?? [];
     const index = firstAfter(chunk, isBefore);
-    if (chunk[index] !== item) throw new Error("SortedList.remove: the item is not where its order puts it");
+    if (chunk[index] !== item)
+      throw new Error("SortedList.remove: item not found at its position; was its sort key changed?");
     chunk.splice(index, 1);
     if (chunk.length === 0) this.#chunks.splice(at, 1);
   }
 
-  /** Takes out the first `limit` items for which `isBefore` no longer holds. */
+  /** Removes and returns the first `limit` items for which `isBefore` is false. */
   take(limit: number, isBefore: (item: Item) => boolean): Item[] {
     const taken: Item[] = [];
     let at = this.#chunkAfter(isBefore);
@@ -50,7 +51,7 @@ export class SortedList<Item> {
     return taken;
   }
 
-  /** Walks the items in order, from the first for which `isBefore` no longer holds. */
+  /** Iterates over the items in order, from the first for which `isBefore` is false. */
   *from(isBefore: (item: Item) => boolean): Generator<Item, void, undefined> {
     let at = this.#chunkAfter(isBefore);
     let start = at < this.#chunks.length ? firstAfter(this.#chunks[at] as Item[], isBefore) : 0;
@@ -61,7 +62,7 @@ export class SortedList<Item> {
     }
   }
 
-  /** Walks the items backwards, from the last for which `isBefore` still holds. */
+  /** Iterates backwards, from the last item for which `isBefore` is true. */
   *back(isBefore: (item: Item) => boolean): Generator<Item, void, undefined> {
     let at = Math.min(this.#chunkAfter(isBefore), this.#chunks.length - 1);
     if (at < 0) return;
@@ -81,13 +82,13 @@ export class SortedList<Item> {
     if (chunk.length > CHUNK_LIMIT) this.#chunks.splice(at + 1, 0, chunk.splice(CHUNK_LIMIT / 2));
   }
 
-  /** The first chunk that holds an item for which `isBefore` no longer holds. */
+  /** The first chunk with an item for which `isBefore` is false. */
   #chunkAfter(isBefore: (item: Item) => boolean): number {
     return firstAfter(this.#chunks, (chunk) => isBefore(chunk.at(-1) as Item));
   }
 }
 
-/** The index of the first item for which `isBefore` no longer holds; `isBefore` holds for a first part of the list only. */
+/** The index of the first item for which `isBefore` is false. `isBefore` must be true for a prefix of the list only. */
 function firstAfter<Item>(items: readonly Item[], isBefore: (item: Item) => boolean): number {
   let low = 0;
   let high = items.length;

@@ -42,7 +42,7 @@ export function createTimeoutStore(
   };
 }
 
-/** What takes many items and answers for each, and tells when the first of them is due. */
+/** The calls that take many items, answer for each, and send a hint for the first that is due. */
 function createWrites(
   table: TimeoutTable,
   listeners: Listeners,
@@ -57,7 +57,7 @@ function createWrites(
     checkBatch(items, field);
     const hints = new HintBatch();
     const answers = items.map((item) => work(item, hints));
-    listeners.tell(hints);
+    listeners.notify(hints);
     return answers;
   };
   return {
@@ -69,7 +69,7 @@ function createWrites(
         return answer;
       });
     },
-    remove: async (held, { now }) => each(held, "held", (one) => table.remove(one, now)),
+    remove: async (leased, { now }) => each(leased, "leased", (one) => table.remove(one, now)),
     release: async (released, { now }) =>
       each(released, "released", (one, hints) => {
         const answer = table.release(one, now);

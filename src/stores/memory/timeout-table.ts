@@ -27,7 +27,7 @@ import type {
 import { DueHeap, type Slotted } from "./due-heap.ts";
 import { SortedList } from "./sorted-list.ts";
 
-/** Documents are kept as text, so that neither whoever brought a row nor whoever was given one can change it. */
+/** Documents are stored as text, so that no caller can change them through an object that it passed or received. */
 interface TimeoutEntry extends Slotted {
   row: Omit<TimeoutRow, "headers" | "wallClock">;
   readonly headers: string | null;
@@ -41,7 +41,7 @@ export class TimeoutTable {
   readonly #byId = new SortedList<TimeoutEntry>((a, b) => compareIds(a.row.id, b.row.id));
   readonly #byKey = new Map<string, TimeoutEntry>();
   readonly #bySaga = new Map<string, Set<TimeoutEntry>>();
-  /** Live and held by nobody, in the order in which they are claimed. */
+  /** Live and not leased, in the order in which they are claimed. */
   readonly #free = new SortedList<TimeoutEntry>(compareDue);
   readonly #freeOf = new Map<string, SortedList<TimeoutEntry>>();
   readonly #leased = new DueHeap<TimeoutEntry>();
@@ -62,7 +62,7 @@ export class TimeoutTable {
     return nextAt;
   }
 
-  isHeld(id: TimeoutId, owner: string, now: Instant): boolean {
+  isLeasedBy(id: TimeoutId, owner: string, now: Instant): boolean {
     return leaseLoss(this.#entries.get(id)?.row, owner, now) === null;
   }
 

@@ -1,9 +1,8 @@
 /**
- * PostgreSQL's text form of arrays, built here because the client library's own builder costs several times as much
- * per element. An array that would hold nothing but nulls is written as null: `unnest` fills the column up.
+ * PostgreSQL's text form of arrays. The builder of the client library costs several times as much per element. An
+ * array of nulls alone is written as null: `unnest` fills the column.
  */
 
-/** Numbers and nulls. */
 export function numberArray<Item>(
   items: readonly Item[],
   read: (item: Item) => number | null | undefined,
@@ -21,7 +20,6 @@ export function numberArray<Item>(
   return isEmpty ? null : `{${text.slice(1)}}`;
 }
 
-/** Texts and nulls. */
 export function textArray<Item>(
   items: readonly Item[],
   read: (item: Item) => string | null | undefined,
@@ -39,11 +37,17 @@ export function textArray<Item>(
   return isEmpty ? null : `{${text.slice(1)}}`;
 }
 
-/** No JSON text holds these two, so nothing needs to be escaped: that costs more than all else about a document. */
+/**
+ * No JSON text contains these two characters, so nothing needs escaping, which would cost more than the rest of a
+ * document.
+ */
 const SEPARATOR = "\u001f";
 const NONE = "\u001e";
 
-/** JSON texts and nulls, as `texts` in statements takes them apart. The empty text, which clears a document, is one too. */
+/**
+ * JSON texts and nulls, in the form that `texts` in statements splits. The empty text, which clears a document, is
+ * allowed.
+ */
 export function jsonTexts<Item>(
   items: readonly Item[],
   read: (item: Item) => string | null | undefined,
@@ -56,7 +60,8 @@ export function jsonTexts<Item>(
     return value;
   });
   if (isEmpty) return null;
-  // The server takes an empty text for a list of none; a null behind it is one that matches nothing.
+  // The server reads an empty text as an empty list. A null after it makes a list of two, and the second matches
+  // nothing.
   return texts.join(SEPARATOR) || SEPARATOR + NONE;
 }
 
@@ -66,7 +71,7 @@ function escaped(value: string): string {
   return value.includes('"') || value.includes("\\") ? value.replace(SPECIAL, "\\$&") : value;
 }
 
-/** Ids that are known to be UUIDs, which need no quotes. */
+/** Ids that are known to be UUIDs. They need no quotes. */
 export function idArray(ids: readonly string[]): string {
   return `{${ids.join(",")}}`;
 }

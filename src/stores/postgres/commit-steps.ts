@@ -14,15 +14,15 @@ import { insertTimeouts, type Lease, leasesIn, removeTimeouts } from "./write-ti
 
 type RecordGuard = Extract<Guard, { record: unknown }>;
 
-/** A unit as steps of sagas are: it asks about one record and one timeout at most, and touches nothing twice. */
+/** A unit in the form of a saga step: it guards at most one record and one timeout, and touches nothing twice. */
 interface Step {
   readonly unit: Unit;
   readonly record: RecordGuard | undefined;
-  /** Everything it names, so that no two of a set name the same. */
+  /** Everything it touches. No two steps of a set may share a name. */
   readonly names: ReadonlySet<string>;
 }
 
-/** The units from `start` on that are steps and cannot see each other, as many as fit into a transaction. */
+/** The longest run of steps from `start` that cannot see each other and fit into a transaction. */
 export function leadingSteps(units: readonly Unit[], start: number): Step[] {
   const steps: Step[] = [];
   const named = new Set<string>();
@@ -56,7 +56,7 @@ function stepOf(unit: Unit): Step | undefined {
   return { unit, record, names };
 }
 
-/** What an effect touches, empty for what nobody asks about; undefined where it may touch more than it names. */
+/** What an effect touches; empty if no guard can depend on it; undefined if it may touch more than it names. */
 function nameOf(effect: Effect, guarded: RecordKey | undefined): string | undefined {
   if ("put" in effect) return recordName(effect.put);
   if ("delete" in effect) return recordName(effect.delete);
@@ -64,7 +64,7 @@ function nameOf(effect: Effect, guarded: RecordKey | undefined): string | undefi
   if ("revoke" in effect) return "id" in effect.revoke ? timeoutName(effect.revoke.id) : undefined;
   if ("request" in effect) {
     const { id, key, saga } = effect.request;
-    // A key replaces what has it: the timeouts of a saga are touched by steps of that saga alone.
+    // A key replaces the timeout that has it. Only steps of the same saga touch the timeouts of a saga.
     const isOwn = key === undefined || (saga && guarded && recordName(saga) === recordName(guarded));
     return isOwn ? timeoutName(id) : undefined;
   }
@@ -79,14 +79,14 @@ function timeoutName(id: TimeoutId): string {
   return `timeout ${id}`;
 }
 
-/** Commits steps in one transaction. Those whose guards fail leave nothing behind, and keep nothing from the others. */
+/** Commits steps in one transaction. A step whose guard fails writes nothing and does not affect the others. */
 export async function commitSteps(
   scope: CommitScope,
   steps: readonly Step[],
   now: Instant,
   hints: HintBatch,
 ): Promise<Outcome[]> {
-  const { outcomes, told } = await scope.atomically(async (session) => {
+  const { outcomes, sent } = await scope.atomically(async (session) => {
     const batch = new HintBatch();
     const versions = await holdRecords(session, steps);
     const leases = await holdTimeouts(session, steps);
@@ -107,14 +107,14 @@ export async function commitSteps(
     await addEvents(session, events, now);
     return {
       outcomes: answers.map((answer, index) => withRevokes(answer, steps[index], revoked)),
-      told: batch,
+      sent: batch,
     };
   });
-  hints.merge(told);
+  hints.merge(sent);
   return outcomes;
 }
 
-/** In the order of their keys, so that two transactions do not wait for each other. */
+/** In the order of their keys, so that two transactions do not deadlock. */
 async function holdRecords(
   session: Runner,
   steps: readonly Step[],
@@ -137,7 +137,7 @@ async function holdTimeouts(session: Runner, steps: readonly Step[]): Promise<Re
   return leasesIn(await session.run(HOLD_TIMEOUTS, [textArray(ids, (id) => id)]));
 }
 
-/** Looks at the guards, and writes the records; the one that must not exist first, because only that can still fail. */
+/** Checks the guards and writes the records. It writes a record that must not exist first: only that can still fail. */
 async function writeRecords(
   session: Runner,
   { unit, record }: Step,

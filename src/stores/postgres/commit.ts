@@ -11,20 +11,20 @@ import { type ConnectionGroup, type Runner, type Session, STATEMENT, withRepeats
 import { addEvents, type CommitScope, type Follower, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
 import { CREATE_RECORD, DELETE_RECORD, HOLD_JOB, HOLD_RECORD, LOCATE, PUT_RECORD } from "./statements.ts";
-import { areOneShape, OK, placeOf, writeJobs } from "./write-jobs.ts";
+import { areOneShape, locatedJob, OK, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, holdTimeout, insertTimeouts, removeTimeouts } from "./write-timeouts.ts";
 
-export function laneScope(lanes: ConnectionGroup): CommitScope {
+export function groupScope(connections: ConnectionGroup): CommitScope {
   return {
-    run: (statement, values) => withRepeats(() => lanes.run(statement, values), REPEATABLE_WRITES),
-    atomically: (work) => withRepeats(() => lanes.transaction(work), REPEATABLE_WRITES),
+    run: (statement, values) => withRepeats(() => connections.run(statement, values), REPEATABLE_WRITES),
+    atomically: (work) => withRepeats(() => connections.transaction(work), REPEATABLE_WRITES),
   };
 }
 
-/** Beside serialisation failure and deadlock: a revived job that raced with an enqueue for its unique key. */
+/** Also repeats unique violations: a revived job may race with an enqueue of its unique key. */
 const REPEATABLE_WRITES: ReadonlySet<string> = new Set(["40001", "40P01", "23505"]);
 
-/** Within a caller's transaction a failed unit goes back to its own beginning, and the caller's work stays. */
+/** In a caller's transaction, a failed unit is rolled back to its savepoint, and the caller's work stays. */
 export function transactionScope(session: Session): CommitScope {
   return {
     run: (statement, values) => session.run(statement, values),
@@ -43,8 +43,8 @@ export function transactionScope(session: Session): CommitScope {
 }
 
 /**
- * Commits units in their order: each sees what those before it wrote. Neighbours that cannot see each other are
- * written together. Hints are only gathered: they are told when the caller's work is committed.
+ * Commits units in order. Each sees what those before it wrote. Adjacent units that cannot see each other are written
+ * together. Hints are only collected: they are sent after the commit.
  */
 export async function commitUnits(
   scope: CommitScope,
@@ -64,7 +64,7 @@ export async function commitUnits(
   return outcomes;
 }
 
-/** A write to one job that may tell of itself, start others and count down, but asks nothing of records. */
+/** A write to one job without guards, whose effects need no answer. */
 interface SetUnit {
   readonly job: JobWrite;
   readonly effects?: readonly Follower[];
@@ -76,8 +76,8 @@ function isSetUnit(unit: Unit): unit is SetUnit {
 }
 
 /**
- * The units from `start` on that can be written as one set: no job is written twice, or counted down and written, and
- * all of it fits into a statement.
+ * The longest run of units from `start` that can be written as one set: no job is written twice, or both counted down
+ * and written, and all fits into a statement.
  */
 function leadingSet(units: readonly Unit[], start: number): SetUnit[] {
   const set: SetUnit[] = [];
@@ -110,16 +110,16 @@ async function commitSet(
   if (set.every(({ effects }) => !effects?.length)) return writeJobs(scope, writes, hints);
   if (set.every(({ effects }) => effects?.every(isEvent) ?? true) && areOneShape(writes))
     return writeJobs(scope, writes, hints, { now, events: eventsOf(set) });
-  const { outcomes, told } = await scope.atomically(async (session) => {
+  const { outcomes, sent } = await scope.atomically(async (session) => {
     const batch = new HintBatch();
     const events: NewEvent[] = [];
     const answers = await writeJobs(session, writes, batch);
     const effects = set.flatMap(({ effects }, index) => (answers[index]?.ok ? (effects ?? []) : []));
     await follow(session, effects, now, batch, events);
     await addEvents(session, events, now);
-    return { outcomes: answers, told: batch };
+    return { outcomes: answers, sent: batch };
   });
-  hints.merge(told);
+  hints.merge(sent);
   return outcomes;
 }
 
@@ -131,7 +131,7 @@ function eventsOf(set: readonly SetUnit[]): ReadonlyMap<JobId, readonly NewEvent
   return new Map(set.map(({ job, effects }) => [job.id, effects?.filter(isEvent) ?? []]));
 }
 
-/** Ends a transaction that must leave nothing behind. */
+/** Thrown to roll back a transaction of a refused unit. */
 class Refused {
   readonly outcome: Outcome;
 
@@ -144,7 +144,7 @@ const GONE: Outcome = { ok: false, because: "gone", at: null };
 const CONFLICT: Extract<Outcome, { ok: false }> = { ok: false, because: "conflict", at: null };
 const LAPSED: Extract<Outcome, { ok: false }> = { ok: false, because: "lapsed", at: null };
 
-/** A unit with guards on records or effects on others, in a transaction of its own. */
+/** A unit with guards on records, or with effects that are not followers, in its own transaction. */
 async function commitComposed(
   scope: CommitScope,
   unit: Unit,
@@ -152,7 +152,7 @@ async function commitComposed(
   hints: HintBatch,
 ): Promise<Outcome> {
   try {
-    const { told, revoked } = await scope.atomically(async (session) => {
+    const { sent, revoked } = await scope.atomically(async (session) => {
       const batch = new HintBatch();
       if (unit.job && !UUID.test(unit.job.id)) throw new Refused(GONE);
       if (unit.job) {
@@ -168,9 +168,9 @@ async function commitComposed(
         else await apply(session, effect, now, batch, mustNotExist);
       }
       await addEvents(session, events, now);
-      return { told: batch, revoked: removed };
+      return { sent: batch, revoked: removed };
     });
-    hints.merge(told);
+    hints.merge(sent);
     return revoked.length === 0 ? OK : { ok: true, revoked };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
@@ -180,19 +180,19 @@ async function commitComposed(
   }
 }
 
-/** A failed guard as the caller sees it: the job was not written, so where it stands is read again. */
+/** The outcome of a failed guard. The job was not written, so its position is read again. */
 async function refusedAt(
   scope: CommitScope,
   unit: Unit,
   outcome: Extract<Outcome, { ok: false }>,
 ): Promise<Outcome> {
   const [row] = unit.job ? await scope.run(LOCATE, [idArray([unit.job.id])]) : [];
-  return { ...outcome, at: row ? placeOf(row).at : null };
+  return { ...outcome, at: row ? locatedJob(row).at : null };
 }
 
 /**
- * Holds the guarded records and timeouts until the end of the transaction. A record that must not exist cannot be held; those are
- * given back as keys, so that a `put` of one creates it or fails.
+ * Locks the guarded records and timeouts until the end of the transaction. A record that must not exist cannot be
+ * locked. The keys of those are returned, so that a `put` of one creates it or fails.
  */
 async function checkGuards(session: Runner, unit: Unit, now: Instant): Promise<ReadonlySet<string>> {
   const mustNotExist = new Set<string>();
@@ -209,7 +209,7 @@ async function checkGuards(session: Runner, unit: Unit, now: Instant): Promise<R
   return mustNotExist;
 }
 
-/** Effects in their order, where neighbours that add or count down jobs are written together. */
+/** Effects in order, with adjacent ones of the same follower kind grouped. */
 function runsOf(effects: readonly Effect[]): (Exclude<Effect, Follower> | Follower[])[] {
   const runs: (Exclude<Effect, Follower> | Follower[])[] = [];
   let kind: string | undefined;
@@ -250,7 +250,7 @@ async function apply(
   }
 }
 
-/** Writes another job whatever its fence, so the fence it has is read and held first. */
+/** Writes another job under any fence. Reads and locks its current fence first. */
 async function stop(
   session: Runner,
   effect: Extract<Effect, { stop: string }>,

@@ -4,7 +4,7 @@ import type { BatchSize } from "../sql/batches.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import type { Statement } from "./statements.ts";
 
-/** The part of a `pg` client that the store uses, so that any compatible client fits and a fake is small. */
+/** The part of a `pg` client that the store uses, so that any compatible client works and a fake is small. */
 export interface ClientLike {
   query(config: QueryLike): Promise<{ readonly rows: unknown[][] }>;
 }
@@ -17,7 +17,7 @@ interface QueryLike {
   types: { getTypeParser(oid: number): (text: string) => unknown };
 }
 
-/** A client that a pool lends out. */
+/** A client from a pool. */
 export interface PooledClient extends ClientLike {
   on(event: "error" | "end", listener: () => void): unknown;
   on(event: "notification", listener: (message: NotificationLike) => void): unknown;
@@ -30,19 +30,22 @@ export interface NotificationLike {
   readonly payload?: string | undefined;
 }
 
-/** A `pg` pool, or anything like one. The store keeps its clients until it is closed. */
+/** A `pg` pool, or anything like it. The store keeps its clients until it is closed. */
 export interface PoolLike {
   connect(): Promise<PooledClient>;
 }
 
-/** What one statement takes. A larger text costs memory on both sides several times over, and gains nothing. */
+/**
+ * The most that one statement carries. A larger text costs several times its size in memory on both sides, without a
+ * gain.
+ */
 export const STATEMENT: BatchSize = { items: 1_000, text: 4_000_000 };
 
 const CONNECT_TIMEOUT = 10_000;
-/** A server that does not answer for so long is taken for lost: no statement of the store takes even a second. */
+/** A server that does not answer within this time counts as lost. No statement of the store takes even a second. */
 const ANSWER_TIMEOUT = 60_000;
 
-/** Connects by a connection string, in the shape of a pool that lends each client once. */
+/** Connects by a connection string, in the form of a pool that lends each client once. */
 export function poolOf(connectionString: string): PoolLike {
   return {
     async connect() {
@@ -53,7 +56,7 @@ export function poolOf(connectionString: string): PoolLike {
         connectionTimeoutMillis: CONNECT_TIMEOUT,
         query_timeout: ANSWER_TIMEOUT,
       });
-      // An error between two queries would end the process if nobody listened; the lane hears of it by "end".
+      // An unhandled error between two queries would end the process. The connection notices the loss by "end".
       client.on("error", () => {});
       await client.connect();
       const release = () => void client.end().catch(() => {});
@@ -66,15 +69,15 @@ const INTEGERS = new Set([20, 21, 23]);
 const toNumber = (text: string): unknown => Number(text);
 const toText = (text: string): unknown => text;
 
-/** Given with each query, because a user of the same `pg` may have changed its parsers for the whole process. */
+/** Passed with each query, because a user of the same `pg` may have changed the parsers of the process. */
 const TYPES = { getTypeParser: (oid: number) => (INTEGERS.has(oid) ? toNumber : toText) };
 
-/** Whatever runs statements: a session, or a group of lanes that picks one. */
+/** Runs statements: a session, or a connection group that picks a connection. */
 export interface Runner {
   run(statement: Statement, values?: unknown[]): Promise<SqlRow[]>;
 }
 
-/** Puts a schema's name into the statements, once for each. */
+/** Replaces the schema name in statements. Cached per statement. */
 export type SchemaBinding = (text: string) => string;
 
 export function bindSchema(schema: string): SchemaBinding {
@@ -89,7 +92,10 @@ export function bindSchema(schema: string): SchemaBinding {
   };
 }
 
-/** One connection, one statement at a time. Statements are prepared by name where the connection is the store's own. */
+/**
+ * One connection, one statement at a time. Statements are prepared by name only if the connection belongs to the
+ * store.
+ */
 export class Session implements Runner {
   readonly #client: ClientLike;
   readonly #bind: SchemaBinding;
@@ -119,7 +125,10 @@ export class Session implements Runner {
     }
   }
 
-  /** Runs text that is no statement of ours: settings, transaction control. Several commands may stand in one text. */
+  /**
+   * Runs text that is not one of the store's statements: settings, transaction control. It may contain several
+   * commands.
+   */
   async execute(text: string): Promise<void> {
     await this.run({ text });
   }
@@ -130,14 +139,14 @@ function failure(cause: unknown): CurfewError {
   return new CurfewError("store_failed", `PostgreSQL: ${message}`, { cause });
 }
 
-/** The SQLSTATE behind a failure, undefined where the server said nothing. */
+/** The SQLSTATE of a failure; undefined if the server did not answer. */
 export function sqlState(error: unknown): string | undefined {
   const cause = error instanceof CurfewError ? error.cause : undefined;
   const code = typeof cause === "object" && cause !== null && "code" in cause ? cause.code : undefined;
   return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** A failure after which the connection is of no use: none but the server's own answers leave it whole. */
+/** Whether the connection is unusable after a failure. It is still usable only if the server answered. */
 function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof CurfewError) || error.code !== "store_failed") return false;
   const state = sqlState(error);
@@ -158,15 +167,15 @@ interface Connected {
 }
 
 /**
- * One connection of the store's own, opened when it is first needed and again after it was lost. Work takes turns, so
- * a transaction never has a stranger's statement in its middle.
+ * One connection of the store, opened at its first use and again after it was lost. Work runs one after the other, so
+ * a transaction never contains statements of other work.
  */
 export class Connection implements Runner {
   readonly #options: ConnectionOptions;
   #connected: Promise<Connected> | null = null;
-  #lastTurn: Promise<unknown> = Promise.resolve();
+  #lastRun: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** How many turns are taken or waited for. */
+  /** How much work runs or waits. */
   load = 0;
 
   constructor(options: ConnectionOptions) {
@@ -177,7 +186,7 @@ export class Connection implements Runner {
     return this.use((session) => session.run(statement, values));
   }
 
-  /** All or nothing: what `work` wrote is undone if it throws. */
+  /** All or nothing: if `work` throws, its writes are rolled back. */
   transaction<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     return this.use(async (session) => {
       await session.execute("begin");
@@ -194,14 +203,14 @@ export class Connection implements Runner {
 
   use<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     this.load += 1;
-    const turn = this.#lastTurn.then(() => this.#work(work));
-    this.#lastTurn = turn.then(ignore, ignore);
-    return turn;
+    const run = this.#lastRun.then(() => this.#work(work));
+    this.#lastRun = run.then(ignore, ignore);
+    return run;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#lastTurn;
+    await this.#lastRun;
     this.#drop();
   }
 
@@ -218,7 +227,7 @@ export class Connection implements Runner {
     }
   }
 
-  /** The connection, or a new one; a failure to connect is forgotten, so that the next turn tries again. */
+  /** The connection, or a new one. A failed connect is not cached, so the next work tries again. */
   async #current(): Promise<Connected> {
     const connected = this.#connected ?? this.#connect();
     this.#connected = connected;
@@ -236,7 +245,7 @@ export class Connection implements Runner {
       throw failure(cause);
     });
     const session = new Session(client, bind, true);
-    // A pool's own listener leaves when the pool lends the client out, and an error that nobody hears ends the process.
+    // A pool removes its own error listener when it lends a client, and an unhandled error ends the process.
     client.on("error", () => this.#forget(session));
     client.on("end", () => this.#forget(session));
     try {
@@ -248,7 +257,7 @@ export class Connection implements Runner {
     return { session, client };
   }
 
-  /** The connection ended by itself: the next turn opens another. */
+  /** The connection ended by itself. The next work opens another. */
   #forget(session: Session): void {
     const connected = this.#connected;
     void connected?.then((current) => {
@@ -260,7 +269,7 @@ export class Connection implements Runner {
     const connected = this.#connected;
     if (!connected) return;
     this.#connected = null;
-    // Session settings and prepared statements stay with a client, so it does not go back to whoever lent it.
+    // Settings and prepared statements stay with a client, so it is destroyed and not returned to the pool.
     void connected.then(({ client }) => {
       client.release(true);
       if (!this.#isClosed) this.#options.onLost?.();
@@ -270,7 +279,7 @@ export class Connection implements Runner {
 
 function ignore(): void {}
 
-/** Lanes that do the same work; each piece goes to the one with the least to do. */
+/** Connections for the same kind of work. Each piece of work goes to the one with the least load. */
 export class ConnectionGroup implements Runner {
   readonly #connections: readonly Connection[];
 
@@ -287,19 +296,19 @@ export class ConnectionGroup implements Runner {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#connections.map((lane) => lane.close()));
+    await Promise.all(this.#connections.map((connection) => connection.close()));
   }
 
   #next(): Connection {
-    return this.#connections.reduce((best, lane) => (lane.load < best.load ? lane : best));
+    return this.#connections.reduce((best, next) => (next.load < best.load ? next : best));
   }
 }
 
-/** Serialisation failure and deadlock: the server undid everything and asks to try again. */
+/** Serialisation failure and deadlock: the server rolled everything back, and the work can be repeated. */
 const REPEATABLE = new Set(["40001", "40P01"]);
 const MOST_REPEATS = 10;
 
-/** Repeats work that the server undid in favour of somebody else's. */
+/** Repeats work that the server rolled back in favour of another transaction. */
 export async function withRepeats<Result>(
   work: () => Promise<Result>,
   repeatable: ReadonlySet<string> = REPEATABLE,

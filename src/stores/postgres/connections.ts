@@ -1,8 +1,8 @@
 import { ConnectionGroup, type ConnectionOptions } from "./connection.ts";
 
 /**
- * A plan may be cached while a table is empty and used when it holds millions of rows. Ours have one right plan each,
- * the one by index, so the others are taken from the planner, and it is asked only once.
+ * A plan may be cached while a table is empty and used when it has millions of rows. Each statement has one right
+ * plan, by index. So the other plans are disabled, and each statement is planned once.
  */
 const HOT_SETTINGS = [
   "set default_transaction_isolation = 'read committed'",
@@ -15,16 +15,15 @@ const HOT_SETTINGS = [
 ].join("; ");
 
 /**
- * A claim may be forgotten in a crash: the job is then available again, and the salt in its fence keeps the next claim
- * from getting the number that the first one still believes in. What a sweep did is found due again. So neither need
- * wait for the disk.
+ * A crash may undo a claim. The job is then available again, and the salt keeps the next claim from getting the same
+ * fence. What a sweep did is due again. So neither has to wait for the disk.
  */
 const RELAXED_SETTINGS = `${HOT_SETTINGS}; set synchronous_commit = off`;
 
-/** People's questions are as different as their tables, so here the planner is left alone. */
-const DESK_SETTINGS = "set default_transaction_isolation = 'read committed'";
+/** Inspection queries vary, so this connection keeps the planner's defaults. */
+const INSPECT_SETTINGS = "set default_transaction_isolation = 'read committed'";
 
-/** The store's connections, apart by what must not wait for what. They are opened when they are first needed. */
+/** The connections of a store, in groups that must not wait for each other. Each is opened at its first use. */
 export interface Connections {
   /** Claims, sweeps and other writes that a crash may undo. */
   readonly relaxed: ConnectionGroup;
@@ -36,7 +35,7 @@ export interface Connections {
   close(): Promise<void>;
 }
 
-/** How many connections a store opens at most: one of them is for hints. */
+/** The most connections that a store opens. One of them is for hints. */
 export const MOST_CONNECTIONS = 8;
 
 export function createConnections(options: Pick<ConnectionOptions, "pool" | "bind">): Connections {
@@ -45,12 +44,12 @@ export function createConnections(options: Pick<ConnectionOptions, "pool" | "bin
   const relaxed = groupOf(2, RELAXED_SETTINGS);
   const enqueue = groupOf(2, HOT_SETTINGS);
   const write = groupOf(2, HOT_SETTINGS);
-  const inspect = groupOf(1, DESK_SETTINGS);
+  const inspect = groupOf(1, INSPECT_SETTINGS);
   return {
     relaxed,
     enqueue,
     write,
-    inspect: inspect,
+    inspect,
     async close() {
       await Promise.all([relaxed, enqueue, write, inspect].map((group) => group.close()));
     },

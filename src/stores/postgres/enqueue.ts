@@ -5,7 +5,7 @@ import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { eventRow, packEvents } from "../sql/event-pack.ts";
-import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
+import { alikeColumns, optionsText, STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type ConnectionGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
@@ -15,8 +15,8 @@ import {
   HOLDERS,
   INSERT,
   INSERT_ALIKE,
-  INSERT_ALIKE_TOLD,
-  INSERT_TOLD,
+  INSERT_ALIKE_RECORDED,
+  INSERT_RECORDED,
   LOCATE,
   TAKE_BACK,
 } from "./statements.ts";
@@ -24,86 +24,87 @@ import { inWaves } from "./waves.ts";
 
 const UNIQUE_VIOLATION = "23505";
 
-/** Enqueues on the store's own lanes, a statement's worth at a time. */
+/** Enqueues on the store's connections, one statement's worth at a time. */
 export async function enqueueOn(
-  lanes: ConnectionGroup,
+  connections: ConnectionGroup,
   jobs: readonly NewJob[],
   now: Instant,
   hints: HintBatch,
 ): Promise<Enqueued[]> {
   const answers: Enqueued[] = [];
   for (const batch of batchesOf(jobs, STATEMENT, textOfJob)) {
-    for (const answer of await enqueueBatch(lanes, batch, now, hints)) answers.push(answer);
+    for (const answer of await enqueueBatch(connections, batch, now, hints)) answers.push(answer);
   }
   return answers;
 }
 
-/** Jobs off one template go by the leanest statement there is, others by the general one. */
+/** Jobs of one template use the cheapest statement, others the general one. */
 async function enqueueBatch(
-  lanes: ConnectionGroup,
+  connections: ConnectionGroup,
   jobs: readonly NewJob[],
   now: Instant,
   hints: HintBatch,
 ): Promise<Enqueued[]> {
-  const isTelling = jobs.some(({ records }) => records);
+  const isRecorded = jobs.some(({ records }) => records);
   if (areAlike(jobs)) {
     try {
       const values = alikeValues(jobs);
-      if (isTelling) await lanes.run(INSERT_ALIKE_TOLD, [...values, now, eventRow(toldBy(jobs))]);
-      else await lanes.run(INSERT_ALIKE, values);
+      if (isRecorded)
+        await connections.run(INSERT_ALIKE_RECORDED, [...values, now, eventRow(eventsOf(jobs))]);
+      else await connections.run(INSERT_ALIKE, values);
       addReady(jobs[0] as NewJob, hints);
       return jobs.map(() => "created");
     } catch (error) {
-      // An id of ours that is known already: the caller repeats a call whose answer it never got.
+      // A generated id that is known: the caller repeats a call whose reply was lost.
       if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
     }
   }
-  // A given id takes two statements to be sure of, and nobody may see what the second one takes back.
+  // An id that the caller chose needs two statements, and other readers must not see what the second one deletes.
   const isOneStatement = jobs.every(({ hasNewId }) => hasNewId);
   return withRepeats(() =>
     isOneStatement
-      ? enqueueWith(lanes, jobs, hints, isTelling ? now : undefined)
-      : lanes.transaction((session) => enqueueTold(session, jobs, now, hints)),
+      ? enqueueWith(connections, jobs, hints, isRecorded ? now : undefined)
+      : connections.transaction((session) => enqueueRecorded(session, jobs, now, hints)),
   );
 }
 
-function toldBy(jobs: readonly NewJob[]): NewEvent[] {
+function eventsOf(jobs: readonly NewJob[]): NewEvent[] {
   return jobs.flatMap(({ records }) => (records ? [records] : []));
 }
 
-/** Enqueues within a transaction that somebody else ends, and adds what the new jobs tell. */
-export async function enqueueTold(
+/** Enqueues in a transaction that the caller ends, and records the events of the new jobs. */
+export async function enqueueRecorded(
   session: Runner,
   jobs: readonly NewJob[],
   now: Instant,
   hints: HintBatch,
 ): Promise<Enqueued[]> {
   const answers = await enqueueWith(session, jobs, hints);
-  const told = toldBy(jobs.filter((_, index) => answers[index] === "created"));
-  if (told.length > 0) await session.run(ADD_EVENTS, [now, eventRow(told)]);
+  const recorded = eventsOf(jobs.filter((_, index) => answers[index] === "created"));
+  if (recorded.length > 0) await session.run(ADD_EVENTS, [now, eventRow(recorded)]);
   return answers;
 }
 
-/** Enqueues jobs of which no two are known by the same id. With `tellAt`, what they tell is written with each statement. */
+/** Enqueues jobs with distinct ids. With `recordAt`, each statement also records their events. */
 export async function enqueueWith(
   runner: Runner,
   jobs: readonly NewJob[],
   hints: HintBatch,
-  tellAt?: Instant,
+  recordAt?: Instant,
 ): Promise<Enqueued[]> {
   const answers: Enqueued[] = [];
   for (const batch of batchesOf(jobs, STATEMENT, textOfJob)) {
     const answered = await inWaves(
       batch,
       ({ id }) => id,
-      (wave) => insert(runner, wave, hints, { tries: 0, tellAt }),
+      (wave) => insert(runner, wave, hints, { tries: 0, recordAt }),
     );
     for (const answer of answered) answers.push(answer);
   }
   return answers;
 }
 
-/** Enqueues within a transaction, where queues may hold no more than so many waiting jobs. */
+/** Enqueues in a transaction, with bounded queues. */
 export function enqueueWithin(
   session: Runner,
   jobs: readonly NewJob[],
@@ -114,26 +115,26 @@ export function enqueueWithin(
     session,
     jobs,
     bounded,
-    (some) => enqueueTold(session, some, bounded.now, hints),
-    (some) => findRivals(session, some),
+    (some) => enqueueRecorded(session, some, bounded.now, hints),
+    (some) => findBlockers(session, some),
   );
 }
 
-/** How often a job is tried again whose rival was gone before it could be named. */
+/** How often a job is tried again if the job that blocked it was gone before it could be named. */
 const MOST_TRIES = 5;
 
 async function insert(
   runner: Runner,
   jobs: readonly NewJob[],
   hints: HintBatch,
-  { tries, tellAt }: { readonly tries: number; readonly tellAt: Instant | undefined },
+  { tries, recordAt }: { readonly tries: number; readonly recordAt: Instant | undefined },
 ): Promise<Enqueued[]> {
   const given = jobs.filter(({ hasNewId }) => !hasNewId).map(({ id }) => id);
   const values = insertValues(jobs, given);
   const rows =
-    tellAt === undefined
+    recordAt === undefined
       ? await runner.run(INSERT, values)
-      : await runner.run(INSERT_TOLD, [...values, tellAt, ...toldValues(jobs)]);
+      : await runner.run(INSERT_RECORDED, [...values, recordAt, ...eventValues(jobs)]);
   const created = new Set(rows.map(([id]) => id as string));
   if (given.length > 0) {
     const taken = await runner.run(TAKE_BACK, [idArray(given.filter((id) => created.has(id)))]);
@@ -141,45 +142,45 @@ async function insert(
   }
   for (const job of jobs) if (created.has(job.id)) addReady(job, hints);
   if (created.size === jobs.length) return jobs.map(() => "created");
-  const rivals = await findRivals(
+  const blockers = await findBlockers(
     runner,
     jobs.filter(({ id }) => !created.has(id)),
   );
-  const again = jobs.filter(({ id }) => !created.has(id) && !rivals.has(id));
+  const again = jobs.filter(({ id }) => !created.has(id) && !blockers.has(id));
   if (again.length > 0) {
     if (tries === MOST_TRIES) {
       throw new CurfewError(
         "store_failed",
-        `PostgreSQL: job ${again[0]?.id} could not be enqueued, its rival comes and goes`,
+        `enqueue: job ${again[0]?.id}: other jobs took and freed its unique key during every try; try again`,
       );
     }
-    const answers = await insert(runner, again, hints, { tries: tries + 1, tellAt });
-    for (const [index, { id }] of again.entries()) rivals.set(id, answers[index] as Enqueued);
+    const answers = await insert(runner, again, hints, { tries: tries + 1, recordAt });
+    for (const [index, { id }] of again.entries()) blockers.set(id, answers[index] as Enqueued);
   }
-  return jobs.map(({ id }) => (created.has(id) ? "created" : (rivals.get(id) as Enqueued)));
+  return jobs.map(({ id }) => (created.has(id) ? "created" : (blockers.get(id) as Enqueued)));
 }
 
 /** Why jobs were not inserted: their ids are known, or live jobs hold their unique keys. */
-async function findRivals(runner: Runner, jobs: readonly NewJob[]): Promise<Map<string, Enqueued>> {
+async function findBlockers(runner: Runner, jobs: readonly NewJob[]): Promise<Map<string, Enqueued>> {
   const known = await runner.run(LOCATE, [idArray(jobs.map(({ id }) => id))]);
-  const rivals = new Map<string, Enqueued>(known.map(([id]) => [id as string, "exists"]));
+  const blockers = new Map<string, Enqueued>(known.map(([id]) => [id as string, "exists"]));
   const keys = textArray(jobs, ({ uniqueKey }) => uniqueKey);
   const holders = new Map(keys === null ? [] : ((await runner.run(HOLDERS, [keys])) as [string, string][]));
   for (const { id, uniqueKey } of jobs) {
     const holder = uniqueKey === undefined ? undefined : holders.get(uniqueKey);
-    if (holder !== undefined && !rivals.has(id)) rivals.set(id, { duplicate: holder });
+    if (holder !== undefined && !blockers.has(id)) blockers.set(id, { duplicate: holder });
   }
-  return rivals;
+  return blockers;
 }
 
-/** What `tell` takes behind the instant. */
-function toldValues(jobs: readonly NewJob[]): unknown[] {
-  const { heads, items } = packEvents(toldBy(jobs));
+/** The parameters of `recordEvents` after the instant. */
+function eventValues(jobs: readonly NewJob[]): unknown[] {
+  const { shared, items } = packEvents(eventsOf(jobs));
   let next = 0;
   return [
-    heads,
+    shared,
     jsonTexts(jobs, ({ records }) => (records ? items[next++] : null)),
-    numberArray([...jobs.keys()], (place) => place),
+    numberArray([...jobs.keys()], (index) => index),
   ];
 }
 
@@ -187,7 +188,7 @@ function addReady(job: NewJob, hints: HintBatch): void {
   if (job.image.state === "available") hints.ready.add(job.queue);
 }
 
-/** Whether all jobs are off one template and nothing about them can collide with another. */
+/** Whether all jobs come from one template and cannot collide with other jobs. */
 function areAlike(jobs: readonly NewJob[]): boolean {
   const { image, options, queue, type, createdAt } = jobs[0] as NewJob;
   if (
@@ -212,28 +213,11 @@ function areAlike(jobs: readonly NewJob[]): boolean {
   );
 }
 
-function optionsText({ options }: NewJob): string | null {
-  return options === null ? null : JSON.stringify(options);
-}
-
 function alikeValues(jobs: readonly NewJob[]): unknown[] {
-  const first = jobs[0] as NewJob;
-  const { image } = first;
   return [
     idArray(jobs.map(({ id }) => id)),
     jsonTexts(jobs, ({ payload }) => payload),
-    image.rank,
-    first.queue,
-    first.type,
-    STATE_CODES[image.state],
-    first.priority,
-    first.createdAt,
-    WAKE_CODES[image.wake],
-    image.wakeAt,
-    image.waitAt,
-    image.totalAt,
-    image.heartbeat,
-    optionsText(first),
+    ...alikeColumns(jobs[0] as NewJob),
   ];
 }
 

@@ -12,13 +12,13 @@ import type { HintBatch } from "./hints.ts";
 import { admit, spend } from "./key-limits.ts";
 import { ADD_EVENTS, ADD_LOGS, COUNT_DOWN } from "./statements.ts";
 
-/** Where units are committed: by the store on its own lanes, or within a transaction that a caller has begun. */
+/** Where units are committed: on the store's connections, or in a caller's transaction. */
 export interface CommitScope extends Runner {
-  /** All or nothing; repeated where the server asks for it and nobody else's work would be repeated with it. */
+  /** All or nothing. Repeated if the server asks for it, unless that would repeat a caller's work too. */
   atomically<Result>(work: (session: Runner) => Promise<Result>): Promise<Result>;
 }
 
-/** Effects that ask nothing and fail nowhere, so that those of many units can be written together. */
+/** Effects that need no answer and cannot fail, so that those of many units can be written together. */
 export type Follower =
   | Note
   | Extract<Effect, { enqueue: unknown } | { countdown: unknown } | { admit: unknown } | { spend: unknown }>
@@ -31,26 +31,26 @@ export function isFollower(effect: Effect): effect is Follower {
   return isNote || "enqueue" in effect || "countdown" in effect || isAdmission(effect);
 }
 
-/** What is done about a limit: it may be put off until other jobs are written. */
+/** Effects on limits. They may be applied after other jobs are written. */
 function isAdmission(effect: Effect): boolean {
   return "admit" in effect || "spend" in effect || "ready" in effect;
 }
 
-/** What follows from a set of writes: one statement for all effects of a kind. What it tells is added to `told`. */
+/** Applies the followers of a set of writes: one statement per kind. Adds their events to `recorded`. */
 export async function follow(
   session: Runner,
   effects: readonly Follower[],
   now: Instant,
   hints: HintBatch,
-  told: NewEvent[],
+  recorded: NewEvent[],
 ): Promise<void> {
   const jobs = effects.flatMap((effect) => ("enqueue" in effect ? [effect.enqueue] : []));
   const answers = jobs.length > 0 ? await enqueueWith(session, jobs, hints) : [];
   let next = 0;
   for (const effect of effects) {
-    if ("event" in effect) told.push(effect);
+    if ("event" in effect) recorded.push(effect);
     else if ("enqueue" in effect && answers[next++] === "created" && effect.enqueue.records)
-      told.push(effect.enqueue.records);
+      recorded.push(effect.enqueue.records);
   }
   await countDown(
     session,
@@ -81,9 +81,9 @@ async function admitWaiting(
   }
 }
 
-/** Adds what a transaction tells, as one row. */
-export async function addEvents(session: Runner, told: readonly NewEvent[], now: Instant): Promise<void> {
-  if (told.length > 0) await session.run(ADD_EVENTS, [now, eventRow(told)]);
+/** Records the events of a transaction as one row. */
+export async function addEvents(session: Runner, recorded: readonly NewEvent[], now: Instant): Promise<void> {
+  if (recorded.length > 0) await session.run(ADD_EVENTS, [now, eventRow(recorded)]);
 }
 
 async function countDown(session: Runner, ids: readonly JobId[], now: Instant): Promise<void> {

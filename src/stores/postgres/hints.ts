@@ -9,7 +9,7 @@ import { textArray } from "./array-literal.ts";
 import { Connection, type ConnectionOptions, type NotificationLike, type Runner } from "./connection.ts";
 import { NOTIFY } from "./statements.ts";
 
-/** What one call has to tell; a queue is named once, however many of its jobs became available. */
+/** The hints of one call. A queue appears once, whatever the number of its jobs that became available. */
 export class HintBatch {
   readonly ready = new Set<string>();
   readonly lost: JobId[] = [];
@@ -27,7 +27,7 @@ export class HintBatch {
     this.settled.push(...other.settled);
   }
 
-  /** What somebody waits for by the millisecond. */
+  /** The hints that should arrive within milliseconds. */
   urgent(): Hint[] {
     return [
       ...Array.from(this.ready, (queue) => ({ ready: queue })),
@@ -41,10 +41,9 @@ export class HintBatch {
   }
 }
 
-/** Hints in one payload: at most 128 characters each, and a payload holds less than 8000 bytes. */
+/** The most hints in one payload. A hint has at most 128 characters, and a payload must be shorter than 8000 bytes. */
 const PAYLOAD_HINTS = 50;
 
-/** Hints as payloads. */
 function payloadsOf(hints: readonly Hint[]): string[] {
   const payloads: string[] = [];
   for (let start = 0; start < hints.length; start += PAYLOAD_HINTS) {
@@ -53,7 +52,7 @@ function payloadsOf(hints: readonly Hint[]): string[] {
   return payloads;
 }
 
-/** Anybody may NOTIFY on any channel, and what is no list of hints must not end the process. */
+/** Anybody may NOTIFY on any channel, so another payload must not end the process. */
 function hintsIn(payload: string): Hint[] {
   try {
     const hints: unknown = JSON.parse(payload);
@@ -63,11 +62,11 @@ function hintsIn(payload: string): Hint[] {
   }
 }
 
-/** Under this the hint of timeouts is gathered; no queue has such a name. */
+/** The key of the timeouts hint. No queue can have this name. */
 const TIMEOUTS = "\0timeouts";
 
 /**
- * Hints on their way to other processes. The first goes out at once; what follows is gathered until the interval is
+ * Hints on their way to other processes. The first is sent at once. Further ones are collected until the interval is
  * over, because a NOTIFY takes a lock that all notifying commits of the server share.
  */
 class Outbox {
@@ -75,7 +74,7 @@ class Outbox {
   readonly #limit: number;
   readonly #send: (hints: readonly Hint[]) => Promise<void>;
   readonly #system: Pick<System, "after">;
-  /** By what they say, so that a queue which became ready ten times is named once. */
+  /** By content, so that a queue that became ready ten times is named once. */
   #unsent = new Map<string, Hint>();
   #isWaiting = false;
 
@@ -89,7 +88,7 @@ class Outbox {
     this.#send = options.send;
   }
 
-  /** How many more hints it would keep; the rest goes unsaid. */
+  /** How many more hints fit. Further ones are dropped. */
   get room(): number {
     return this.#limit - this.#unsent.size;
   }
@@ -99,7 +98,7 @@ class Outbox {
     if (!this.#isWaiting && this.#unsent.size > 0) void this.#flush();
   }
 
-  /** Of timeouts only the first that is due is told. */
+  /** Of the timeouts hints, only the earliest is kept. */
   #gather(hint: Hint): void {
     if (!("timeouts" in hint)) {
       this.#unsent.set(Object.values(hint)[0] as string, hint);
@@ -114,7 +113,7 @@ class Outbox {
     const hints = [...this.#unsent.values()];
     this.#unsent = new Map();
     await this.#send(hints).catch(() => {
-      // Whoever listens polls as well, so a hint that could not be sent is only late.
+      // Listeners poll as well, so a lost hint only causes a delay.
     });
     this.#system.after(this.#interval, () => {
       this.#isWaiting = false;
@@ -123,24 +122,24 @@ class Outbox {
   }
 }
 
-/** A job that became ready is waited for by idle workers, so little is gathered. */
+/** Idle workers wait for jobs that become ready, so the interval is short. */
 const URGENT = { interval: 3, limit: Number.POSITIVE_INFINITY };
 /**
- * A settled job is waited for by few, and there may be thousands in a second: telling of all of them would cost more
- * than a quarter of the whole work. Beyond the limit the rest goes unsaid.
+ * Few callers wait for settled jobs, and there may be thousands per second: sending all hints would cost more than a
+ * quarter of the whole work. Beyond the limit, hints are dropped.
  */
 const SETTLED = { interval: 25, limit: 50 };
 const RECONNECT_DELAY = 500;
 
-/** A channel's name is at most 63 bytes, and so is the schema's. */
+/** A channel's name has at most 63 bytes, as the schema's has, so the schema is hashed. */
 function channelOf(schema: string): string {
   return `curfew_${createHash("sha256").update(schema).digest("hex").slice(0, 16)}`;
 }
 
-/** Tells the store's listeners here at once, and those of other processes by NOTIFY on a connection of its own. */
+/** Notifies the listeners of this store at once, and other processes by NOTIFY on a separate connection. */
 export class HintChannel {
   readonly #channel: string;
-  readonly #lane: Connection;
+  readonly #connection: Connection;
   readonly #system: Pick<System, "after">;
   readonly #listeners = new Set<(hint: Hint) => void>();
   readonly #urgent: Outbox;
@@ -148,17 +147,21 @@ export class HintChannel {
   #isClosed = false;
   #backend = 0;
 
-  constructor(schema: string, lane: Pick<ConnectionOptions, "pool" | "bind">, system: Pick<System, "after">) {
+  constructor(
+    schema: string,
+    connection: Pick<ConnectionOptions, "pool" | "bind">,
+    system: Pick<System, "after">,
+  ) {
     this.#channel = channelOf(schema);
     this.#system = system;
-    const send = (hints: readonly Hint[]) => this.#notify(this.#lane, hints);
+    const send = (hints: readonly Hint[]) => this.#send(this.#connection, hints);
     this.#urgent = new Outbox(system, { ...URGENT, send });
     this.#settled = new Outbox(system, { ...SETTLED, send });
-    this.#lane = new Connection({
-      ...lane,
+    this.#connection = new Connection({
+      ...connection,
       prepare: async (session, client) => {
         client.on("notification", (message) => this.#receive(message));
-        // Hints may be lost, so their commits need not wait for the disk.
+        // Hints may be lost, so their commits do not wait for the disk.
         await session.execute("set synchronous_commit = off");
         const [row] = await session.run({ text: "select pg_backend_pid()" });
         this.#backend = Number(row?.[0]);
@@ -169,11 +172,11 @@ export class HintChannel {
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable> {
-    // A function of our own, so that one listener given twice is heard twice and taken back once.
+    // A new function, so that a callback that is registered twice is called twice and removed once.
     const listener = (hint: Hint) => onHint(hint);
     this.#listeners.add(listener);
     try {
-      await this.#lane.use((session) => session.execute(`listen ${this.#channel}`));
+      await this.#connection.use((session) => session.execute(`listen ${this.#channel}`));
     } catch (error) {
       this.#listeners.delete(listener);
       throw error;
@@ -189,8 +192,8 @@ export class HintChannel {
     if (this.#isClosed) throw new CurfewError("closed", "The PostgreSQL store is closed");
   }
 
-  /** Called after the commit that the hints tell of. */
-  tell(batch: HintBatch): void {
+  /** Call this after the commit that caused the hints. */
+  notify(batch: HintBatch): void {
     if (this.#isClosed) return;
     if (this.#listeners.size > 0) {
       const hints = batch.all();
@@ -200,24 +203,24 @@ export class HintChannel {
     this.#settled.add(batch.settled.slice(0, this.#settled.room).map((id) => ({ settled: id })));
   }
 
-  /** Within a caller's transaction the hints can only travel with its commit. */
-  async tellWith(runner: Runner, batch: HintBatch): Promise<void> {
+  /** In a caller's transaction, hints are sent with its commit. */
+  async notifyWith(runner: Runner, batch: HintBatch): Promise<void> {
     const hints = batch.all();
-    if (hints.length > 0) await this.#notify(runner, hints);
+    if (hints.length > 0) await this.#send(runner, hints);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#listeners.clear();
-    await this.#lane.close();
+    await this.#connection.close();
   }
 
-  async #notify(runner: Runner, hints: readonly Hint[]): Promise<void> {
+  async #send(runner: Runner, hints: readonly Hint[]): Promise<void> {
     await runner.run(NOTIFY, [this.#channel, textArray(payloadsOf(hints), (payload) => payload)]);
   }
 
   #receive({ processId, channel, payload }: NotificationLike): void {
-    // What this store sent was told here already.
+    // This store has already notified its own listeners.
     if (channel !== this.#channel || processId === this.#backend || !payload) return;
     this.#emit(hintsIn(payload));
   }
@@ -226,12 +229,12 @@ export class HintChannel {
     for (const hint of hints) for (const listener of this.#listeners) listener(hint);
   }
 
-  /** Opens the connection again, for otherwise nothing would: a listener makes no calls. */
+  /** Opens the connection again. Nothing else would do it, because a listener makes no calls. */
   #reconnect(): void {
     if (this.#isClosed || this.#listeners.size === 0) return;
     this.#system.after(RECONNECT_DELAY, () => {
       if (this.#isClosed) return;
-      void this.#lane.use(async () => {}).catch(() => this.#reconnect());
+      void this.#connection.use(async () => {}).catch(() => this.#reconnect());
     });
   }
 }

@@ -2,8 +2,7 @@ import { DONE, LIVE, type Statement } from "./statements.ts";
 
 /**
  * A page of jobs by id. $1 queue, $2 type, $3 state, $4 dead letter, $5 after this id (each may be null), $6 limit,
- * $7 the limit of live jobs or null.
- * Unnamed, so that each page is planned for the filter it has.
+ * $7 limit key of live jobs or null. Unnamed, so that each page is planned for its filter.
  */
 export const LIST_JOBS: Statement = {
   text: `
@@ -21,7 +20,7 @@ union all
 order by 1 limit $6::bigint`,
 };
 
-/** How many jobs are in each state. $1 queue or null. Gives state and count. */
+/** Counts jobs by state. $1 queue or null. Returns state and count. */
 export const DEPTH: Statement = {
   text: `
 select state, count(*) from curfew.jobs where $1::text is null or queue = $1::text group by state
@@ -29,7 +28,7 @@ union all
 select state, count(*) from curfew.done where $1::text is null or queue = $1::text group by state`,
 };
 
-/** How many live jobs there are by queue, type and state. $1 how many groups. */
+/** Counts live jobs by queue, type and state. $1 the most groups. */
 export const COUNT_LIVE: Statement = {
   text: `
 select queue, type, state, count(*) from curfew.jobs group by queue, type, state
@@ -44,27 +43,28 @@ select unique_key, id from curfew.jobs
  order by unique_key limit $2::bigint`,
 };
 
-/** The statements of walks through jobs, for one direction. Unnamed, so that each step is planned for its filter. */
-interface WalkStatements {
-  /** $1 the id a stretch begins after or null, $2 its length less one. Gives its last id, if it is that long. */
+/** The statements of scans for one direction. Unnamed, so that each step is planned for its filter. */
+interface ScanStatements {
+  /** $1 the id after which a range starts or null, $2 its length less one. Returns its last id, if it is that long. */
   readonly endOfJobs: Statement;
   readonly endOfDone: Statement;
   /**
-   * $1 and $2 the ids that a stretch lies between, $3 queue, $4 type, $5 state, $6 and $7 the bounds of created_at; of
-   * finished jobs also $8 dead letter, $9 and $10 the bounds of finished_at. Each may be null. The last is a limit.
+   * $1 and $2 the ids between which a range lies, $3 queue, $4 type, $5 state, $6 and $7 the bounds of created_at.
+   * For finished jobs also $8 dead letter, $9 and $10 the bounds of finished_at. Each may be null. The last parameter
+   * is a limit.
    */
   readonly listJobs: Statement;
   readonly countJobs: Statement;
   readonly listDone: Statement;
   readonly countDone: Statement;
-  /** $1 and $2 the place that a stretch begins after, $3 and $4 the bounds of finished_at, $5 its length less one. */
+  /** $1 and $2 the position after which a range starts, $3 and $4 the bounds of finished_at, $5 its length less one. */
   readonly endOfDead: Statement;
-  /** Like those of finished jobs, with two more that come first: the instants that belong to the ids. */
+  /** As for finished jobs, but each id is preceded by its instant. */
   readonly listDead: Statement;
   readonly countDead: Statement;
 }
 
-/** What a job must match; its parameters begin after `before`. */
+/** The conditions of a filter. Their parameters start after `before`. */
 function matching(before: number, isDone: boolean): string {
   const of = (index: number, type: string, holds: (parameter: string) => string) => {
     const parameter = `$${before + index}::${type}`;
@@ -87,44 +87,44 @@ function matching(before: number, isDone: boolean): string {
   return conditions.join(" and ");
 }
 
-function walkStatements(after: ">" | "<", until: "<=" | ">=", order: "asc" | "desc"): WalkStatements {
+function scanStatements(after: ">" | "<", until: "<=" | ">=", order: "asc" | "desc"): ScanStatements {
   const end = (table: string) => ({
     text: `
 select id from curfew.${table} where ($1::uuid is null or id ${after} $1::uuid)
  order by id ${order} offset $2::bigint limit 1`,
   });
-  const stretch = (table: string, isDone: boolean) => `from curfew.${table}
+  const range = (table: string, isDone: boolean) => `from curfew.${table}
  where ($1::uuid is null or id ${after} $1::uuid) and ($2::uuid is null or id ${until} $2::uuid)
    and ${matching(2, isDone)}`;
   const dead = `from curfew.done where dead_letter = 1`;
-  const place = (at: number, compare: string) =>
+  const position = (at: number, compare: string) =>
     `($${at}::bigint is null or (finished_at, id) ${compare} ($${at}::bigint, $${at + 1}::uuid))`;
-  const deadStretch = `${dead} and ${place(1, after)} and ${place(3, until)} and ${matching(4, true)}`;
+  const deadRange = `${dead} and ${position(1, after)} and ${position(3, until)} and ${matching(4, true)}`;
   const byEnd = `order by finished_at ${order}, id ${order}`;
   return {
     endOfJobs: end("jobs"),
     endOfDone: end("done"),
-    listJobs: { text: `select ${LIVE} ${stretch("jobs", false)} order by id ${order} limit $8::bigint` },
-    countJobs: { text: `select count(*) ${stretch("jobs", false)}` },
-    listDone: { text: `select ${DONE} ${stretch("done", true)} order by id ${order} limit $11::bigint` },
-    countDone: { text: `select count(*) ${stretch("done", true)}` },
+    listJobs: { text: `select ${LIVE} ${range("jobs", false)} order by id ${order} limit $8::bigint` },
+    countJobs: { text: `select count(*) ${range("jobs", false)}` },
+    listDone: { text: `select ${DONE} ${range("done", true)} order by id ${order} limit $11::bigint` },
+    countDone: { text: `select count(*) ${range("done", true)}` },
     endOfDead: {
       text: `
-select finished_at, id ${dead} and ${place(1, after)} and ($3::bigint is null or finished_at >= $3::bigint)
+select finished_at, id ${dead} and ${position(1, after)} and ($3::bigint is null or finished_at >= $3::bigint)
    and ($4::bigint is null or finished_at < $4::bigint) ${byEnd} offset $5::bigint limit 1`,
     },
-    listDead: { text: `select ${DONE} ${deadStretch} ${byEnd} limit $13::bigint` },
-    countDead: { text: `select count(*) ${deadStretch}` },
+    listDead: { text: `select ${DONE} ${deadRange} ${byEnd} limit $13::bigint` },
+    countDead: { text: `select count(*) ${deadRange}` },
   };
 }
 
-export const FORWARDS = walkStatements(">", "<=", "asc");
-export const BACKWARDS = walkStatements("<", ">=", "desc");
+export const FORWARDS = scanStatements(">", "<=", "asc");
+export const BACKWARDS = scanStatements("<", ">=", "desc");
 
 /**
- * The oldest transaction that can still commit an event: no event of an older one is to come. A snapshot lists running
- * transactions of the whole server, and those of other databases cannot write here, so they are left out. One whose
- * database cannot be told counts. Gives one row with one xid.
+ * The oldest transaction that can still commit an event. No event of an older one can appear. A snapshot lists
+ * running transactions of the whole server. Those of other databases cannot write here and are skipped. One whose
+ * database is unknown counts. Returns one row with one xid.
  */
 export const EVENT_HORIZON: Statement = {
   text: `
@@ -140,7 +140,7 @@ select coalesce(
 };
 
 /**
- * Events in the order of (xid, seq), after $1 and $2, at most $3. $4 a horizon that was read earlier, or 0. Gives xid,
+ * Events in the order (xid, seq), after $1 and $2, at most $3. $4 a horizon that was read earlier, or 0. Returns xid,
  * seq, body, 1 if no event can still be committed before this one, and the xid that no earlier commit has reached.
  */
 export const READ_EVENTS: Statement = {
@@ -153,8 +153,8 @@ select e.xid::text, e.seq::text, e.body, (e.xid < greatest(pg_snapshot_xmin(s), 
 };
 
 /**
- * The newest events before $1 and $2, or of all if they are null, newest first. $3 how many, $4 a horizon that was read
- * earlier, or 0. Gives xid, seq, body, and 1 if no event can still be committed before this one.
+ * The newest events before $1 and $2, or of all if they are null, newest first. $3 limit, $4 a horizon that was read
+ * earlier, or 0. Returns xid, seq, body, and 1 if no event can still be committed before this one.
  */
 export const LATEST_EVENTS: Statement = {
   text: `
@@ -164,14 +164,17 @@ select e.xid::text, e.seq::text, e.body, (e.xid < greatest(pg_snapshot_xmin(s), 
  order by e.xid desc, e.seq desc limit $3::bigint`,
 };
 
-/** The last lines of a job's log, oldest first. $1 job, $2 how many. */
+/** The last lines of a job's log, oldest first. $1 job, $2 limit. */
 export const READ_LOGS: Statement = {
   text: `
 select body from (select seq, body from curfew.logs where job = $1::uuid order by seq desc limit $2::bigint) l
  order by seq`,
 };
 
-/** A page of the lines that are kept of a job's log. $1 job, $2 the number they come after, $3 limit, $4 how many are kept. */
+/**
+ * A page of the kept lines of a job's log. $1 job, $2 the number they come after, $3 limit, $4 how many lines are
+ * kept.
+ */
 export const READ_LINES: Statement = {
   text: `
 select seq, body from curfew.logs

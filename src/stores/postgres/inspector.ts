@@ -2,7 +2,7 @@ import { UUID } from "../../core/ids.ts";
 import { type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
-import type { System } from "../../ports/system.ts";
+import { rest, type System } from "../../ports/system.ts";
 import { checkLimit } from "../check-batch.ts";
 import { pathOf } from "../scan-cursor.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
@@ -51,11 +51,11 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       return Promise.all(limits.map(([limitKey]) => limitRow(runner, limitKey as string)));
     },
     limitKey: (limitKey) => limitRow(runner, limitKey),
-    async page(walk, limit) {
+    async page(scan, limit) {
       checkLimit(limit, BATCH_LIMIT);
-      return scanJobs(runner, pathOf(walk), limit);
+      return scanJobs(runner, pathOf(scan), limit);
     },
-    count: async (walk) => countJobs(runner, pathOf(walk)),
+    count: async (scan) => countJobs(runner, pathOf(scan)),
     async live() {
       const rows = await runner.run(COUNT_LIVE, [LIVE_LIMIT]);
       return rows.map(([queue, type, code, count]) => ({
@@ -105,14 +105,14 @@ async function depthsOf(runner: Runner): Promise<Map<string, Record<JobState, nu
 }
 
 /**
- * Milliseconds before each further look at events whose position is not final. Most transactions end within a few of them;
- * a longer wait is left to the caller, who knows whether to wait at all.
+ * Milliseconds before each further look at events without a final position. Most transactions end within a few of
+ * them. The caller decides whether to wait longer.
  */
 const LOOK_AGAIN = [2, 5, 10, 20, 40];
 
 /**
- * Only events whose position is final. If one that was committed before the call has none yet, it looks again for a moment.
- * It does not wait for newer events: a busy server always has some that are not final.
+ * Reads only events with a final position. If an event that was committed before the call has none yet, it looks
+ * again shortly. It does not wait for newer events: a busy server always has some without a final position.
  */
 async function readEvents(
   runner: Runner,
@@ -121,8 +121,8 @@ async function readEvents(
   limit: number,
 ): Promise<EventPage> {
   const builder = new PageBuilder(after, limit);
-  const { place, skip } = splitCursor(after ?? "0.0");
-  const [xid = "0", seq = "0"] = place.split(".");
+  const { position, skip } = splitCursor(after ?? "0.0");
+  const [xid = "0", seq = "0"] = position.split(".");
   let from = [xid, skip > 0 ? String(BigInt(seq) - 1n) : seq];
   let looks = 0;
   let horizon = "0";
@@ -134,7 +134,7 @@ async function readEvents(
     const isIncomplete = open !== undefined && BigInt(open[0] as string) < (committedLater ?? 0n);
     if (isIncomplete && looks < LOOK_AGAIN.length) {
       const delay = LOOK_AGAIN[looks++] as number;
-      await new Promise<void>((resolve) => void system.after(delay, resolve, { keepAlive: true }));
+      await rest(system, delay);
       horizon = await readHorizon(runner);
       continue;
     }
@@ -148,10 +148,10 @@ async function readEvents(
   }
 }
 
-/** How many times the newest events are looked at while some are not final. Nothing is waited for in between. */
+/** How often the newest events are read while some have no final position. It does not wait in between. */
 const LATEST_LOOKS = 3;
 
-/** The newest events whose position is final. */
+/** The newest events with a final position. */
 async function readLatest(runner: Runner, limit: number): Promise<EventPage> {
   let page = await latestBelow(runner, limit, "0");
   for (let looks = 1; looks < LATEST_LOOKS && page.isIncomplete; looks++)
@@ -184,5 +184,5 @@ function isFinal(row: SqlRow): boolean {
 }
 
 function eventRowOf([xid, seq, body]: SqlRow): EventRow {
-  return { place: `${xid}.${seq}`, body: body as string };
+  return { position: `${xid}.${seq}`, body: body as string };
 }

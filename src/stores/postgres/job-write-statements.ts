@@ -1,12 +1,12 @@
-import { DONE, JOB, type Statement, tell, texts } from "./statements.ts";
+import { DONE, JOB, recordEvents, type Statement, texts } from "./statements.ts";
 
-/** A statement that writes jobs, and the same one together with the events of those that matched. */
+/** A statement that writes jobs, and a version of it that also records the events of the jobs that matched. */
 export interface JobStatement extends Statement {
-  /** Takes what the statement does and then what `tell` takes; gives what the statement does. */
-  readonly told: Statement;
+  /** Takes the parameters of the statement and then those of `recordEvents`. Returns what the statement does. */
+  readonly recorded: Statement;
 }
 
-/** `parameter` is the first that the statement does not use; `before` are the parts that it builds on. */
+/** `parameter` is the first one that the statement does not use. `before` has the CTEs that `main` builds on. */
 function jobWrite(
   name: string,
   parameter: number,
@@ -16,14 +16,14 @@ function jobWrite(
   return {
     name,
     text: before === undefined ? main : `with ${before}\n${main}`,
-    told: {
-      name: `${name}_told`,
-      text: `with ${lead} written as (${main}), told as (${tell(parameter)}) select * from written`,
+    recorded: {
+      name: `${name}_recorded`,
+      text: `with ${lead} written as (${main}), recorded as (${recordEvents(parameter)}) select * from written`,
     },
   };
 }
 
-/** What a set of job writes brings, one array each, a null array where no write of the set says anything. */
+/** The values of a set of job writes, one array each. An array is null if no write of the set has a value. */
 const ARRAYS = `unnest(
   $1::uuid[], $2::bigint[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::bigint[],
   $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
@@ -34,8 +34,8 @@ const ARRAYS = `unnest(
   options, policy, errors, progress, checkpoint, result)`;
 
 /**
- * A set of job writes. What most sets agree on comes once instead of in an array, which is cheaper on both sides; the
- * policy above all, which is the longest thing in a settle.
+ * A set of job writes. A value on which most sets agree is passed once instead of in an array, which is cheaper on
+ * both sides. This matters most for the policy, the longest part of a settle.
  */
 const WRITES = `(
   select a.id, a.fence, a.rev, a.next_fence, coalesce(a.state, $28::smallint) as state,
@@ -46,11 +46,11 @@ const WRITES = `(
          coalesce(a.policy, $35::text) as policy, a.errors, a.progress, a.checkpoint, a.result
     from ${ARRAYS}) as s`;
 
-/** The guard of a job write: its fence, and its revision where it names one. */
+/** The guard of a job write: its fence, and its revision if it names one. */
 const MATCH =
   "j.id = any($1::uuid[]) and j.id = s.id and j.fence = s.fence and (s.rev is null or j.rev = s.rev)";
 
-/** A row as a write leaves it, in the order of JOB. A document that says nothing stays; the empty text clears it. */
+/** A row after a write, in the order of JOB. A null document stays; the empty text clears it. */
 const WRITTEN = `
   j.id, j.queue, j.type, j.priority, coalesce(s.next_fence, j.fence), j.rev + 1, j.created_at, j.claimed_at, j.worker,
   j.needs, j.workflow, j.limit_key, j.payload,
@@ -73,8 +73,8 @@ const SET_IMAGE = `
   soft_at = s.soft_at, hard_at = s.hard_at, stall_at = s.stall_at, heartbeat = s.heartbeat, ${SET_DOCUMENTS}`;
 
 /**
- * Ends live jobs and keeps them: each row moves to `done`, where its unique key holds nobody off. Takes WRITES, gives
- * the ids that matched.
+ * Ends live jobs and keeps them: each row moves to `done`, where its unique key blocks no other job. Takes WRITES.
+ * Returns the ids that matched.
  */
 export const FINISH = jobWrite("finish", 36, {
   before: `
@@ -84,14 +84,14 @@ moved (${DONE}, unique_key) as (
   main: `insert into curfew.done (${DONE}, unique_key) select * from moved returning id`,
 });
 
-/** Writes live images. Takes WRITES, gives id and queue of what matched. */
+/** Writes live images. Takes WRITES. Returns id and queue of what matched. */
 export const WRITE = jobWrite("write", 36, {
   main: `update curfew.jobs j set ${SET_IMAGE} from ${WRITES} where ${MATCH} returning j.id, j.queue`,
 });
 
 /**
- * Makes finished jobs live again; each takes its unique key back unless another job has it by now. Takes WRITES, gives
- * id and queue. One that races with an enqueue of the same key fails as a whole and can be repeated.
+ * Makes finished jobs live again. Each takes its unique key back unless another job holds it. Takes WRITES. Returns
+ * id and queue. If it races with an enqueue of the same key, it fails as a whole and can be repeated.
  */
 export const REVIVE = jobWrite("revive", 36, {
   before: `
@@ -104,19 +104,19 @@ select ${JOB}, case when not exists (select 1 from curfew.jobs o where o.unique_
 returning id, queue`,
 });
 
-/** Writes new final images over finished jobs. Takes WRITES, gives the ids that matched. */
+/** Writes new final images over finished jobs. Takes WRITES. Returns the ids that matched. */
 export const WRITE_DONE = jobWrite("write_done", 36, {
   main: `
 update curfew.done j set ${SET_IMAGE}, finished_at = s.finished_at, prune_at = s.prune_at, dead_letter = s.dead_letter
   from ${WRITES} where ${MATCH} returning j.id`,
 });
 
-/** What a set of writes without an image brings. */
+/** The values of a set of writes without an image. */
 const NOTES = `unnest($1::uuid[], $2::bigint[], $3::int[], $4::bigint[],
   ${[5, 6, 7, 8, 9, 10].map(texts).join(", ")}
 ) as s(id, fence, rev, next_fence, options, policy, errors, progress, checkpoint, result)`;
 
-/** Writes documents only; the revision stays. Takes NOTES, gives the ids that matched. */
+/** Writes only documents; the revision stays. Takes NOTES. Returns the ids that matched. */
 export const NOTE = jobWrite("note", 11, {
   main: `update curfew.jobs j set ${SET_DOCUMENTS} from ${NOTES} where ${MATCH} returning j.id`,
 });
@@ -128,7 +128,7 @@ export const NOTE_DONE = jobWrite("note_done", 11, {
 
 const GUARDS = "unnest($1::uuid[], $2::bigint[], $3::int[]) as s(id, fence, rev)";
 
-/** Deletes live jobs and their logs. $1 ids, $2 fences, $3 revisions or null. Gives the ids that matched. */
+/** Deletes live jobs and their logs. $1 ids, $2 fences, $3 revisions or null. Returns the ids that matched. */
 export const DROP = jobWrite("drop", 4, {
   before: `
 dropped as (delete from curfew.jobs j using ${GUARDS} where ${MATCH} returning j.id),
@@ -144,7 +144,7 @@ forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (se
   main: "select id from dropped",
 });
 
-/** Holds live jobs as they are until the transaction ends. Takes and gives what DROP does. */
+/** Locks live jobs until the transaction ends. Takes and returns what DROP does. */
 export const CONFIRM = jobWrite("confirm", 4, {
   main: `select j.id from curfew.jobs j, ${GUARDS} where ${MATCH} for share of j`,
 });

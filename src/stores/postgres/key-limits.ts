@@ -23,14 +23,14 @@ import {
   LIMIT_USE,
   LIMIT_WAITING,
   PUT_STARTS,
-  TAKE_TURN,
+  TAKE_ADVISORY_LOCK,
   WAITING_IN,
 } from "./limit-statements.ts";
 import { ADMIT, LOAD_RECORDS } from "./statements.ts";
 
 /**
- * As many as wait, as are asked for, and as the limit has room for. Whoever fills the same limit waits until this
- * transaction ends: so what is counted is what is there.
+ * Admits at most `count` waiting jobs, and at most as many as the limit has room for. Other admits of the same key
+ * wait until this transaction ends, so the counts stay correct.
  */
 export async function admit(
   session: Runner,
@@ -39,7 +39,7 @@ export async function admit(
 ): Promise<void> {
   let most = count;
   if (limit) {
-    await session.run(TAKE_TURN, [`limit ${limitKey}`]);
+    await session.run(TAKE_ADVISORY_LOCK, [`limit ${limitKey}`]);
     const [row] = await session.run(LIMIT_USE, [limitKey, startsOf(limitKey).from, startsOf(limitKey).to]);
     const { use, override, isAwaited } = useOf(row as SqlRow);
     if (!isAwaited) return;
@@ -51,7 +51,10 @@ export async function admit(
   if (limit && admitted.length < most) await admitAwaited(session, limitKey, most - admitted.length, hints);
 }
 
-/** Those that somebody else is writing are passed over, and nobody might come back for them: so they are waited for. */
+/**
+ * ADMIT skips jobs that another transaction writes, and no later event may admit them. So wait for them and try
+ * again.
+ */
 async function admitAwaited(
   session: Runner,
   limitKey: string,
@@ -62,7 +65,7 @@ async function admitAwaited(
   for (const [queue] of await session.run(ADMIT, [limitKey, most])) hints.ready.add(queue as string);
 }
 
-/** Remembers starts: one statement for what operators say about their limits, and one for all of them. */
+/** Remembers starts: one statement reads the overrides, and one writes all starts. */
 export async function spend(
   session: Runner,
   effects: readonly Extract<Effect, { spend: string }>[],
@@ -75,7 +78,7 @@ export async function spend(
   const overrides = new Map(
     records.map((record) => [record[1] as string, JSON.parse(record[4] as string) as LimitOverride]),
   );
-  // The last word under a key counts, as if they had been written one after the other.
+  // The last start of a key counts, as if they were written one after the other.
   const starts = new Map<string, { readonly until: Instant; readonly body: string }>();
   for (const { spend: limitKey, by, at, limit } of effects) {
     const { rate } = effectiveLimit(limit, overrides.get(limitKey));
@@ -98,11 +101,10 @@ interface Counted {
   readonly use: KeyUse;
   readonly override: LimitOverride | null;
   readonly nextAt: Instant | null;
-  /** Whether anybody waits for the limit. */
+  /** Whether any job waits for the limit. */
   readonly isAwaited: boolean;
 }
 
-/** A row of LIMIT_USE. */
 function useOf(row: SqlRow): Counted {
   const [body, available, active, unstarted, retryable, starts, nextAt, isAwaited] = row as [
     string | null,
@@ -129,11 +131,15 @@ export async function limitRow(runner: Runner, limitKey: string): Promise<LimitR
   return { key: limitKey, waiting: waiting?.[0] as number, ...use, nextAt };
 }
 
-/** Claims from a queue that has a limit of its own, one after the other. */
-export function claimLimited(lanes: ConnectionGroup, request: ClaimRequest, most: number): Promise<SqlRow[]> {
+/** Claims from a queue with a concurrency limit. Such claims run one after the other. */
+export function claimLimited(
+  connections: ConnectionGroup,
+  request: ClaimRequest,
+  most: number,
+): Promise<SqlRow[]> {
   const { queue, now, limit, salt, from, worker, lease } = request;
-  return lanes.transaction(async (session) => {
-    await session.run(TAKE_TURN, [`claim ${queue}`]);
+  return connections.transaction(async (session) => {
+    await session.run(TAKE_ADVISORY_LOCK, [`claim ${queue}`]);
     return session.run(CLAIM_LIMITED, [queue, now, limit, salt, from, worker, lease, most, queueMark(queue)]);
   });
 }
@@ -143,8 +149,8 @@ export type Bounded = Pick<EnqueueCallOptions, "now" | "onDepth"> & {
 };
 
 /**
- * Enqueues jobs of which some go to bounded queues, in their order; those for which there is no room are answered
- * `full`. `insert` stores jobs, `known` says of jobs which ones nothing would be stored for.
+ * Enqueues jobs in order, some of them into bounded queues. A job for which there is no room is answered `full`.
+ * `insert` stores jobs. `known` returns the jobs that would not be stored anyway.
  */
 export async function enqueueBounded(
   session: Runner,
@@ -156,7 +162,7 @@ export async function enqueueBounded(
   const rooms = await roomsIn(session, jobs, bounds);
   const answers = new Map<NewJob, Enqueued>();
   for (let left = jobs; left.length > 0; ) {
-    // Jobs that turn out to be known take no room, so there may be some for those behind them.
+    // Known jobs take no room, so jobs after them may fit.
     const room = new Map(rooms);
     const fitting = left.filter((job) => takesRoom(job, room));
     const tried = fitting.length > 0 ? await insert(fitting) : [];
@@ -175,7 +181,7 @@ export async function enqueueBounded(
   return jobs.map((job) => answers.get(job) as Enqueued);
 }
 
-/** Whether there is room for a job, which it then takes. */
+/** Takes room for a job. Returns whether there was any. */
 function takesRoom(job: NewJob, rooms: Map<string, number>): boolean {
   const room = rooms.get(job.queue);
   if (room === undefined) return true;
@@ -184,7 +190,7 @@ function takesRoom(job: NewJob, rooms: Map<string, number>): boolean {
   return true;
 }
 
-/** Queues in the order of their names, so that two transactions do not wait for each other. */
+/** In the order of queue names, so that two transactions do not deadlock. */
 async function roomsIn(
   session: Runner,
   jobs: readonly NewJob[],
@@ -193,7 +199,7 @@ async function roomsIn(
   const rooms = new Map<string, number>();
   for (const queue of boundedQueues(jobs, bounds)) {
     const bound = bounds.get(queue) as number;
-    await session.run(TAKE_TURN, [`queue ${queue}`]);
+    await session.run(TAKE_ADVISORY_LOCK, [`queue ${queue}`]);
     const [row] = await session.run(WAITING_IN, [queue, bound]);
     rooms.set(queue, Math.max(0, bound - (row?.[0] as number)));
   }

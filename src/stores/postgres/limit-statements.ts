@@ -1,29 +1,29 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED, type Statement, texts } from "./statements.ts";
+import { CLAIMED, SET_CLAIMED, type Statement, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
-/** Scheduled and retryable jobs: no state of a live job comes after theirs. */
+/** Scheduled and retryable jobs. No state code of a live job is higher. */
 const LATER = Math.min(STATE_CODES.scheduled, STATE_CODES.retryable);
 
 /**
- * Keeps all others who count the same thing waiting until the transaction ends. What is counted is read by the next
- * statement, which sees what they have committed. $1 what. The first number tells our locks from those of others.
+ * Makes other transactions that lock the same name wait until this one ends. The next statement then sees what they
+ * have committed. $1 name. The first number separates these locks from those of other programs.
  */
-export const TAKE_TURN: Statement = {
-  name: "take_turn",
+export const TAKE_ADVISORY_LOCK: Statement = {
+  name: "take_advisory_lock",
   text: "select pg_advisory_xact_lock(1668641382, hashtext($1::text))",
 };
 
 /**
- * What is in use of a limit. $1 limit, $2 and $3 where the keys of its starts begin and end. Gives the body of an override or null;
- * how many are available, active, active and not started, retryable; how many starts count, and when the first of them
- * is due; and 1 if anybody waits.
+ * What uses a limit. $1 limit key, $2 and $3 the range of the keys of its starts. Returns the body of an override or
+ * null; the numbers of available, active, unstarted active and retryable jobs; the number of starts that count; when
+ * the first of them is due; and 1 if any job waits.
  */
 export const LIMIT_USE: Statement = {
-  name: "gate_use",
+  name: "limit_use",
   text: `
 select (select body from curfew.records where kind = 'limit' and key = $1::text),
        coalesce(sum(u.n) filter (where u.state = ${AVAILABLE}), 0)::int,
@@ -50,22 +50,22 @@ select '${START_KIND}', s.key, s.wake_at, s.body
 on conflict (kind, key) do update set version = default, wake_at = excluded.wake_at, body = excluded.body`,
 };
 
-/** How many wait behind a limit and for nothing else. $1 limit. */
+/** Counts jobs that wait only for a limit. $1 limit key. */
 export const LIMIT_WAITING: Statement = {
-  name: "gate_waiting",
+  name: "limit_waiting",
   text: `
 select count(*)::int from curfew.jobs
  where limit_key = $1::text and limit_key is not null and state = ${PENDING} and needs = 0`,
 };
 
-/** Limits with live jobs. $1 after this name or null, $2 limit. */
+/** Limit keys with live jobs. $1 after this key or null, $2 limit. */
 export const LIMIT_KEYS: Statement = {
   text: `
 select distinct limit_key from curfew.jobs where limit_key is not null and limit_key > coalesce($1::text, '')
  order by limit_key limit $2::bigint`,
 };
 
-/** What keeps a job from its turn while somebody writes it: ADMIT passes it over, so this waits. $1 limit, $2 how many. */
+/** Waits for transactions that write the best waiting jobs, which ADMIT skips. $1 limit key, $2 how many. */
 export const AWAIT_WAITING: Statement = {
   name: "await_waiting",
   text: `
@@ -74,17 +74,14 @@ select id from curfew.jobs where limit_key = $1::text and limit_key is not null 
 };
 
 /**
- * CLAIM for a queue of which no more than $8 jobs may be active; $9 is the limit of those that have none. Only under its
- * lock is the count right.
+ * CLAIM for a queue with at most $8 active jobs. $9 is the limit key for jobs that have none. Run it only under the
+ * advisory lock of the queue, or the count is wrong.
  */
 export const CLAIM_LIMITED: Statement = {
   name: "claim_limited",
   text: `
 update curfew.jobs j
-   set state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
-       claimed_at = $2::bigint, worker = $6::text, limit_key = coalesce(j.limit_key, $9::text),
-       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
-       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)
+   set ${SET_CLAIMED}, limit_key = coalesce(j.limit_key, $9::text)
  where j.id = any(array(
          select id from curfew.jobs
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
@@ -96,7 +93,7 @@ update curfew.jobs j
 returning ${CLAIMED}`,
 };
 
-/** How many jobs wait in a queue, as far as one wants to know. $1 queue, $2 how many at most of each kind. */
+/** Counts the waiting jobs of a queue. $1 queue, $2 the most to count of each kind. */
 export const WAITING_IN: Statement = {
   name: "waiting_in",
   text: `
@@ -106,7 +103,7 @@ select (select count(*) from (select 1 from curfew.jobs where queue = $1::text a
      + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state >= ${LATER} limit $2::int) l)::int`,
 };
 
-/** How many jobs of each queue are in each state. Gives queue, state and count. */
+/** Counts jobs by queue and state. Returns queue, state and count. */
 export const DEPTHS: Statement = {
   text: `
 select queue, state, count(*) from curfew.jobs group by queue, state

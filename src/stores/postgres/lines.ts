@@ -19,7 +19,7 @@ const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
 const RETRYABLE = STATE_CODES.retryable;
 
-/** Counts available jobs of a queue before a place. $1 queue, $2 rank, $3 id, $4 the most to count. */
+/** Counts available jobs of a queue before a position. $1 queue, $2 rank, $3 id, $4 the most to count. */
 const AHEAD_IN_QUEUE: Statement = {
   text: `
 select count(*)::int from (
@@ -27,7 +27,7 @@ select count(*)::int from (
    order by queue, rank, id limit $4::bigint) a`,
 };
 
-/** Counts jobs that wait for a limit before a place. $1 limit, $2 rank, $3 id, $4 the most to count. */
+/** Counts jobs that wait for a limit before a position. $1 limit key, $2 rank, $3 id, $4 the most to count. */
 const AHEAD_AT_LIMIT: Statement = {
   text: `
 select count(*)::int from (
@@ -42,9 +42,9 @@ const usedIn = (state: number) => `
    where limit_key = $1::text and limit_key is not null and state > 0 and state = ${state} limit $4::bigint`;
 
 /**
- * What is in use of a limit, each count up to a bound. $1 limit, $2 and $3 where the keys of its starts begin and end, $4
- * the bound. Gives available, active, unstarted, retryable, starts, and when the first start is due. Keys of starts grow
- * with the ids of jobs, so the first ones are the oldest.
+ * What uses a limit, each count up to a bound. $1 limit key, $2 and $3 the range of the keys of its starts, $4 the
+ * bound. Returns available, active, unstarted, retryable, starts, and when the first start is due. Keys of starts
+ * grow with the ids of jobs, so the first ones are the oldest.
  */
 const SLOTS_OF_LIMIT: Statement = {
   text: `
@@ -60,14 +60,17 @@ select (select count(*) from (${usedIn(AVAILABLE)}) u)::int,
                  order by kind, key limit $4::bigint) r) s`,
 };
 
-/** Active jobs of a limit. $1 limit, $2 limit. */
+/** Active jobs of a limit. $1 limit key, $2 limit. */
 const HOLDERS_OF_LIMIT: Statement = {
   text: `
 select ${LIVE} from curfew.jobs
  where limit_key = $1::text and limit_key is not null and state > 0 and state = ${ACTIVE} limit $2::bigint`,
 };
 
-/** Counts active jobs of a queue that have a limit. $1 queue, $2 the most to count. Gives also how many have not started. */
+/**
+ * Counts active jobs of a queue that have a limit key. $1 queue, $2 the most to count. Also returns how many have not
+ * started.
+ */
 const SLOTS_OF_QUEUE: Statement = {
   text: `
 select count(*)::int, (count(*) filter (where started_at is null))::int
@@ -75,14 +78,14 @@ select count(*)::int, (count(*) filter (where started_at is null))::int
          where queue = $1::text and limit_key is not null and state = ${ACTIVE} limit $2::bigint) a`,
 };
 
-/** Active jobs of a queue that have a limit. $1 queue, $2 limit. */
+/** Active jobs of a queue that have a limit key. $1 queue, $2 limit. */
 const HOLDERS_OF_QUEUE: Statement = {
   text: `
 select ${LIVE} from curfew.jobs
  where queue = $1::text and limit_key is not null and state = ${ACTIVE} limit $2::bigint`,
 };
 
-/** Names of queues with available jobs: each step looks at the index once. $1 after this name, $2 limit. */
+/** Names of queues with available jobs. Each step reads the index once. $1 after this name, $2 limit. */
 const READY_QUEUES: Statement = {
   text: `
 with recursive names as (
@@ -96,7 +99,7 @@ with recursive names as (
 select queue from names order by queue`,
 };
 
-/** What people ask about one waiting job. */
+/** Queries about one waiting job. */
 export function createLines(runner: Runner): Pick<Inspector, "ahead" | "slots" | "readyQueues"> {
   return {
     async ahead(line, before, most) {

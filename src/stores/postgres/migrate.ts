@@ -5,23 +5,26 @@ import { type ConnectionGroup, type Runner, type Session, sqlState } from "./con
 import { MIGRATIONS } from "./migrations.ts";
 import { ADD_MIGRATION, CLOCK, DURABILITY } from "./statements.ts";
 
-/** Any number that no other program on the same server is likely to lock. */
+/** A number that no other program on the same server is likely to lock. */
 const ADVISORY_LOCK = 7_239_405_611;
 
-/** Brings the schema up to date. Processes that start together wait for each other; an up-to-date schema costs one read. */
+/**
+ * Applies pending migrations. Processes that start together wait for each other. If nothing is pending, it costs one
+ * read.
+ */
 export async function migrate(
-  lane: ConnectionGroup,
+  connection: ConnectionGroup,
   schema: string,
   known: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
-  const applied = await readApplied(lane, schema);
-  // Looked at before anything is locked or created, so that a role without the right to create tables can run jobs.
+  const applied = await readApplied(connection, schema);
+  // Checked before anything is locked or created, so that a role that may not create tables can run jobs.
   if (applied && pendingMigrations(known, applied).length === 0) return;
-  await applyPending(lane, schema, known).catch((error: unknown) => {
+  await applyPending(connection, schema, known).catch((error: unknown) => {
     if (sqlState(error) !== NO_RIGHT) throw error;
     throw new CurfewError(
       "store_failed",
-      `PostgreSQL: the role may not bring the schema "${schema}" up to date: open it once with one that may create and alter tables there, as with \`curfew migrate\``,
+      `PostgreSQL: this role cannot migrate schema "${schema}"; run \`curfew migrate\` once with a role that can create and alter tables there`,
       { cause: error },
     );
   });
@@ -31,11 +34,11 @@ export async function migrate(
 const NO_RIGHT = "42501";
 
 async function applyPending(
-  lane: ConnectionGroup,
+  connection: ConnectionGroup,
   schema: string,
   known: readonly Migration[],
 ): Promise<void> {
-  await lane.transaction(async (session) => {
+  await connection.transaction(async (session) => {
     await session.run({ text: "select pg_advisory_xact_lock($1::bigint)" }, [ADVISORY_LOCK]);
     await session.execute(`create schema if not exists "${schema}"`);
     await session.run({
@@ -55,7 +58,7 @@ async function apply(session: Session, migration: Migration, now: Instant): Prom
   await session.run(ADD_MIGRATION, [version, name, checksumOf(migration), now]);
 }
 
-/** What was applied to the schema, undefined where it has no tables yet. */
+/** The applied migrations; undefined if the schema has no tables yet. */
 async function readApplied(runner: Runner, schema: string): Promise<AppliedMigration[] | undefined> {
   const [table] = await runner.run({ text: "select to_regclass($1)::text" }, [`"${schema}".migrations`]);
   if (table?.[0] === null) return undefined;
@@ -63,13 +66,13 @@ async function readApplied(runner: Runner, schema: string): Promise<AppliedMigra
   return rows.map(([version, checksum]) => ({ version: version as number, checksum: checksum as string }));
 }
 
-/** Refuses a server that may forget what it has acknowledged. */
+/** Refuses a server that may lose what it has acknowledged. */
 export async function checkDurability(runner: Runner): Promise<void> {
   for (const [name, setting] of await runner.run(DURABILITY)) {
     if (setting !== "off") continue;
     throw refuse(
       "invalid_option",
-      `PostgreSQL's ${name}`,
+      `PostgreSQL setting ${name}`,
       setting,
       "turn it on: with it off, jobs that were acknowledged can be lost in a crash",
     );

@@ -2,8 +2,8 @@
 import type { Migration } from "../sql/migrator.ts";
 
 /**
- * The schema, step by step. Texts name the schema `curfew`; the store puts in the one it was opened with. A step
- * that was released is never edited: the checksums of databases that ran it would no longer match.
+ * The schema as a list of migrations. Texts name the schema `curfew`; the store replaces it. Never edit a released
+ * migration, not even its comments: its checksum would no longer match in databases that ran it.
  */
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -219,15 +219,22 @@ alter table curfew.done rename column strikes to expired_claims;
 alter index curfew.jobs_gate rename to jobs_limit;
 alter index curfew.jobs_gated rename to jobs_limited;
 alter index curfew.jobs_gated_active rename to jobs_limited_active;
--- Jobs keep what their enqueue said, and what their workflow needs of them, under the new names.
-update curfew.jobs set options = ((options::jsonb - 'rung') || jsonb_build_object('settings', options::jsonb -> 'rung'))::text
- where options::jsonb ? 'rung';
-update curfew.done set options = ((options::jsonb - 'rung') || jsonb_build_object('settings', options::jsonb -> 'rung'))::text
- where options::jsonb ? 'rung';
-update curfew.jobs set options = jsonb_set(options::jsonb #- '{step,turn}', '{step,waitsFor}', options::jsonb #> '{step,turn}')::text
- where options::jsonb #> '{step,turn}' is not null;
+-- Jobs keep what their enqueue said, and what their workflow needs of them, under the new names. As text: a document may
+-- hold what no JSON type of a database takes, and keeps the order of its keys.
+update curfew.jobs set options = '{"settings":' || substr(options, 9) where options like '{"rung":%';
+update curfew.done set options = '{"settings":' || substr(options, 9) where options like '{"rung":%';
+update curfew.jobs set options = replace(options, ',"turn":{"role":', ',"waitsFor":{"role":') where workflow is not null;
 update curfew.records set body = replace(body, '"gate":', '"limitKey":') where kind = 'start';
 update curfew.records set kind = 'maintenance' where kind = 'recess';
+`,
+  },
+  {
+    version: 8,
+    name: "barrier jobs and holders of unique keys",
+    sql: `
+update curfew.jobs set options = replace(options, '"role":"turnstile"', '"role":"barrier"')
+ where queue = 'curfew.workflows' and options like '%turnstile%';
+update curfew.records set body = replace(body, '"keepers":', '"holders":') where kind = 'unique';
 `,
   },
 ];

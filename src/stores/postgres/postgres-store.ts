@@ -2,7 +2,7 @@ import { refuse } from "../../core/errors.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
-import { commitUnits, laneScope, transactionScope } from "./commit.ts";
+import { commitUnits, groupScope, transactionScope } from "./commit.ts";
 import { bindSchema, type PoolLike, poolOf } from "./connection.ts";
 import { createConnections, MOST_CONNECTIONS } from "./connections.ts";
 import { HintChannel } from "./hints.ts";
@@ -16,19 +16,19 @@ import { createTransactions } from "./transactions.ts";
 
 export interface PostgresStoreOptions {
   /**
-   * A connection string, or a pool of the `pg` package. The store keeps up to 8 connections of its own, with settings
-   * and prepared statements of their own, until it is closed; a pool must be that large and is not ended. A pooler in
+   * A connection string, or a pool of the `pg` package. The store keeps up to 8 connections with their own settings
+   * and prepared statements until it is closed. A pool must be that large; the store does not end it. A pooler in
    * between must pool sessions, not transactions.
    */
   readonly connection: string | PoolLike;
-  /** The schema that holds the tables; it is created where it is missing. */
+  /** The schema of the tables. It is created if it is missing. */
   readonly schema?: string;
   readonly system: Pick<System, "after">;
 }
 
 const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
 
-/** Opens a store in a PostgreSQL database (15 or newer), and brings its tables up to date. */
+/** Opens a store in a PostgreSQL database (15 or newer), and applies pending migrations. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { connection, schema = "curfew", system } = options;
   if (typeof schema !== "string" || !SCHEMA.test(schema) || schema.startsWith("pg_")) {
@@ -38,27 +38,27 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   checkPool(connection);
   const pool = typeof connection === "string" ? poolOf(connection) : connection;
   const bind = bindSchema(schema);
-  const lanes = createConnections({ pool, bind });
+  const connections = createConnections({ pool, bind });
   try {
-    await checkDurability(lanes.inspect);
-    await migrate(lanes.inspect, schema);
+    await checkDurability(connections.inspect);
+    await migrate(connections.inspect, schema);
   } catch (error) {
-    await lanes.close();
+    await connections.close();
     throw error;
   }
   const channel = new HintChannel(schema, { pool, bind }, system);
   const transactions = createTransactions(bind, channel);
-  const scope = laneScope(lanes.write);
-  // The lane of claims does not wait for the disk, and what is relaxed may be forgotten together with its claim.
-  const relaxedScope = laneScope(lanes.relaxed);
+  const scope = groupScope(connections.write);
+  // The connections of claims do not wait for the disk. A crash may undo a relaxed write together with its claim.
+  const relaxedScope = groupScope(connections.relaxed);
   return {
     capabilities: { name: "postgres", atomic: "store", durable: "ack", tx: true, hints: "push" },
-    jobs: createJobStore(lanes, channel, transactions),
-    records: createRecordStore(lanes.write, () => channel.assertOpen()),
-    timeouts: createTimeoutStore(lanes, channel, transactions),
-    inspect: createInspector(lanes.inspect, system),
+    jobs: createJobStore(connections, channel, transactions),
+    records: createRecordStore(connections.write, () => channel.assertOpen()),
+    timeouts: createTimeoutStore(connections, channel, transactions),
+    inspect: createInspector(connections.inspect, system),
     async clock() {
-      return (await lanes.write.run(CLOCK))[0]?.[0] as number;
+      return (await connections.write.run(CLOCK))[0]?.[0] as number;
     },
     async commit(units, { now, tx, relaxed }) {
       checkUnits(units);
@@ -71,12 +71,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     listen: (onHint) => channel.listen(onHint),
     async close() {
       await channel.close();
-      await lanes.close();
+      await connections.close();
     },
   };
 }
 
-/** A pool that is too small would make the store wait for a client that it holds itself. */
+/** With a smaller pool, the store would wait for a client that it holds itself. */
 function checkPool(connection: string | PoolLike): void {
   if (typeof connection === "string") return;
   const most = (connection as { options?: { max?: unknown } }).options?.max;

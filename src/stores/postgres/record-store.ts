@@ -8,7 +8,7 @@ import { LIST_RECORDS, LOAD_RECORDS } from "./statements.ts";
 export function createRecordStore(runner: Runner, assertOpen: () => void): RecordStore {
   return {
     async load(keys) {
-      // Nothing to ask would otherwise be answered after the end.
+      // An empty list runs no statement, so a closed store would answer it.
       assertOpen();
       checkBatch(keys, "keys");
       return load(runner, keys);
@@ -20,7 +20,7 @@ export function createRecordStore(runner: Runner, assertOpen: () => void): Recor
   };
 }
 
-/** One statement per kind: callers ask for many records of one kind, not for many kinds. */
+/** One statement per kind: callers ask for many records of one kind. */
 async function load(runner: Runner, keys: readonly RecordKey[]): Promise<(RecordRow | null)[]> {
   const kinds = new Map<string, string[]>();
   for (const [kind, key] of keys) kinds.set(kind, [...(kinds.get(kind) ?? []), key]);

@@ -6,10 +6,10 @@ import type { Runner } from "./connection.ts";
 import { BACKWARDS, FORWARDS } from "./inspect-statements.ts";
 import type { Statement } from "./statements.ts";
 
-/** The last place of the stretch that a step looks at; null: it goes to the end. */
+/** The last position of the range that a step reads; null: the range has no end. */
 type End = ScanCursor | null;
 
-/** One step of a walk. */
+/** One step of a scan. */
 export async function scanJobs(runner: Runner, path: ScanPath, limit: number): Promise<ScannedJobs> {
   const { byEnd, newestFirst } = path;
   const end = await endOf(runner, path);
@@ -21,7 +21,7 @@ export async function scanJobs(runner: Runner, path: ScanPath, limit: number): P
   const { listDead, listJobs, listDone } = newestFirst ? BACKWARDS : FORWARDS;
   if (byEnd) await list(listDead, deadArguments(path, end));
   else {
-    // Finished jobs come second: one that ends meanwhile is seen twice, and shown as it is by then.
+    // Finished jobs are read second. A job that ends in between is found twice, and the later row is returned.
     if (path.live) await list(listJobs, [...idsOf(path, end), ...matching(path)]);
     if (path.finished) await list(listDone, [...idsOf(path, end), ...matchingDone(path)]);
   }
@@ -32,7 +32,7 @@ export async function scanJobs(runner: Runner, path: ScanPath, limit: number): P
   return { jobs, cursor: end && cursorOf(end) };
 }
 
-/** One step of a walk that only counts; a job that ends meanwhile may be counted twice. */
+/** One step of a scan that only counts. A job that ends in between may be counted twice. */
 export async function countJobs(runner: Runner, path: ScanPath): Promise<ScannedCount> {
   const end = await endOf(runner, path);
   let count = 0;
@@ -54,8 +54,8 @@ async function endOf(runner: Runner, path: ScanPath): Promise<End> {
   const { endOfDead, endOfJobs, endOfDone } = newestFirst ? BACKWARDS : FORWARDS;
   if (path.byEnd) {
     const { finishedFrom = null, finishedBefore = null } = filter;
-    const place = [after?.at ?? null, after?.id ?? null];
-    const [end] = await runner.run(endOfDead, [...place, finishedFrom, finishedBefore, SCAN_STEP - 1]);
+    const position = [after?.at ?? null, after?.id ?? null];
+    const [end] = await runner.run(endOfDead, [...position, finishedFrom, finishedBefore, SCAN_STEP - 1]);
     return end ? { at: end[0] as number, id: end[1] as JobId } : null;
   }
   const ends: JobId[] = [];

@@ -1,14 +1,14 @@
 import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 
 /**
- * Every statement the store runs. Texts name the schema `curfew`; the store puts in the one it was opened with.
+ * All statements of the store. Texts name the schema `curfew`; the store replaces it.
  *
- * The forms are chosen so that a plan made on an empty table is still right when the table holds millions of rows:
- * `id = any(array(select … limit n for update skip locked))` and the seemingly needless `id = any($1)` beside a join
- * leave the planner only the primary key. No statement reads the server's clock but CLOCK: time is passed in.
+ * The forms are chosen so that a plan made on an empty table is still right when the table has millions of rows. `id
+ * = any(array(select … limit n for update skip locked))` and the seemingly redundant `id = any($1)` next to a join
+ * leave the planner only the primary key. Only CLOCK reads the server's clock. Elsewhere time is passed in.
  */
 export interface Statement {
-  /** The name under which a session prepares it once; a statement without one is planned anew each time. */
+  /** The name under which a session prepares it once. A statement without one is planned each time. */
   readonly name?: string;
   readonly text: string;
 }
@@ -20,49 +20,56 @@ const ACTIVE = STATE_CODES.active;
 
 export const JOB = JOB_COLUMNS.join(", ");
 export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
-/** A live job in the shape of a finished one. */
+/** A live job with the columns of a finished one. */
 export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
 
 const COUNTS: ReadonlySet<string> = new Set(["needs", "attempt", "returns", "expired_claims"]);
 
-/** `CLAIMED_COLUMNS` as `decodeClaimed` takes them: most counts are zero, and a null is the cheapest value to send. */
+/** `CLAIMED_COLUMNS` for `decodeClaimed`. Most counts are zero, and a null is the cheapest value to send. */
 export const CLAIMED = CLAIMED_COLUMNS.map((name) => (COUNTS.has(name) ? `nullif(${name}, 0)` : name)).join(
   ", ",
 );
 
-/** A parameter made by `jsonTexts`, as an array: JSON texts are never empty and hold neither of the two characters. */
+/** A parameter made by `jsonTexts`, as an array. No JSON text is empty or contains one of the two characters. */
 export function texts(parameter: number): string {
   return `string_to_array($${parameter}::text, chr(31), chr(30))`;
 }
 
 /**
- * Adds one row with the events of those jobs that `written` gives, and none if it gives none of them. The ids are $1 or
- * the parameter that is named; the next four parameters are: at, the JSON text of the heads, the items of each id (none for one that tells nothing), and
- * the place of each id in the order of the call.
+ * Adds one row with the events of the jobs that `written` returns, and none if it returns none of them. The ids are
+ * parameter `ids`. The four parameters from `parameter` on are: at, the JSON text of the shared objects, the items of
+ * each id (null for none), and the position of each id in the call.
  */
-export function tell(parameter: number, ids = 1): string {
-  const [at, heads, items, places] = [parameter, parameter + 1, parameter + 2, parameter + 3];
+export function recordEvents(parameter: number, ids = 1): string {
+  const [at, shared, items, positions] = [parameter, parameter + 1, parameter + 2, parameter + 3];
   return `
 insert into curfew.events (at, body)
-select $${at}::bigint, '{"heads":' || $${heads}::text || ',"items":[' || string_agg(t.items, ',' order by t.place) || ']}'
-  from unnest($${ids}::uuid[], ${texts(items)}, $${places}::int[]) as t(id, items, place)
+select $${at}::bigint, '{"heads":' || $${shared}::text || ',"items":[' || string_agg(t.items, ',' order by t.nth) || ']}'
+  from unnest($${ids}::uuid[], ${texts(items)}, $${positions}::int[]) as t(id, items, nth)
  where t.items is not null and t.id in (select id from written)
 having count(*) > 0`;
 }
 
+/** `claimedRow`, core/job/store-formulas.ts. $2 now, $4 salt, $6 worker, $7 lease. */
+export const SET_CLAIMED = `
+       state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
+       claimed_at = $2::bigint, worker = $6::text,
+       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
+       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)`;
+
+/** `availableRow`, core/job/store-formulas.ts. */
+const SET_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1`;
+
 /**
- * Takes the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7 lease.
- * Gives CLAIMED of the rows, in no order. No job is given to two claims; a paused queue gives none. The fence
- * grows by one step of its counter and takes the salt as its low 21 bits.
+ * Claims the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7
+ * lease. Returns CLAIMED of the rows, unordered. No two claims get the same job. A paused queue gives none. The fence
+ * counter grows by one, and the salt becomes its low 21 bits.
  */
 export const CLAIM: Statement = {
   name: "claim",
   text: `
 update curfew.jobs j
-   set state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
-       claimed_at = $2::bigint, worker = $6::text,
-       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
-       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)
+   set ${SET_CLAIMED}
  where j.id = any(array(
          select id from curfew.jobs
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
@@ -71,7 +78,9 @@ update curfew.jobs j
 returning ${CLAIMED}`,
 };
 
-/** Where jobs stand. $1 ids. Gives id, state, fence, rev, and 1 for a finished job; nothing for an unknown one. */
+/**
+ * The positions of jobs. $1 ids. Returns id, state, fence, rev, and 1 for a finished job; nothing for an unknown id.
+ */
 export const LOCATE: Statement = {
   name: "locate",
   text: `
@@ -80,7 +89,7 @@ union all
 select id, state, fence, rev, 1::smallint from curfew.done where id = any($1::uuid[])`,
 };
 
-/** Whole jobs, live or finished, in no order. $1 ids. */
+/** Whole jobs, live or finished, unordered. $1 ids. */
 export const LOAD: Statement = {
   name: "load",
   text: `
@@ -89,19 +98,20 @@ union all
 select ${DONE} from curfew.done where id = any($1::uuid[])`,
 };
 
-/** The current fence of a live job, which is held until the transaction ends. $1 id. */
+/** The fence of a live job, which is locked until the transaction ends. $1 id. */
 export const HOLD_JOB: Statement = {
   name: "hold_job",
   text: "select fence from curfew.jobs where id = $1::uuid for update",
 };
 
-/** How often a job is woken while it is counted down: at zero, and at one if it has a limit. */
+/** How often a countdown wakes a job: at zero, and at one if it has a limit key. */
 const WAKES =
   "((j.needs <= s.by)::int + (j.limit_key is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";
 
 /**
- * Counts down what waiting jobs still need; at zero, and with a limit at one, a job is due to be judged. $1 ids, $2 by how
- * much, $3 now. Being woken is a revision, or an outsider who read the row before would write an older wake_at over it.
+ * Decrements `needs` of waiting jobs (`countedDownRow`, core/job/store-formulas.ts). At zero, and with a limit key at one, a job is woken for a decision. $1 ids, $2
+ * by how much, $3 now. Waking increases the revision. Otherwise a writer that read the row before would write an
+ * older wake_at over it.
  */
 export const COUNT_DOWN: Statement = {
   name: "count_down",
@@ -115,11 +125,11 @@ update curfew.jobs j
  where j.id = any($1::uuid[]) and j.id = s.id and j.state in (${PENDING}, ${SCHEDULED}) and j.needs > 0`,
 };
 
-/** Moves the best jobs behind a limit to available. $1 limit, $2 how many. Gives their queues. */
+/** Makes the best jobs that wait for a limit available. $1 limit key, $2 how many. Returns their queues. */
 export const ADMIT: Statement = {
   name: "admit",
   text: `
-update curfew.jobs set state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1
+update curfew.jobs set ${SET_AVAILABLE}
  where id = any(array(
          select id from curfew.jobs where limit_key = $1::text and state = ${PENDING} and needs = 0
           order by limit_key, rank, id limit $2::int for update skip locked))
@@ -127,9 +137,9 @@ returning queue`,
 };
 
 /**
- * Many jobs that differ only in id and payload, with ids nobody can know. $1 ids, $2 payloads, then once for all:
- * $3 rank, $4 queue, $5 type, $6 state, $7 priority, $8 created_at, $9 wake, $10 wake_at, $11 wait_at, $12 total_at,
- * $13 heartbeat, $14 options. Without a conflict clause, which would cost a fifth of the rate.
+ * Adds jobs that differ only in id and payload, with generated ids. $1 ids, $2 payloads, then once for all: $3 rank,
+ * $4 queue, $5 type, $6 state, $7 priority, $8 created_at, $9 wake, $10 wake_at, $11 wait_at, $12 total_at, $13
+ * heartbeat, $14 options. It has no conflict clause, which would cost a fifth of the throughput.
  */
 export const INSERT_ALIKE: Statement = {
   name: "insert_alike",
@@ -141,17 +151,17 @@ select s.id, $3::bigint, $4::text, $5::text, $6::smallint, $7::smallint, $8::big
   from unnest($1::uuid[], ${texts(2)}) as s(id, payload)`,
 };
 
-/** INSERT_ALIKE together with what it tells: the same, then $15 at, $16 events as `eventRow` makes them. */
-export const INSERT_ALIKE_TOLD: Statement = {
-  name: "insert_alike_told",
+/** INSERT_ALIKE that also records events: the same parameters, then $15 at, $16 events from `eventRow`. */
+export const INSERT_ALIKE_RECORDED: Statement = {
+  name: "insert_alike_recorded",
   text: `
 with added as (${INSERT_ALIKE.text})
 insert into curfew.events (at, body) values ($15::bigint, $16::text)`,
 };
 
 /**
- * Any jobs, as they are given. $1 to $26 the columns; $27 the ids that may be known already. Gives the ids that are
- * new: a known id, live or finished, and a unique key that a live job holds insert nothing.
+ * Adds any jobs. $1 to $26 the columns; $27 the ids that may be known. Returns the ids that are new. A known id, live
+ * or finished, and a unique key that a live job holds insert nothing.
  */
 export const INSERT: Statement = {
   name: "insert",
@@ -169,15 +179,15 @@ on conflict do nothing
 returning id`,
 };
 
-/** INSERT together with what the new jobs tell: the same, then what `tell` takes. */
-export const INSERT_TOLD: Statement = {
-  name: "insert_told",
-  text: `with written as (${INSERT.text}), told as (${tell(28)}) select id from written`,
+/** INSERT that also records the events of the new jobs: the same parameters, then those of `recordEvents`. */
+export const INSERT_RECORDED: Statement = {
+  name: "insert_recorded",
+  text: `with written as (${INSERT.text}), recorded as (${recordEvents(28)}) select id from written`,
 };
 
 /**
- * Takes back new jobs whose ids turn out to be finished: an insert that waited for the settle of the same id sees its
- * end only in the next statement. $1 ids that were just inserted. Gives the ids taken back.
+ * Deletes new jobs whose ids belong to finished jobs. An insert that waited for the settle of the same id sees the
+ * finished job only in the next statement. $1 ids that were just inserted. Returns the deleted ids.
  */
 export const TAKE_BACK: Statement = {
   name: "take_back",
@@ -186,26 +196,26 @@ delete from curfew.jobs j
  where j.id = any(array(select d.id from curfew.done d where d.id = any($1::uuid[]))) returning j.id`,
 };
 
-/** Which live jobs hold unique keys. $1 keys. Gives key and id. */
+/** The live jobs that hold unique keys. $1 keys. Returns key and id. */
 export const HOLDERS: Statement = {
   name: "holders",
   text: "select unique_key, id from curfew.jobs where unique_key = any($1::text[])",
 };
 
 /**
- * A worker's sign of life and what became of its jobs, in one round trip. $1 worker, $2 body, $3 wake_at, $4 ids,
- * $5 fences, $6 new stall_at or null. Gives what LOCATE does. Only `stall_at` of jobs that still hold is moved, so no
- * index is touched.
+ * A worker's beat and what became of its jobs, in one round trip. $1 worker, $2 body, $3 wake_at, $4 ids, $5 fences,
+ * $6 new stall_at or null. Returns what LOCATE does. It moves only `stall_at` of jobs whose fence holds, so it
+ * touches no index.
  */
 export const BEAT: Statement = { name: "beat", text: beatText("") };
 
-/** BEAT together with what the moved jobs tell: the same, then what `tell` takes. */
-export const BEAT_TOLD: Statement = {
-  name: "beat_told",
-  text: beatText(` returning j.id), told as (${tell(7, 4)}`),
+/** BEAT that also records the events of the moved jobs: the same parameters, then those of `recordEvents`. */
+export const BEAT_RECORDED: Statement = {
+  name: "beat_recorded",
+  text: beatText(` returning j.id), recorded as (${recordEvents(7, 4)}`),
 };
 
-function beatText(told: string): string {
+function beatText(recorded: string): string {
   return `
 with seen as (
   insert into curfew.records (kind, key, wake_at, body) values ('worker', $1::text, $3::bigint, $2::text)
@@ -213,16 +223,16 @@ with seen as (
 written as (
   update curfew.jobs j set stall_at = s.stall_at
     from unnest($4::uuid[], $5::bigint[], $6::bigint[]) as s(id, fence, stall_at)
-   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and j.state = ${ACTIVE} and s.stall_at is not null${told})
+   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and j.state = ${ACTIVE} and s.stall_at is not null${recorded})
 select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($4::uuid[])
 union all
 select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uuid[])`;
 }
 
 /**
- * The next instants at which a job is to be judged, a job becomes available, and a record is due; null where nothing is
- * pending. Ordered and limited rather than
- * min(): PostgreSQL 15, asked on an empty table, plans a min() as a walk over all rows and keeps that plan.
+ * The next instants at which a job needs a decision, a job becomes available, and a record is due; null if there is
+ * none. Ordered and limited instead of min(): on an empty table, PostgreSQL 15 plans a min() as a scan of all rows
+ * and keeps that plan.
  */
 export const NEXT_WAKE: Statement = {
   name: "next_wake",
@@ -232,12 +242,12 @@ select (select wake_at from curfew.jobs where wake = 0 and wake_at is not null o
        (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1)`,
 };
 
-/** Makes due jobs available. $1 now, $2 limit. Gives queue, count, and when the first is to be judged. */
+/** Makes due jobs available. $1 now, $2 limit. Returns queue, count, and when the first of them needs a decision. */
 export const PROMOTE: Statement = {
   name: "promote",
   text: `
 with promoted as (
-  update curfew.jobs set state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1
+  update curfew.jobs set ${SET_AVAILABLE}
    where id = any(array(
            select id from curfew.jobs where wake = 1 and wake_at <= $1::bigint
             order by wake, wake_at limit $2::int for update skip locked))
@@ -245,7 +255,10 @@ with promoted as (
 select queue, count(*), min(wake_at) from promoted group by queue`,
 };
 
-/** Hands out jobs to be judged; nobody else gets them before $3. $1 now, $2 limit, $3 hold. Gives whole rows. */
+/**
+ * Returns jobs that need a decision and holds them until $3. $1 now, $2 limit, $3 end of the hold. Returns whole
+ * rows.
+ */
 export const HOLD_DUE_JOBS: Statement = {
   name: "hold_due_jobs",
   text: `
@@ -259,8 +272,8 @@ returning ${LIVE}`,
 const RECORD = "kind, key, version, wake_at, body";
 
 /**
- * HOLD_DUE_JOBS for records. Found by ctid, because a key of two columns cannot be compared with a list without
- * leaving its index; a row that moves in between is left for the next sweep.
+ * HOLD_DUE_JOBS for records. Found by ctid, because comparing a two-column key with a list would not use its index. A
+ * row that moves in between is left for the next sweep.
  */
 export const HOLD_DUE_RECORDS: Statement = {
   name: "hold_due_records",
@@ -286,15 +299,15 @@ select ${RECORD} from curfew.records where kind = $1::text and key >= coalesce($
  order by kind, key limit $3::bigint`,
 };
 
-/** The version of a record, which is held until the transaction ends. $1 kind, $2 key. */
+/** The version of a record, which is locked until the transaction ends. $1 kind, $2 key. */
 export const HOLD_RECORD: Statement = {
   name: "hold_record",
   text: "select version from curfew.records where kind = $1::text and key = $2::text for update",
 };
 
 /**
- * Writes a record, whatever is there. $1 kind, $2 key, $3 wake_at, $4 body. Its version is the next of a sequence, drawn
- * while the row is locked: so it only grows, and never comes back.
+ * Writes a record, new or existing. $1 kind, $2 key, $3 wake_at, $4 body. Its version is the next of a sequence,
+ * drawn while the row is locked, so it only grows and is never reused.
  */
 export const PUT_RECORD: Statement = {
   name: "put_record",
@@ -303,7 +316,7 @@ insert into curfew.records (kind, key, wake_at, body) values ($1::text, $2::text
 on conflict (kind, key) do update set version = default, wake_at = excluded.wake_at, body = excluded.body`,
 };
 
-/** Writes a record that must not exist. Takes what PUT_RECORD does; gives one row, or none if somebody was first. */
+/** Writes a record that must not exist. Takes what PUT_RECORD does. Returns one row, or none if the record exists. */
 export const CREATE_RECORD: Statement = {
   name: "create_record",
   text: `
@@ -317,16 +330,16 @@ export const DELETE_RECORD: Statement = {
   text: "delete from curfew.records where kind = $1::text and key = $2::text",
 };
 
-/** $1 at, $2 events as `eventRow` makes them. */
+/** $1 at, $2 events from `eventRow`. */
 export const ADD_EVENTS: Statement = {
   name: "add_events",
   text: "insert into curfew.events (at, body) values ($1::bigint, $2::text)",
 };
 
 /**
- * Lines of jobs in their order; a line of a job that nobody knows is dropped. $1 jobs, $2 lines, $3 how many are kept.
- * Older lines go as new ones come, so a handler that logs in a loop does not fill the disk; those that come with this
- * statement are not counted yet.
+ * Adds lines to the logs of jobs, in order. Lines of unknown jobs are dropped. $1 jobs, $2 lines, $3 how many are
+ * kept. Older lines are deleted when new ones come, so a handler that logs in a loop does not fill the disk. The
+ * lines of this statement do not count yet.
  */
 export const ADD_LOGS: Statement = {
   name: "add_logs",
@@ -344,7 +357,7 @@ delete from curfew.logs l using old
  where l.job = old.job and l.seq <= old.seq`,
 };
 
-/** Deletes finished jobs that need not be kept. $1 now, $2 limit. Gives their ids. */
+/** Deletes finished jobs whose retention is over. $1 now, $2 limit. Returns their ids. */
 export const PRUNE: Statement = {
   name: "prune",
   text: `
@@ -355,15 +368,15 @@ delete from curfew.done
 returning id`,
 };
 
-/** Deletes the logs of jobs that are gone. $1 ids. */
+/** Deletes the logs of deleted jobs. $1 ids. */
 export const FORGET_LOGS: Statement = {
   name: "forget_logs",
   text: "delete from curfew.logs where job = any($1::uuid[])",
 };
 
 /**
- * Deletes events from before an instant. $1 instant, $2 limit. Gives one row each. It looks at the oldest rows only:
- * they lie nearly in the order of time, so no index on `at` is needed. Events never change, so their ctid holds.
+ * Deletes events older than an instant. $1 instant, $2 limit. Returns one row each. It reads only the oldest rows:
+ * they are nearly in the order of time, so `at` needs no index. Events never change, so their ctid is stable.
  */
 export const PRUNE_EVENTS: Statement = {
   name: "prune_events",
@@ -381,7 +394,7 @@ export const CLOCK: Statement = {
   text: "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
 };
 
-/** Tells all who listen. $1 channel, $2 payloads. */
+/** Sends payloads to all listeners. $1 channel, $2 payloads. */
 export const NOTIFY: Statement = {
   name: "notify",
   text: "select pg_notify($1::text, payload) from unnest($2::text[]) as s(payload)",
@@ -394,7 +407,7 @@ insert into curfew.migrations (version, name, checksum, applied_at)
 values ($1::int, $2::text, $3::text, to_timestamp($4::bigint / 1000.0))`,
 };
 
-/** Settings that decide whether an acknowledged write can be lost. Gives name and value. */
+/** Settings that decide whether an acknowledged write can be lost. Returns name and value. */
 export const DURABILITY: Statement = {
   text: "select name, setting from pg_settings where name in ('fsync', 'synchronous_commit')",
 };

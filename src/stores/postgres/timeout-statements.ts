@@ -6,11 +6,11 @@ import type { Statement } from "./statements.ts";
 const ROW = TIMEOUT_COLUMNS.map((name) => `t.${name}`).join(", ");
 const NEW = NEW_TIMEOUT_COLUMNS.join(", ");
 
-/** What a set of inserts brings, one array for each of NEW_TIMEOUT_COLUMNS. */
+/** The values of a set of inserts, one array for each of NEW_TIMEOUT_COLUMNS. */
 const NEW_ROWS = `unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
   $8::bigint[], $9::text[], $10::text[]) as s(${NEW})`;
 
-/** Adds timeouts without keys. Takes NEW_ROWS. Gives the ids that are new. */
+/** Adds timeouts without keys. Takes NEW_ROWS. Returns the ids that are new. */
 export const INSERT_TIMEOUTS: Statement = {
   name: "insert_timeouts",
   text: `
@@ -19,8 +19,8 @@ on conflict (id) do nothing returning id`,
 };
 
 /**
- * Adds timeouts with keys. Takes NEW_ROWS, in which no key comes twice. Gives the ids that are new. What has the key is
- * overwritten in place, so that two who bring the same key at once need not be repeated: the later one stays.
+ * Adds timeouts with keys. Takes NEW_ROWS, with distinct keys. Returns the ids that are new. It overwrites the row
+ * that has the key, so that concurrent inserts of one key need no repeat: the later one stays.
  */
 export const REPLACE_TIMEOUTS: Statement = {
   name: "replace_timeouts",
@@ -35,9 +35,9 @@ returning id`,
 };
 
 /**
- * Leases what is due and free. $1 now, $2 lease_until, $3 owner, $4 limit. Gives the rows in no order. Free rows are
- * taken without waiting for anybody. Leases that have run out are found by when they did, the first 1000 of them; they
- * are looked at again when they are written, so two who find the same one do not both get it.
+ * Leases what is due and free. $1 now, $2 lease_until, $3 owner, $4 limit. Returns the rows, unordered. It takes free
+ * rows without waiting. It also finds the first 1000 expired leases, by when they expired. They are checked again
+ * when they are written, so two concurrent claims do not get the same one.
  */
 export const CLAIM_DUE: Statement = {
   name: "claim_due",
@@ -59,8 +59,8 @@ returning ${ROW}`,
 };
 
 /**
- * CLAIM_DUE for some destinations, the first ones of each. $1 now, $2 lease_until, $3 owner, $4 limit, $5 destinations,
- * $6 limits for each.
+ * CLAIM_DUE for some destinations, up to a limit for each. $1 now, $2 lease_until, $3 owner, $4 limit, $5
+ * destinations, $6 limits for each.
  */
 export const CLAIM_DUE_OF: Statement = {
   name: "claim_due_of",
@@ -84,20 +84,20 @@ update curfew.timeouts t set owner = $3::text, lease_until = $2::bigint
 returning ${ROW}`,
 };
 
-/** What a set of writes by holders names: with an owner, only what it holds counts. */
-const HELD = `t.id = any($1::text[]) and t.id = s.id
+/** The condition of writes by owners. With an owner, only what it holds matches. */
+const IS_LEASED = `t.id = any($1::text[]) and t.id = s.id
    and (s.owner is null or (t.owner = s.owner and t.lease_until > $3::bigint))`;
 
-/** $1 ids, $2 owners or null, $3 now. Gives the ids that were removed. */
+/** $1 ids, $2 owners or null, $3 now. Returns the ids that were removed. */
 export const REMOVE_TIMEOUTS: Statement = {
   name: "remove_timeouts",
   text: `
-delete from curfew.timeouts t using unnest($1::text[], $2::text[]) as s(id, owner) where ${HELD} returning t.id`,
+delete from curfew.timeouts t using unnest($1::text[], $2::text[]) as s(id, owner) where ${IS_LEASED} returning t.id`,
 };
 
 /**
- * Frees leases. $1 ids, $2 owners or null, $3 now, $4 due_at or null, $5 tries to add, $6 error or null, $7 dead_at or
- * null. Gives the ids that were freed.
+ * Frees leases. $1 ids, $2 owners or null, $3 now, $4 due_at or null, $5 tries to add, $6 error or null, $7 dead_at
+ * or null. Returns the ids that were freed.
  */
 export const RELEASE_TIMEOUTS: Statement = {
   name: "release_timeouts",
@@ -107,37 +107,37 @@ update curfew.timeouts t
        error = coalesce(s.error, t.error), dead_at = coalesce(s.dead_at, t.dead_at)
   from unnest($1::text[], $2::text[], $4::bigint[], $5::int[], $6::text[], $7::bigint[])
        as s(id, owner, due_at, tries, error, dead_at)
- where ${HELD} returning t.id`,
+ where ${IS_LEASED} returning t.id`,
 };
 
-/** $1 ids, $2 owners, $3 now, $4 lease_until. Gives the ids that were extended. */
+/** $1 ids, $2 owners, $3 now, $4 lease_until. Returns the ids that were extended. */
 export const EXTEND_LEASES: Statement = {
   name: "extend_leases",
   text: `
 update curfew.timeouts t set lease_until = s.lease_until
-  from unnest($1::text[], $2::text[], $4::bigint[]) as s(id, owner, lease_until) where ${HELD} returning t.id`,
+  from unnest($1::text[], $2::text[], $4::bigint[]) as s(id, owner, lease_until) where ${IS_LEASED} returning t.id`,
 };
 
-/** Who holds timeouts. $1 ids. Gives id, owner, lease_until. */
+/** The leases of timeouts. $1 ids. Returns id, owner, lease_until. */
 export const LEASES_OF: Statement = {
   name: "leases_of",
   text: "select id, owner, lease_until from curfew.timeouts where id = any($1::text[])",
 };
 
-/** Who holds a timeout, which is held until the transaction ends. $1 id. */
+/** The lease of a timeout, which is locked until the transaction ends. $1 id. */
 export const HOLD_TIMEOUT: Statement = {
   name: "hold_timeout",
   text: "select owner, lease_until from curfew.timeouts where id = $1::text for update",
 };
 
-/** Who holds timeouts, which are held until the transaction ends, in the order of their ids. $1 ids. */
+/** The leases of timeouts, which are locked in the order of ids until the transaction ends. $1 ids. */
 export const HOLD_TIMEOUTS: Statement = {
   name: "hold_timeouts",
   text: `
 select id, owner, lease_until from curfew.timeouts where id = any($1::text[]) order by id for update`,
 };
 
-/** Frees leases that have run out. $1 now, $2 limit. Gives one row each. */
+/** Frees expired leases. $1 now, $2 limit. Returns one row each. */
 export const REAP: Statement = {
   name: "reap",
   text: `
@@ -150,13 +150,13 @@ returning 1::int`,
 
 const LEASED = "coalesce(lease_until > $1::bigint, false)::int";
 
-/** $1 now, $2 id. Gives 1 for what somebody holds. */
+/** $1 now, $2 id. Returns 1 if it is leased. */
 export const CANCEL_ID: Statement = {
   name: "cancel_id",
   text: `delete from curfew.timeouts where id = $2::text returning ${LEASED}`,
 };
 
-/** $1 now, $2 ids. Gives id, and 1 for what somebody holds. */
+/** $1 now, $2 ids. Returns id, and 1 if it is leased. */
 export const CANCEL_IDS: Statement = {
   name: "cancel_ids",
   text: `delete from curfew.timeouts where id = any($2::text[]) returning id, ${LEASED}`,
@@ -174,7 +174,7 @@ export const CANCEL_KEY: Statement = {
   text: `delete from curfew.timeouts where scope = $2::text and key = $3::text returning ${LEASED}`,
 };
 
-/** $1 ids, $2 due_at. Gives one row for each that was dead. */
+/** $1 ids, $2 due_at. Returns one row for each that was dead. */
 export const REQUEUE: Statement = {
   name: "requeue_timeouts",
   text: `
@@ -182,7 +182,7 @@ update curfew.timeouts set dead_at = null, tries = 0, due_at = $2::bigint
  where id = any($1::text[]) and dead_at is not null returning 1::int`,
 };
 
-/** $1 ids, $2 old due_at, $3 new due_at. Gives one row for each that moved. */
+/** $1 ids, $2 old due_at, $3 new due_at. Returns one row for each that moved. */
 export const RESCHEDULE: Statement = {
   name: "reschedule_timeouts",
   text: `
@@ -192,7 +192,7 @@ update curfew.timeouts t set due_at = s.due_at
 returning 1::int`,
 };
 
-/** When there is something to claim: the first due instant or end of a lease, null for never. */
+/** When a claim will next find something: the first due time or end of a lease; null for never. */
 export const NEXT_DUE: Statement = {
   name: "next_due",
   text: `
@@ -212,8 +212,8 @@ select least((select min(f.due_at) from unnest($1::text[]) as d(name) cross join
 };
 
 /**
- * A page of timeouts by id. $1 destination, $2 saga, $3 whether it is dead (0, 1), $4 whether it has a wall clock (1),
- * $5 after this id (each may be null), $6 limit. Unnamed, so that each page is planned for the filter it has.
+ * A page of timeouts by id. $1 destination, $2 saga, $3 whether it is dead (0, 1), $4 whether it has a wall clock
+ * (1), $5 after this id (each may be null), $6 limit. Unnamed, so that each page is planned for its filter.
  */
 export const LIST_TIMEOUTS: Statement = {
   text: `
@@ -224,7 +224,7 @@ select ${ROW} from curfew.timeouts t
  order by t.id limit $6::bigint`,
 };
 
-/** How many are pending, due, leased and dead. $1 now. */
+/** Counts pending, due, leased and dead timeouts. $1 now. */
 export const COUNT_TIMEOUTS: Statement = {
   text: `
 select count(*) filter (where dead_at is null and owner is null),

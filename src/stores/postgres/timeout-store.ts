@@ -30,18 +30,21 @@ import {
 } from "./write-timeouts.ts";
 
 /**
- * Repeats single statements that the server undid. Not whole calls: of one that is repeated after half of it was written,
- * the first half would be taken for somebody else's.
+ * Repeats single statements that the server rolled back, never whole calls: a repeated call would take its own first
+ * half for another caller's writes.
  */
-function repeating(lanes: ConnectionGroup, repeatable?: ReadonlySet<string>): Runner {
-  return { run: (statement, values) => withRepeats(() => lanes.run(statement, values), repeatable) };
+function repeating(connections: ConnectionGroup, repeatable?: ReadonlySet<string>): Runner {
+  return { run: (statement, values) => withRepeats(() => connections.run(statement, values), repeatable) };
 }
 
-/** A race for an id that somebody gave, beside serialisation failure and deadlock: repeated, one of the two is known. */
+/**
+ * Also repeats unique violations: two inserts may race for an id that callers chose. Repeated, one of them finds it
+ * known.
+ */
 const REPEATABLE_INSERTS: ReadonlySet<string> = new Set(["40001", "40P01", "23505"]);
 
 export function createTimeoutStore(
-  lanes: Connections,
+  connections: Connections,
   channel: HintChannel,
   transactions: Transactions,
 ): TimeoutStore {
@@ -53,53 +56,53 @@ export function createTimeoutStore(
       return transactions.run(
         tx,
         (session, hints) => insertTimeouts(session, timeouts, now, hints),
-        (hints) => insertTimeouts(repeating(lanes.enqueue, REPEATABLE_INSERTS), timeouts, now, hints),
+        (hints) => insertTimeouts(repeating(connections.enqueue, REPEATABLE_INSERTS), timeouts, now, hints),
       );
     },
     async claimDue(request) {
-      return claimDue(lanes.relaxed, request, claimLimit(request));
+      return claimDue(connections.relaxed, request, claimLimit(request));
     },
-    async remove(held, { now }) {
-      checkBatch(held, "held");
+    async remove(leased, { now }) {
+      checkBatch(leased, "leased");
       channel.assertOpen();
-      return removeTimeouts(repeating(lanes.write), held, now);
+      return removeTimeouts(repeating(connections.write), leased, now);
     },
     async release(released, { now }) {
       checkBatch(released, "released");
       channel.assertOpen();
       const hints = new HintBatch();
-      const answers = await releaseTimeouts(repeating(lanes.write), released, now, hints);
-      channel.tell(hints);
+      const answers = await releaseTimeouts(repeating(connections.write), released, now, hints);
+      channel.notify(hints);
       return answers;
     },
     async extend(extended, { now }) {
       checkBatch(extended, "extended");
       channel.assertOpen();
-      return extendLeases(repeating(lanes.write), extended, now);
+      return extendLeases(repeating(connections.write), extended, now);
     },
-    reap: ({ now }) => reap(lanes.write, now),
+    reap: ({ now }) => reap(connections.write, now),
     cancel: (which, { now, tx }) =>
       transactions.run(
         tx,
         (session) => cancelTimeouts(session, which, now),
-        () => cancelTimeouts(repeating(lanes.write), which, now),
+        () => cancelTimeouts(repeating(connections.write), which, now),
       ),
-    ...createOperations(lanes, channel),
+    ...createOperations(connections, channel),
   };
 }
 
 function createOperations(
-  lanes: Connections,
+  connections: Connections,
   channel: HintChannel,
 ): Pick<TimeoutStore, "requeue" | "reschedule" | "list" | "nextDueAt" | "count"> {
   return {
     async requeue(ids, { now }) {
       checkBatch(ids, "ids");
       channel.assertOpen();
-      const rows = await withRepeats(() => lanes.write.run(REQUEUE, [textArray(ids, (id) => id), now]));
+      const rows = await withRepeats(() => connections.write.run(REQUEUE, [textArray(ids, (id) => id), now]));
       const hints = new HintBatch();
       if (rows.length > 0) hints.timeout(now, now);
-      channel.tell(hints);
+      channel.notify(hints);
       return rows.length;
     },
     async reschedule(moves, { now }) {
@@ -110,15 +113,15 @@ function createOperations(
         numberArray(moves, ({ from }) => from),
         numberArray(moves, ({ to }) => to),
       ];
-      const rows = await withRepeats(() => lanes.write.run(RESCHEDULE, values));
+      const rows = await withRepeats(() => connections.write.run(RESCHEDULE, values));
       const hints = new HintBatch();
       for (const { to } of moves) hints.timeout(to, now);
-      channel.tell(hints);
+      channel.notify(hints);
       return rows.length;
     },
     async list({ destination, saga, isDead, hasWallClock }, after, limit) {
       checkLimit(limit);
-      const rows = await lanes.inspect.run(LIST_TIMEOUTS, [
+      const rows = await connections.inspect.run(LIST_TIMEOUTS, [
         destination ?? null,
         saga ? sagaText(saga) : null,
         isDead === undefined ? null : Number(isDead),
@@ -130,36 +133,40 @@ function createOperations(
     },
     async nextDueAt(destinations) {
       const rows = destinations
-        ? await lanes.relaxed.run(NEXT_DUE_OF, [textArray(destinations, (name) => name)])
-        : await lanes.relaxed.run(NEXT_DUE);
+        ? await connections.relaxed.run(NEXT_DUE_OF, [textArray(destinations, (name) => name)])
+        : await connections.relaxed.run(NEXT_DUE);
       return rows[0]?.[0] as Instant | null;
     },
     async count({ now }) {
-      const [row] = await lanes.inspect.run(COUNT_TIMEOUTS, [now]);
+      const [row] = await connections.inspect.run(COUNT_TIMEOUTS, [now]);
       const [pending, due, leased, dead] = row as readonly number[] as [number, number, number, number];
       return { pending, due, leased, dead };
     },
   };
 }
 
-async function claimDue(lanes: ConnectionGroup, request: DueRequest, limit: number): Promise<TimeoutRow[]> {
+async function claimDue(
+  connections: ConnectionGroup,
+  request: DueRequest,
+  limit: number,
+): Promise<TimeoutRow[]> {
   const { now, leaseUntil, owner, destinations } = request;
   const values = [now, leaseUntil, owner, limit];
   const rows = await withRepeats(() =>
     destinations
-      ? lanes.run(CLAIM_DUE_OF, [
+      ? connections.run(CLAIM_DUE_OF, [
           ...values,
           textArray(destinations, ({ name }) => name),
           numberArray(destinations, (each) => each.limit),
         ])
-      : lanes.run(CLAIM_DUE, values),
+      : connections.run(CLAIM_DUE, values),
   );
   return rows.map(decodeTimeout).sort(byDue);
 }
 
-async function reap(lanes: ConnectionGroup, now: Instant): Promise<number> {
+async function reap(connections: ConnectionGroup, now: Instant): Promise<number> {
   for (let reaped = 0; ; ) {
-    const rows = await withRepeats(() => lanes.run(REAP, [now, BATCH_LIMIT]));
+    const rows = await withRepeats(() => connections.run(REAP, [now, BATCH_LIMIT]));
     reaped += rows.length;
     if (rows.length < BATCH_LIMIT) return reaped;
   }

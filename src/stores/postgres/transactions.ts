@@ -2,7 +2,7 @@ import { refuse } from "../../core/errors.ts";
 import { type ClientLike, type SchemaBinding, Session } from "./connection.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 
-/** Runs work within the caller's own transaction, or on the store's lanes where there is none, and tells of it. */
+/** Runs work in the caller's transaction, or on the store's connections if there is none, and sends its hints. */
 export interface Transactions {
   run<Result>(
     tx: unknown,
@@ -18,7 +18,7 @@ export function createTransactions(bind: SchemaBinding, channel: HintChannel): T
       const hints = new HintBatch();
       if (tx === undefined) {
         const result = await outside(hints);
-        channel.tell(hints);
+        channel.notify(hints);
         return result;
       }
       if (!isClient(tx)) {
@@ -31,7 +31,7 @@ export function createTransactions(bind: SchemaBinding, channel: HintChannel): T
       }
       const session = new Session(tx, bind, false);
       const result = await within(session, hints);
-      await channel.tellWith(session, hints);
+      await channel.notifyWith(session, hints);
       return result;
     },
   };

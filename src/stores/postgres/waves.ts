@@ -1,6 +1,6 @@
 /**
- * Does work on items of which no two may name the same thing at once: the second of a name waits for the next wave.
- * Most batches name nothing twice and are one wave. Answers in the order of the items.
+ * Runs work on items in waves, so that no wave names the same thing twice: the second item of a name goes into the
+ * next wave. Most batches are one wave. Answers in the order of the items.
  */
 export async function inWaves<Item, Answer>(
   items: readonly Item[],

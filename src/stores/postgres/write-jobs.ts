@@ -1,10 +1,17 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
-import type { JobDocuments, JobId } from "../../core/job/job.ts";
+import type { JobId } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { JobWrite, Outcome } from "../../ports/store.ts";
 import { packEvents } from "../sql/event-pack.ts";
-import { documentChange, type SqlRow, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
+import {
+  DOCUMENT_COLUMNS,
+  documentChange,
+  type SqlRow,
+  STATE_CODES,
+  stateOf,
+  WAKE_CODES,
+} from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
@@ -25,7 +32,7 @@ import { LOCATE } from "./statements.ts";
 
 export const OK: Outcome = { ok: true };
 
-/** How a kind of write is done: one statement for live jobs, one for finished ones, and the arrays they take. */
+/** One kind of write: a statement for live jobs, one for finished jobs, and the arrays that they take. */
 interface Shape {
   readonly live: JobStatement;
   readonly done: JobStatement;
@@ -44,34 +51,37 @@ function shapeOf(write: JobWrite): Shape {
   return write.documents || write.nextFence !== undefined ? NOTE_SHAPE : CONFIRM_SHAPE;
 }
 
-/** Whether one statement writes them all, as long as they are live. */
+/** Whether one statement writes them all, if they are live. */
 export function areOneShape(writes: readonly JobWrite[]): boolean {
   const shape = shapeOf(writes[0] as JobWrite);
   return writes.every((write) => shapeOf(write) === shape);
 }
 
-/** What writes tell, by the id of the job: written in the statement that writes the job, and only if that matched. */
-export interface Telling {
+/**
+ * The events of writes by job id. The statement that writes a job also records its events, but only if the job
+ * matched.
+ */
+export interface Recording {
   readonly now: Instant;
   readonly events: ReadonlyMap<JobId, readonly NewEvent[]>;
 }
 
 /**
- * Writes jobs, each by the fence (and revision) it names: one statement for all writes of a shape. No two writes name
- * the same job. Answers in the order of the writes.
+ * Writes jobs under the fence (and revision) that each names: one statement for all writes of a shape. No two writes
+ * name the same job. Answers in the order of the writes.
  */
 export async function writeJobs(
   runner: Runner,
   writes: readonly JobWrite[],
   hints: HintBatch,
-  telling?: Telling,
+  recording?: Recording,
 ): Promise<Outcome[]> {
   const answers = new Map<string, Outcome>();
-  await runShapes(runner, writes, "live", answers, hints, telling);
+  await runShapes(runner, writes, "live", answers, hints, recording);
   if (answers.size < writes.length) {
     const missed = writes.filter(({ id }) => !answers.has(id));
     const finished = await classify(runner, missed, answers);
-    if (finished.length > 0) await runShapes(runner, finished, "done", answers, hints, telling);
+    if (finished.length > 0) await runShapes(runner, finished, "done", answers, hints, recording);
   }
   return writes.map(({ id }) => answers.get(id) as Outcome);
 }
@@ -82,7 +92,7 @@ async function runShapes(
   table: "live" | "done",
   answers: Map<string, Outcome>,
   hints: HintBatch,
-  telling: Telling | undefined,
+  recording: Recording | undefined,
 ): Promise<void> {
   const groups = new Map<Shape, JobWrite[]>();
   for (const write of writes) {
@@ -94,11 +104,11 @@ async function runShapes(
   await Promise.all(
     Array.from(groups, async ([shape, group]) => {
       // In the order of ids, so that two commits with the same jobs wait for each other instead of deadlocking.
-      const told = telling && toldValues(group, telling);
+      const recorded = recording && eventValues(group, recording);
       group.sort(byId);
-      const statement = told ? shape[table].told : shape[table];
+      const statement = recorded ? shape[table].recorded : shape[table];
       const values = shape.values(group);
-      const rows = await runner.run(statement, told ? [...values, ...told(group)] : values);
+      const rows = await runner.run(statement, recorded ? [...values, ...recorded(group)] : values);
       const queues = new Map(rows.map((row) => [row[0] as string, row[1] as string | undefined]));
       for (const write of group) {
         if (!queues.has(write.id)) continue;
@@ -109,24 +119,27 @@ async function runShapes(
   );
 }
 
-/** What `tell` takes: the events are packed in the order of the call, and laid beside the ids in the order of the statement. */
-function toldValues(
+/**
+ * The parameters of `recordEvents`. The events are packed in the order of the call, and matched with the ids in the
+ * order of the statement.
+ */
+function eventValues(
   called: readonly JobWrite[],
-  { now, events }: Telling,
+  { now, events }: Recording,
 ): (group: readonly JobWrite[]) => unknown[] {
-  const { heads, items } = packEvents(called.flatMap(({ id }) => events.get(id) ?? []));
-  const told = new Map<JobId, { readonly items: string; readonly place: number }>();
+  const { shared, items } = packEvents(called.flatMap(({ id }) => events.get(id) ?? []));
+  const packed = new Map<JobId, { readonly items: string; readonly position: number }>();
   let next = 0;
-  for (const [place, { id }] of called.entries()) {
+  for (const [position, { id }] of called.entries()) {
     const count = events.get(id)?.length ?? 0;
-    if (count > 0) told.set(id, { items: items.slice(next, next + count).join(","), place });
+    if (count > 0) packed.set(id, { items: items.slice(next, next + count).join(","), position });
     next += count;
   }
   return (group) => [
     now,
-    heads,
-    jsonTexts(group, ({ id }) => told.get(id)?.items),
-    numberArray(group, ({ id }) => told.get(id)?.place),
+    shared,
+    jsonTexts(group, ({ id }) => packed.get(id)?.items),
+    numberArray(group, ({ id }) => packed.get(id)?.position),
   ];
 }
 
@@ -134,26 +147,26 @@ function byId(a: JobWrite, b: JobWrite): number {
   return a.id < b.id ? -1 : 1;
 }
 
-/** A fence that moved may have voided a running attempt; whoever holds it wants to know. */
+/** A new fence may have voided a running attempt, so its holder gets a hint. */
 function addHints(hints: HintBatch, write: JobWrite, queue: string | undefined): void {
   if (write.nextFence !== undefined || write.notifyHolder) hints.lost.push(write.id);
   if (write.drop || (write.image && isTerminal(write.image.state))) hints.settled.push(write.id);
   else if (write.image?.state === "available" && queue !== undefined) hints.ready.add(queue);
 }
 
-/** Says why writes matched no live job, and gives those that are meant for the finished job that is there. */
+/** Answers why writes matched no live job. Returns the writes that match a finished job instead. */
 async function classify(
   runner: Runner,
   missed: readonly JobWrite[],
   answers: Map<string, Outcome>,
 ): Promise<JobWrite[]> {
   const rows = await runner.run(LOCATE, [idArray(missed.map(({ id }) => id))]);
-  const places = new Map(rows.map((row) => [row[0] as string, placeOf(row)]));
+  const jobs = new Map(rows.map((row) => [row[0] as string, locatedJob(row)]));
   const finished: JobWrite[] = [];
   for (const write of missed) {
-    const place = places.get(write.id);
-    answers.set(write.id, refusalOf(write, place));
-    const isMeant = place?.isDone && place.at.fence === write.fence && place.at.rev === write.rev;
+    const located = jobs.get(write.id);
+    answers.set(write.id, refusalOf(write, located));
+    const isMeant = located?.isDone && located.at.fence === write.fence && located.at.rev === write.rev;
     if (isMeant) finished.push(write);
   }
   return finished;
@@ -164,18 +177,18 @@ export interface LocatedJob {
   readonly isDone: boolean;
 }
 
-/** Where a job stands, from a row of LOCATE. */
-export function placeOf(row: SqlRow): LocatedJob {
+/** A row of LOCATE. */
+export function locatedJob(row: SqlRow): LocatedJob {
   return {
     at: { state: stateOf(row[1]), fence: row[2] as number, rev: row[3] as number },
     isDone: row[4] === 1,
   };
 }
 
-function refusalOf(write: JobWrite, place: LocatedJob | undefined): Outcome {
-  if (!place) return { ok: false, because: "gone", at: null };
-  const { at, isDone } = place;
-  // An attempt has nothing to say about a job that has ended; only an outsider, who names a revision, has.
+function refusalOf(write: JobWrite, located: LocatedJob | undefined): Outcome {
+  if (!located) return { ok: false, because: "gone", at: null };
+  const { at, isDone } = located;
+  // An attempt cannot change a job that has ended. Only a write that names a revision can.
   const isLost = at.fence !== write.fence || (write.rev === undefined && isDone);
   return { ok: false, because: isLost ? "lost" : "stale", at };
 }
@@ -238,7 +251,7 @@ function imageValues(writes: readonly JobWrite[]): unknown[] {
   ];
 }
 
-/** A number that all items agree on as a single value, else as an array. */
+/** A number on which all items agree, as a single value; otherwise an array. */
 function agreed<Item>(
   items: readonly Item[],
   read: (item: Item) => number | null,
@@ -249,25 +262,18 @@ function agreed<Item>(
     : { array: numberArray(items, read), value: null };
 }
 
-const DOCUMENTS: readonly (keyof JobDocuments)[] = [
-  "options",
-  "policy",
-  "errors",
-  "progress",
-  "checkpoint",
-  "result",
-];
-
 function documentValues(writes: readonly JobWrite[]): (string | null)[] {
-  return DOCUMENTS.map((name) => jsonTexts(writes, ({ documents }) => documentChange(documents, name)));
+  return DOCUMENT_COLUMNS.map((name) =>
+    jsonTexts(writes, ({ documents }) => documentChange(documents, name)),
+  );
 }
 
-/** As `documentValues`, but a policy that all writes agree on is taken out of them. */
+/** Like `documentValues`, but a policy on which all writes agree is returned separately. */
 function imageDocuments(writes: readonly JobWrite[]): { texts: (string | null)[]; policy: string | null } {
   const policy = documentChange(writes[0]?.documents, "policy");
   const isAgreed = writes.every(({ documents }) => documentChange(documents, "policy") === policy);
   if (!isAgreed) return { texts: documentValues(writes), policy: null };
-  const texts = DOCUMENTS.map((name) =>
+  const texts = DOCUMENT_COLUMNS.map((name) =>
     name === "policy" ? null : jsonTexts(writes, ({ documents }) => documentChange(documents, name)),
   );
   return { texts, policy };

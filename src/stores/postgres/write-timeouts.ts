@@ -28,11 +28,11 @@ import {
 } from "./timeout-statements.ts";
 import { inWaves } from "./waves.ts";
 
-/* What is done to timeouts by whatever runs statements: a lane, or a transaction that somebody else has begun. */
+/* Writes to timeouts through any runner: a connection, or a transaction of the caller. */
 
 type Inserted = "created" | "exists";
 
-/** Neighbours are written together; the second timeout of an id or a key waits for the first. */
+/** Adjacent timeouts are written together. The second timeout of an id or a key waits for the first. */
 export function insertTimeouts(
   runner: Runner,
   timeouts: readonly NewTimeout[],
@@ -80,8 +80,8 @@ function newValues(timeouts: readonly NewTimeout[]): unknown[] {
   return [text(0), text(1), number(2), text(3), text(4), text(5), text(6), number(7), text(8), text(9)];
 }
 
-/** Runs a write by holders on items of which no two name the same timeout, and says of each what came of it. */
-async function writeHeld<Item extends LeasedTimeout>(
+/** Runs a write by owners in waves, so that no wave names a timeout twice. Answers for each item. */
+async function writeLeased<Item extends LeasedTimeout>(
   runner: Runner,
   items: readonly Item[],
   now: Instant,
@@ -96,7 +96,7 @@ async function writeHeld<Item extends LeasedTimeout>(
       const leases = await leasesOf(runner, missed);
       return wave.map(({ id, owner }): LeaseAnswer => {
         if (written.has(id) || owner === undefined) return "ok";
-        // A lease that was lost when it was written and holds by now cannot be told from one that had run out.
+        // A lease that was lost when it was written and holds now looks like one that had expired.
         return leaseLoss(leases.get(id), owner, now) ?? "expired";
       });
     },
@@ -125,14 +125,14 @@ export function leasesIn(rows: readonly SqlRow[]): ReadonlyMap<TimeoutId, Lease>
 
 export function removeTimeouts(
   runner: Runner,
-  held: readonly LeasedTimeout[],
+  leased: readonly LeasedTimeout[],
   now: Instant,
 ): Promise<LeaseAnswer[]> {
-  return writeHeld(runner, held, now, (wave) => runner.run(REMOVE_TIMEOUTS, [...heldValues(wave), now]));
+  return writeLeased(runner, leased, now, (wave) => runner.run(REMOVE_TIMEOUTS, [...leaseValues(wave), now]));
 }
 
-function heldValues(held: readonly LeasedTimeout[]): unknown[] {
-  return [textArray(held, ({ id }) => id), textArray(held, ({ owner }) => owner)];
+function leaseValues(leased: readonly LeasedTimeout[]): unknown[] {
+  return [textArray(leased, ({ id }) => id), textArray(leased, ({ owner }) => owner)];
 }
 
 export async function releaseTimeouts(
@@ -141,9 +141,9 @@ export async function releaseTimeouts(
   now: Instant,
   hints: HintBatch,
 ): Promise<LeaseAnswer[]> {
-  const answers = await writeHeld(runner, released, now, (wave) =>
+  const answers = await writeLeased(runner, released, now, (wave) =>
     runner.run(RELEASE_TIMEOUTS, [
-      ...heldValues(wave),
+      ...leaseValues(wave),
       now,
       numberArray(wave, ({ dueAt }) => dueAt),
       numberArray(wave, ({ error }) => (error === undefined ? 0 : 1)),
@@ -162,8 +162,8 @@ export function extendLeases(
   extended: readonly ExtendedLease[],
   now: Instant,
 ): Promise<LeaseAnswer[]> {
-  return writeHeld(runner, extended, now, (wave) =>
-    runner.run(EXTEND_LEASES, [...heldValues(wave), now, numberArray(wave, ({ leaseUntil }) => leaseUntil)]),
+  return writeLeased(runner, extended, now, (wave) =>
+    runner.run(EXTEND_LEASES, [...leaseValues(wave), now, numberArray(wave, ({ leaseUntil }) => leaseUntil)]),
   );
 }
 
@@ -179,7 +179,7 @@ export async function cancelTimeouts(runner: Runner, which: Which, now: Instant)
   return { pending: rows.length - leased, leased };
 }
 
-/** Whether an owner holds a timeout, which then nobody else writes before the transaction ends. */
+/** Whether an owner holds a timeout. If so, it is locked until the transaction ends. */
 export async function holdTimeout(
   session: Runner,
   id: TimeoutId,

@@ -2,13 +2,13 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";
 import type { Effect, Unit } from "../../ports/store.ts";
 
-/** What one statement or transaction takes: so many items, and so many characters of documents. */
+/** The most items, and the most characters of documents, of one statement or transaction. */
 export interface BatchSize {
   readonly items: number;
   readonly text: number;
 }
 
-/** Splits a list, in its order. An item that is too large by itself is a batch of its own. */
+/** Splits a list in order. An item that is too large becomes its own batch. */
 export function batchesOf<Item>(
   items: readonly Item[],
   most: BatchSize,
@@ -26,20 +26,20 @@ export function batchesOf<Item>(
     }
     text += size;
   }
-  // Nearly every call is small enough, and then it is not even copied.
+  // Nearly every call is small enough. Then it is not copied.
   if (from === 0) return items.length === 0 ? [] : [items];
   batches.push(items.slice(from));
   return batches;
 }
 
-/** For items that bring no documents. */
+/** For items without documents. */
 export const noText = (): number => 0;
 
 export function textOfJob({ payload }: NewJob): number {
   return payload.length;
 }
 
-/** The documents that handlers write, and the jobs that come with them; everything else about a unit is small. */
+/** The characters of the documents that handlers write and of the jobs in effects. The rest of a unit is small. */
 export function textOfUnit({ job, effects }: Unit): number {
   const documents = job?.documents;
   let text = 0;

@@ -3,63 +3,67 @@ import type { Json } from "../../core/schema.ts";
 import type { EventPage } from "../../ports/store.ts";
 
 /**
- * All events of one commit are one row, because a row each would cost more than the jobs they tell of. Its body is
- * `{"heads":[…],"items":[[0,{…}],[1],…]}`: what events share is written once, and each item names its head by number.
+ * All events of one commit in one row: a row each would cost more than their jobs. The body is
+ * `{"heads":[…],"items":[[0,{…}],[1],…]}`. An object that events share is written once, and each item names it by
+ * its index.
  */
 export interface PackedEvents {
-  /** The JSON text of the heads. */
-  readonly heads: string;
+  /** The JSON text of the list of shared objects. */
+  readonly shared: string;
   /** The JSON text of each event's item. */
   readonly items: readonly string[];
 }
 
 export function packEvents(events: readonly NewEvent[]): PackedEvents {
-  const heads: string[] = [];
+  const shared: string[] = [];
   const numbers = new Map<Json, number>();
   const items = events.map(({ event, of }) => {
     let number = numbers.get(event);
     if (number === undefined) {
-      number = heads.length;
+      number = shared.length;
       numbers.set(event, number);
-      heads.push(JSON.stringify(event));
+      shared.push(JSON.stringify(event));
     }
     return of === undefined ? `[${number}]` : `[${number},${JSON.stringify(of)}]`;
   });
-  return { heads: `[${heads.join(",")}]`, items };
+  return { shared: `[${shared.join(",")}]`, items };
 }
 
 export function eventRow(events: readonly NewEvent[]): string {
-  const { heads, items } = packEvents(events);
-  return `{"heads":${heads},"items":[${items.join(",")}]}`;
+  const { shared, items } = packEvents(events);
+  return `{"heads":${shared},"items":[${items.join(",")}]}`;
 }
 
-/** The events of a row. One from before events were packed is an event by itself. */
+/** The events of a row. A row from before events were packed is one event. */
 function unpackEvents(body: string): readonly Json[] {
   const row = JSON.parse(body) as Json;
   if (typeof row !== "object" || row === null || !("items" in row)) return [row];
-  const { heads, items } = row as unknown as { heads: Json[]; items: [number, NewEvent["of"]?][] };
+  const { heads: shared, items } = row as unknown as { heads: Json[]; items: [number, NewEvent["of"]?][] };
   return items.map(([number, of]) => {
-    const event = heads[number] as Json;
+    const event = shared[number] as Json;
     return wholeEvent(of === undefined ? { event } : { event, of });
   });
 }
 
-/** A row of events, and its place in the order of the store. */
+/** A row of events, and its position in the store. */
 export interface EventRow {
-  readonly place: string;
+  readonly position: string;
   readonly body: string;
 }
 
-/** Between the place of a row and how many of its events were read; a row that was read to its end needs no number. */
+/**
+ * Separates the position of a row from the number of its events that were read. A row that was read to its end has no
+ * number.
+ */
 const PART = "-";
 
-/** A cursor as the place of a row, and how many of the events at that place were read: none if all of them were. */
-export function splitCursor(after: string): { readonly place: string; readonly skip: number } {
-  const [place = "", skip = "0"] = after.split(PART);
-  return { place, skip: Number(skip) };
+/** The row position in a cursor, and how many events of that row were read; 0 if all of them were. */
+export function splitCursor(after: string): { readonly position: string; readonly skip: number } {
+  const [position = "", skip = "0"] = after.split(PART);
+  return { position, skip: Number(skip) };
 }
 
-/** Rows are read a few at a time, ever more: nobody knows how many events one holds. */
+/** Rows are read a few at a time, then more: the number of events in a row is unknown. */
 export const FIRST_ROWS = 8;
 const MOST_ROWS = 128;
 
@@ -67,7 +71,7 @@ export function moreRows(rows: number): number {
   return Math.min(2 * rows, MOST_ROWS);
 }
 
-/** Gathers the events of rows until there are enough. */
+/** Collects the events of rows until the page is full. */
 export class PageBuilder {
   readonly #events: Json[] = [];
   readonly #cursors: string[] = [];
@@ -83,22 +87,26 @@ export class PageBuilder {
     return this.#events.length >= this.#limit;
   }
 
-  /** Adds a row that comes after those before it. */
-  add({ place, body }: EventRow): void {
+  /** Adds the next row in the order of the store. */
+  add({ position, body }: EventRow): void {
     const from = splitCursor(this.#after ?? "");
     const events = unpackEvents(body);
-    for (let index = place === from.place ? from.skip : 0; index < events.length && !this.isFull; index++) {
+    for (
+      let index = position === from.position ? from.skip : 0;
+      index < events.length && !this.isFull;
+      index++
+    ) {
       this.#events.push(events[index] as Json);
-      this.#cursors.push(cursorOf(place, index, events.length));
+      this.#cursors.push(cursorOf(position, index, events.length));
     }
   }
 
-  /** Adds a row that comes before those before it: for the newest events. */
-  addBefore({ place, body }: EventRow): void {
+  /** Adds the next row in reverse order, for the newest events. */
+  addBefore({ position, body }: EventRow): void {
     const events = unpackEvents(body);
     for (let index = events.length - 1; index >= 0 && !this.isFull; index--) {
       this.#events.push(events[index] as Json);
-      this.#cursors.push(cursorOf(place, index, events.length));
+      this.#cursors.push(cursorOf(position, index, events.length));
     }
   }
 
@@ -112,7 +120,7 @@ export class PageBuilder {
     };
   }
 
-  /** The page of rows that were given newest first. */
+  /** The page of rows that were added in reverse order. */
   reversed(isIncomplete = false): EventPage {
     this.#events.reverse();
     this.#cursors.reverse();
@@ -120,6 +128,6 @@ export class PageBuilder {
   }
 }
 
-function cursorOf(place: string, index: number, count: number): string {
-  return index + 1 === count ? place : `${place}${PART}${index + 1}`;
+function cursorOf(position: string, index: number, count: number): string {
+  return index + 1 === count ? position : `${position}${PART}${index + 1}`;
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { CurfewError } from "../../core/errors.ts";
 
-/** One step of a schema. Steps are only ever added: a database out there has already run the others. */
+/** One step of a schema. Steps are only added: existing databases have already run the others. */
 export interface Migration {
   readonly version: number;
   readonly name: string;
@@ -18,8 +18,8 @@ export function checksumOf(migration: Migration): string {
 }
 
 /**
- * The steps a database still needs, or a refusal: code must not run on tables that newer code has made, nor on
- * tables made by a text that has been changed since.
+ * The steps that a database still needs. Refuses tables that newer code has made, and tables made by a text that has
+ * changed since.
  */
 export function pendingMigrations(
   known: readonly Migration[],
@@ -30,7 +30,7 @@ export function pendingMigrations(
   if (ahead) {
     throw new CurfewError(
       "store_failed",
-      `the store's schema is at version ${ahead.version} and this curfew knows only ${newest}: update curfew in this process, or open another schema`,
+      `the store's schema has version ${ahead.version}, and this curfew knows versions up to ${newest}; update curfew in this process, or open another schema`,
     );
   }
   const checksums = new Map(applied.map(({ version, checksum }) => [version, checksum]));
@@ -39,7 +39,7 @@ export function pendingMigrations(
     if (checksum === undefined || checksum === checksumOf(migration)) continue;
     throw new CurfewError(
       "store_failed",
-      `migration ${migration.version} (${migration.name}) was applied with another text: this is not a schema that curfew has made, so it is left alone`,
+      `migration ${migration.version} (${migration.name}) was applied with another text; open a schema that a released curfew has made`,
     );
   }
   return known.filter(({ version }) => !checksums.has(version));

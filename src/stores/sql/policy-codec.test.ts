@@ -23,11 +23,11 @@ describe("policies on disk", () => {
     expect(parsePolicy(policyText(policy))).toStrictEqual(policy);
   });
 
-  it("are short where they say the usual", () => {
+  it("a common policy is short", () => {
     expect(policyText(usual)).toBe('{"retry":{},"letters":"bbbbbbbbbbb"}');
   });
 
-  it("are read as they were written before they were shortened", () => {
+  it("a policy from before the short form is read", () => {
     expect(parsePolicy(JSON.stringify(odd))).toStrictEqual(odd);
   });
 });

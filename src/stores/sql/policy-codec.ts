@@ -1,8 +1,9 @@
 import type { Policy, PolicyField, SettingSource } from "../../core/job/job.ts";
 
 /**
- * Every job that has run keeps its policy, and most of them say what this one says: only the rest is written, which makes
- * a finished row half as long. It lies on disk by what is left out, so it never changes, whatever becomes built in.
+ * The most common policy. Every job that has run stores its policy; only the difference to this one is written, which
+ * halves the size of a finished row. It is part of the format on disk: never change it, even if the built-in defaults
+ * change.
  */
 const USUAL = {
   attempt: 1_800_000,
@@ -22,7 +23,7 @@ const USUAL = {
   hears: true,
 } satisfies Omit<Policy, "sources">;
 
-/** One letter for each field, in this order. Both lie on disk: add at the end, never change. */
+/** One letter for each field, in this order. Both are part of the format on disk: add at the end, never change. */
 const FIELDS: readonly PolicyField[] = [
   "attempt",
   "grace",
@@ -47,7 +48,7 @@ const SOURCES = new Map(Object.entries(LETTERS).map(([source, letter]) => [lette
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Attempts of one definition share a policy, and writing it as text costs more than most of a settle. */
+/** Attempts of one definition share a policy, and encoding it costs more than most of a settle. */
 const texts = new WeakMap<Policy, string>();
 
 export function policyText(policy: Policy): string {

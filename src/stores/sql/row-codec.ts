@@ -1,3 +1,4 @@
+import type { NewJob } from "../../core/job/envelope.ts";
 import {
   type JobDocuments,
   type JobRow,
@@ -6,12 +7,12 @@ import {
   priorityOf,
   type Wake,
 } from "../../core/job/job.ts";
+import { claimEndsAt, claimWakeAt } from "../../core/job/store-formulas.ts";
 import type { Json } from "../../core/schema.ts";
-import { earlier } from "../../core/time.ts";
 import type { ClaimRequest, RecordRow } from "../../ports/store.ts";
 import { parsePolicy, policyText } from "./policy-codec.ts";
 
-/** What the SQL stores keep for a state. The numbers lie on disk: add to them, never change one. */
+/** The code of each state in SQL stores. The numbers are on disk: add new ones, never change one. */
 export const STATE_CODES: Readonly<Record<JobState, number>> = {
   pending: 0,
   available: 1,
@@ -32,30 +33,14 @@ export function stateOf(code: unknown): JobState {
   return STATES[code as number] as JobState;
 }
 
-/** What the SQL stores keep for `wake`. */
-export const WAKE_CODES: Readonly<Record<Wake, number>> = { judge: 0, ready: 1 };
+/** The code of each `wake` in SQL stores. */
+export const WAKE_CODES: Readonly<Record<Wake, number>> = { decide: 0, ready: 1 };
 
-/** The columns that a live and a finished job have in common, in the order in which `decodeJob` reads them. */
-export const JOB_COLUMNS = [
-  "id",
-  "queue",
-  "type",
-  "priority",
-  "fence",
-  "rev",
-  "created_at",
-  "claimed_at",
-  "worker",
-  "needs",
-  "workflow",
-  "limit_key",
-  "payload",
-  "options",
-  "policy",
-  "errors",
-  "progress",
-  "checkpoint",
-  "result",
+/** What a write may say about the documents of a job, in this order. */
+export const DOCUMENT_COLUMNS = ["options", "policy", "errors", "progress", "checkpoint", "result"] as const;
+
+/** What an image writes, in this order. A finished job has `END_COLUMNS` too. */
+export const IMAGE_COLUMNS = [
   "state",
   "wake",
   "wake_at",
@@ -72,10 +57,29 @@ export const JOB_COLUMNS = [
   "heartbeat",
 ] as const;
 
-/** What only a finished job has; a live one reads as null, null, 0. They follow `JOB_COLUMNS` in a row. */
+/** The columns that live and finished jobs have in common, in the order in which `decodeJob` reads them. */
+export const JOB_COLUMNS = [
+  "id",
+  "queue",
+  "type",
+  "priority",
+  "fence",
+  "rev",
+  "created_at",
+  "claimed_at",
+  "worker",
+  "needs",
+  "workflow",
+  "limit_key",
+  "payload",
+  ...DOCUMENT_COLUMNS,
+  ...IMAGE_COLUMNS,
+] as const;
+
+/** The columns that only finished jobs have; a live job has null, null, 0. They follow `JOB_COLUMNS` in a row. */
 export const END_COLUMNS = ["finished_at", "prune_at", "dead_letter"] as const;
 
-/** A row as a driver hands it out: values by position, because building an object per row costs a second time. */
+/** A row from a driver: values by position, because an object per row would cost twice. */
 export type SqlRow = readonly unknown[];
 
 type Maybe<Value> = Value | null;
@@ -103,7 +107,7 @@ export function decodeJob(row: SqlRow): JobRow {
     checkpoint: row[17] as Maybe<string>,
     result: row[18] as Maybe<string>,
     state: stateOf(row[19]),
-    wake: row[20] === WAKE_CODES.ready ? "ready" : "judge",
+    wake: row[20] === WAKE_CODES.ready ? "ready" : "decide",
     wakeAt: row[21] as Maybe<number>,
     rank: row[22] as number,
     attempt: row[23] as number,
@@ -122,7 +126,7 @@ export function decodeJob(row: SqlRow): JobRow {
   };
 }
 
-/** What of a job that was just claimed cannot be told from the claim itself, in the order `decodeClaimed` reads it. */
+/** The columns of a claimed job that do not follow from the claim, in the order in which `decodeClaimed` reads them. */
 export const CLAIMED_COLUMNS = [
   "id",
   "type",
@@ -133,12 +137,7 @@ export const CLAIMED_COLUMNS = [
   "workflow",
   "limit_key",
   "payload",
-  "options",
-  "policy",
-  "errors",
-  "progress",
-  "checkpoint",
-  "result",
+  ...DOCUMENT_COLUMNS,
   "rank",
   "attempt",
   "returns",
@@ -152,13 +151,13 @@ export const CLAIMED_COLUMNS = [
 ] as const;
 
 /**
- * A job from a row of `CLAIMED_COLUMNS` and the claim that took it: each value on the wire costs time on both sides, so a
- * count of zero may come as null.
+ * A job from a row of `CLAIMED_COLUMNS` and its claim. Each value on the wire costs time on both sides, so a count of
+ * zero may be null. The rest is `claimedRow` of core/job/store-formulas.ts.
  */
 export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimRequest): JobRow {
   const [waitAt, totalAt] = [row[19] as Maybe<number>, row[20] as Maybe<number>];
   const heartbeat = row[24] as Maybe<number>;
-  const stallAt = now + Math.min(heartbeat ?? lease, lease);
+  const stallAt = claimEndsAt(heartbeat, now, lease);
   return {
     id: row[0] as string,
     queue,
@@ -180,8 +179,8 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
     checkpoint: row[13] as Maybe<string>,
     result: row[14] as Maybe<string>,
     state: "active",
-    wake: "judge",
-    wakeAt: earlier(stallAt, earlier(waitAt, totalAt)),
+    wake: "decide",
+    wakeAt: claimWakeAt(stallAt, waitAt, totalAt),
     rank: row[15] as number,
     attempt: (row[16] ?? 0) as number,
     returns: (row[17] ?? 0) as number,
@@ -202,7 +201,7 @@ export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimR
 const optionsParser = rememberingParser(JSON.parse);
 const policyParser = rememberingParser(parsePolicy);
 
-/** Jobs of one definition have the same text here, and rows are never changed: so neighbours share what was parsed. */
+/** Jobs of one definition have equal texts, and rows are never changed. So consecutive rows share the parsed value. */
 function rememberingParser(parse: (text: string) => unknown): (text: unknown) => unknown {
   let lastText: unknown = null;
   let lastValue: unknown = null;
@@ -224,12 +223,12 @@ export function decodeRecord(row: SqlRow): RecordRow {
   };
 }
 
-/** What a write says about one document where it clears it: no JSON text is empty. */
+/** The value that clears a document. No JSON text is empty. */
 const CLEARED = "";
 
 /**
- * What a write says about one document: null where it says nothing, else its JSON text or the empty one, which clears
- * the column. So statements write `nullif(coalesce(new, old), '')`.
+ * The value to write for one document: null keeps the old one, the empty text clears it, otherwise its JSON text.
+ * Statements write `nullif(coalesce(new, old), '')`.
  */
 export function documentChange(documents: JobDocuments | undefined, name: keyof JobDocuments): string | null {
   const value = documents?.[name];
@@ -237,4 +236,27 @@ export function documentChange(documents: JobDocuments | undefined, name: keyof 
   if (value === null) return CLEARED;
   if (typeof value === "string") return value;
   return name === "policy" ? policyText(value as Policy) : JSON.stringify(value);
+}
+
+export function optionsText({ options }: NewJob): string | null {
+  return options === null ? null : JSON.stringify(options);
+}
+
+/** What `INSERT_ALIKE` of both stores takes once for all its jobs, in its order: they differ only in id and payload. */
+export function alikeColumns(job: NewJob): (string | number | null)[] {
+  const { image } = job;
+  return [
+    image.rank,
+    job.queue,
+    job.type,
+    STATE_CODES[image.state],
+    job.priority,
+    job.createdAt,
+    WAKE_CODES[image.wake],
+    image.wakeAt,
+    image.waitAt,
+    image.totalAt,
+    image.heartbeat,
+    optionsText(job),
+  ];
 }

@@ -12,8 +12,8 @@ import { decodeHeaders, encodeHeaders } from "../../core/timeout/timeout-headers
 import type { Which } from "../../ports/timeouts.ts";
 import type { SqlRow } from "./row-codec.ts";
 
-/** The columns of a timeout, in the order in which `decodeTimeout` reads them. */
-export const TIMEOUT_COLUMNS = [
+/** What a timeout is asked for with. */
+const WANTED_COLUMNS = [
   "id",
   "destination",
   "due_at",
@@ -23,6 +23,11 @@ export const TIMEOUT_COLUMNS = [
   "saga",
   "generation",
   "wall_clock",
+] as const;
+
+/** The columns of a timeout, in the order in which `decodeTimeout` reads them. */
+export const TIMEOUT_COLUMNS = [
+  ...WANTED_COLUMNS,
   "owner",
   "lease_until",
   "tries",
@@ -30,19 +35,8 @@ export const TIMEOUT_COLUMNS = [
   "error",
 ] as const;
 
-/** What an insert writes, in the order in which `timeoutValues` gives it. */
-export const NEW_TIMEOUT_COLUMNS = [
-  "id",
-  "destination",
-  "due_at",
-  "payload",
-  "headers",
-  "key",
-  "saga",
-  "generation",
-  "wall_clock",
-  "scope",
-] as const;
+/** The columns that an insert writes, in the order of `timeoutValues`. */
+export const NEW_TIMEOUT_COLUMNS = [...WANTED_COLUMNS, "scope"] as const;
 
 type Maybe<Value> = Value | null;
 
@@ -79,7 +73,7 @@ type TimeoutValues = [
   scope: Maybe<string>,
 ];
 
-/** The scope is written only where there is a key to be unique in it. */
+/** The scope is set only if there is a key. */
 export function timeoutValues(timeout: NewTimeout): TimeoutValues {
   const { id, destination, dueAt, payload, headers, key, saga, generation, wallClock } = timeout;
   return [
@@ -96,7 +90,7 @@ export function timeoutValues(timeout: NewTimeout): TimeoutValues {
   ];
 }
 
-/** What a cancel looks for: exactly one of id, saga, or scope and key. */
+/** What to cancel: exactly one of id, saga, or scope and key. */
 export function cancelValues(which: Which): {
   readonly id?: string;
   readonly saga?: string;
@@ -108,7 +102,7 @@ export function cancelValues(which: Which): {
   return { scoped: [sagaScope(which.saga), which.key] };
 }
 
-/** The promised order of claims: databases return updated rows in any. */
+/** The promised order of claims. Databases return updated rows in any order. */
 export function byDue(a: TimeoutRow, b: TimeoutRow): number {
   return a.dueAt - b.dueAt || compareIds(a.id, b.id);
 }

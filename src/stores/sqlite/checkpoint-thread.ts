@@ -1,18 +1,21 @@
 /**
- * The thread that does checkpoints for all stores of a process. Each order is answered when it is done. It loads nothing
- * but the driver, so that it starts quickly.
+ * The thread that runs checkpoints for all stores of a process. It answers each order when it is done. It loads only
+ * the driver, so that it starts quickly.
  */
 import { parentPort } from "node:worker_threads";
 import Database from "better-sqlite3";
 import type { Order } from "./checkpointer.ts";
 
-/** How long writers may keep it from the log when that must be begun anew; there is no hurry in this thread. */
-const PATIENCE = 1_000;
-/** Beyond so many pages the log is emptied even though somebody always writes: 32 MB. */
+/** How long a restart of the log waits for writers, in milliseconds. Nothing else waits for this thread. */
+const LOCK_WAIT = 1_000;
+/** Above this many pages (32 MB), the log is restarted even if there are always writers. */
 const MOST_FRAMES = 8_000;
-/** Brings as much of the log into the file as nobody reads or writes, and waits for nobody. Gives 0, all, done. */
+/**
+ * Copies the part of the log that no connection uses into the file, without waiting. Returns 0, all pages, copied
+ * pages.
+ */
 const CHECKPOINT = "wal_checkpoint(passive)";
-/** Brings all of it, keeping writers off, so that the next one begins the log anew. */
+/** Copies the whole log and blocks writers meanwhile, so that the next writer starts the log from its beginning. */
 const RESTART = "wal_checkpoint(restart)";
 
 const files = new Map<number, InstanceType<typeof Database>>();
@@ -20,7 +23,7 @@ const files = new Map<number, InstanceType<typeof Database>>();
 function fileOf({ store, path }: Order): InstanceType<typeof Database> {
   let file = files.get(store);
   if (!file) {
-    file = new Database(path, { timeout: PATIENCE });
+    file = new Database(path, { timeout: LOCK_WAIT });
     file.pragma("synchronous = normal");
     file.pragma("checkpoint_fullfsync = on");
     files.set(store, file);
@@ -35,7 +38,7 @@ function carryOut(order: Order): void {
     return;
   }
   const [state] = fileOf(order).pragma(CHECKPOINT) as { log: number }[];
-  // Whoever writes all the time lets the log grow without end; this keeps all writers off for as long as it takes.
+  // Constant writes would let the log grow without end. This blocks all writers until it is done.
   if (state && state.log > MOST_FRAMES) fileOf(order).pragma(RESTART);
 }
 

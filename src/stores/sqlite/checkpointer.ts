@@ -1,14 +1,14 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 
-/** What the thread is told: `store` tells the stores of a process apart, of which several may be on one file. */
+/** An order to the thread. `store` identifies a store of this process: several may use one file. */
 export interface Order {
   readonly kind: "checkpoint" | "close";
   readonly store: number;
   readonly path: string;
 }
 
-/** What it answers when an order is done, or could not be. */
+/** The thread's reply when an order is done or has failed. */
 interface Report {
   readonly store: number;
   readonly error: string | undefined;
@@ -16,7 +16,7 @@ interface Report {
 
 type OnReport = (error: string | undefined) => void;
 
-/** The one thread of a process: it is started when a store first needs it, and ends with the process. */
+/** The checkpoint thread of the process. It starts at the first use and ends with the process. */
 class CheckpointThread {
   static readonly #running = new Map<string, CheckpointThread>();
   readonly #worker: Worker;
@@ -39,13 +39,13 @@ class CheckpointThread {
     this.#worker.on("exit", () => this.#end(url, new Error("the thread for checkpoints has ended")));
   }
 
-  /** One order at a time for each store. */
+  /** Send one order at a time for each store. */
   send(order: Order, onReport: OnReport): void {
     this.#waiting.set(order.store, onReport);
     this.#worker.postMessage(order);
   }
 
-  /** Keeps the process alive until all that was ordered is done. */
+  /** Keeps the process alive until all orders are done. */
   keepAlive(): void {
     if (this.#waiting.size > 0) this.#worker.ref();
   }
@@ -69,31 +69,31 @@ export interface CheckpointerOptions {
   readonly path: string;
   /** How many pages of the log are not in the file yet. */
   readonly waiting: () => number;
-  /** Called once if there is no thread that can do it. */
+  /** Called once if no thread can run checkpoints. */
   readonly onFailure: () => void;
   readonly thread?: URL;
 }
 
 /**
- * Pages that are worth a checkpoint: 16 MB. With the 4 that SQLite takes by itself, pages that change with every commit
- * would be written four times as often.
+ * Pages that justify a checkpoint: 16 MB. With SQLite's default of 4 MB, pages that change with every commit would be
+ * written four times as often.
  */
 const ENOUGH = 4_000;
-/** Looking costs 2 µs, so it is not done after each commit. */
+/** Check the log once in this many commits. A check costs 2 µs. */
 const LOOK_EVERY = 8;
 
 let stores = 0;
 
 /**
- * Brings what was committed from the log into the file. SQLite would do that within some commit, and wait there for the
- * disk: 5 ms on a fast one, and hundreds on a busy one. So it is done by another thread.
+ * Copies commits from the log into the file, in another thread. SQLite would do it within some commit and wait there
+ * for the disk: 5 ms on a fast disk, hundreds on a busy one.
  */
 export class Checkpointer {
   readonly #options: CheckpointerOptions;
   readonly #store: number;
   #thread: CheckpointThread | undefined;
   #commits = 0;
-  /** The order under way, which one does not follow with another. */
+  /** The running order. There is at most one. */
   #current: Promise<void> | undefined;
   #isOver = false;
 
@@ -109,7 +109,7 @@ export class Checkpointer {
     if (this.#options.waiting() >= ENOUGH) void this.#order("checkpoint");
   }
 
-  /** Resolves when the thread has let go of the file. */
+  /** Resolves when the thread has closed the file. */
   async close(): Promise<void> {
     this.#isOver = true;
     this.#thread?.keepAlive();
@@ -134,7 +134,7 @@ export class Checkpointer {
     return answered.promise;
   }
 
-  /** From then on SQLite does it in the thread that commits. */
+  /** From now on SQLite runs checkpoints in the thread that commits. */
   #fail(): void {
     this.#thread = undefined;
     if (!this.#isOver) this.#options.onFailure();

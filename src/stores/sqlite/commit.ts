@@ -26,14 +26,14 @@ import {
   RAISE_FLOOR,
   TRIM_LOG,
 } from "./statements.ts";
-import { type LocatedJob, locate, type PlacedWrite, writeJobs } from "./write-jobs.ts";
+import { type LocatedJob, type LocatedWrite, locate, writeJobs } from "./write-jobs.ts";
 import { cancelTimeouts, insertTimeout, lossOf, removeTimeout } from "./write-timeouts.ts";
 
 const OK: Outcome = { ok: true };
 
 /**
- * Commits units in their order: each sees what those before it wrote. Answers for as many of them, and at least one, as
- * one transaction takes; the others are to be brought again.
+ * Commits units in order. Each sees what those before it wrote. Answers for as many of them as one transaction takes,
+ * at least one. The caller passes the others again.
  */
 export function commitUnits(
   session: Session,
@@ -45,28 +45,28 @@ export function commitUnits(
   for (let room = BATCH.text; room > 0 && outcomes.length < units.length; ) {
     const start = outcomes.length;
     const set = units.slice(start, endOfSet(units, start));
-    const places = locate(
+    const jobs = locate(
       session,
       set.flatMap(({ job }) => (job ? [job.id] : [])),
     );
-    const fitting = set.slice(0, fittingIn(room, set, places));
-    for (const outcome of commitSet(session, fitting, places, now, hints)) outcomes.push(outcome);
-    for (const { job } of fitting) room -= (job && places.get(job.id)?.text) ?? 0;
+    const fitting = set.slice(0, fittingIn(room, set, jobs));
+    for (const outcome of commitSet(session, fitting, jobs, now, hints)) outcomes.push(outcome);
+    for (const { job } of fitting) room -= (job && jobs.get(job.id)?.text) ?? 0;
   }
   return outcomes;
 }
 
-/** How many units fit into what room is left, at least one. */
-function fittingIn(room: number, units: readonly Unit[], places: ReadonlyMap<JobId, LocatedJob>): number {
+/** How many units fit into the remaining room, at least one. */
+function fittingIn(room: number, units: readonly Unit[], jobs: ReadonlyMap<JobId, LocatedJob>): number {
   let text = 0;
   for (const [index, { job }] of units.entries()) {
-    text += (job && places.get(job.id)?.text) ?? 0;
+    text += (job && jobs.get(job.id)?.text) ?? 0;
     if (text > room) return Math.max(index, 1);
   }
   return units.length;
 }
 
-/** The end of the units from `start` on that cannot see each other, so that they can be written as one set. */
+/** The end of the run of units from `start` that cannot see each other, so that they can be written as one set. */
 function endOfSet(units: readonly Unit[], start: number): number {
   const ids = new Set<JobId>();
   for (let index = start; index < units.length; index++) {
@@ -77,41 +77,41 @@ function endOfSet(units: readonly Unit[], start: number): number {
   return units.length;
 }
 
-/** Whether a unit asks about nothing but its job, and writes nothing that another unit could ask about. */
+/** Whether a unit depends only on its job, and writes nothing that another unit can depend on. */
 function isOnItsOwn({ when, effects }: Unit): boolean {
   if (when?.length) return false;
   return effects?.every(isAside) ?? true;
 }
 
-/** Effects that no guard asks about; what a limit lets through may be put off until other jobs are written. */
+/** Effects that no guard depends on. Admissions may be applied after other jobs are written. */
 function isAside(effect: Effect): boolean {
   return "event" in effect || "log" in effect || "admit" in effect || "spend" in effect || "ready" in effect;
 }
 
 /**
- * All guards are looked at before anything is written, and nothing expected fails after them: so each unit is all or
- * nothing without a transaction of its own.
+ * Checks all guards before it writes anything. Nothing expected fails after that, so each unit is all or nothing
+ * without its own transaction.
  */
 function commitSet(
   session: Session,
   units: readonly Unit[],
-  places: ReadonlyMap<JobId, LocatedJob>,
+  jobs: ReadonlyMap<JobId, LocatedJob>,
   now: Instant,
   hints: HintBatch,
 ): Outcome[] {
-  const writes: PlacedWrite[] = [];
+  const writes: LocatedWrite[] = [];
   const effects: Effect[] = [];
   const revoked: Revoked[] = [];
   const outcomes = units.map((unit): Outcome => {
-    const place = unit.job && places.get(unit.job.id);
-    const because = refusal(session, unit, place, now);
+    const located = unit.job && jobs.get(unit.job.id);
+    const because = refusal(session, unit, located, now);
     if (because) {
-      const at = place ? { state: place.state, fence: place.fence, rev: place.rev } : null;
+      const at = located ? { state: located.state, fence: located.fence, rev: located.rev } : null;
       return { ok: false, because, at };
     }
-    if (unit.job && place) writes.push({ place, write: unit.job });
+    if (unit.job && located) writes.push({ located, write: unit.job });
     if (unit.effects) effects.push(...unit.effects);
-    // A unit that revokes is a set of its own, so all that is gathered here belongs to it.
+    // A unit that revokes is a set by itself, so everything collected here belongs to it.
     return unit.effects?.some((effect) => "revoke" in effect) ? { ok: true, revoked } : OK;
   });
   writeJobs(session, writes, hints);
@@ -127,15 +127,15 @@ type Refusal = Extract<Outcome, { ok: false }>["because"];
 function refusal(
   session: Session,
   { job, when }: Unit,
-  place: LocatedJob | undefined,
+  located: LocatedJob | undefined,
   now: Instant,
 ): Refusal | null {
   if (job) {
-    if (!place) return "gone";
-    if (place.fence !== job.fence) return "lost";
-    // An attempt has nothing to say about a job that has ended; only an outsider, who names a revision, revives it.
-    if (job.rev === undefined && isTerminal(place.state)) return "lost";
-    if (job.rev !== undefined && place.rev !== job.rev) return "stale";
+    if (!located) return "gone";
+    if (located.fence !== job.fence) return "lost";
+    // An attempt cannot change a job that has ended. Only a write that names a revision can.
+    if (job.rev === undefined && isTerminal(located.state)) return "lost";
+    if (job.rev !== undefined && located.rev !== job.rev) return "stale";
   }
   for (const guard of when ?? []) {
     const because = guardRefusal(session, guard, now);
@@ -183,15 +183,15 @@ function deleteRecord(session: Session, key: RecordKey): void {
   session.run(DELETE_RECORD, key);
 }
 
-/** Writes another job whatever its fence, unless it has ended. */
+/** Writes another job under any fence, unless it has ended. */
 function stop(session: Session, effect: Extract<Effect, { stop: string }>, hints: HintBatch): void {
   const { stop: id, image, nextFence } = effect;
-  const place = locate(session, [id]).get(id);
-  if (!place || isTerminal(place.state)) return;
-  writeJobs(session, [{ place, write: { id, fence: place.fence, image, nextFence } }], hints);
+  const located = locate(session, [id]).get(id);
+  if (!located || isTerminal(located.state)) return;
+  writeJobs(session, [{ located, write: { id, fence: located.fence, image, nextFence } }], hints);
 }
 
-/** A line of a job that nobody knows is dropped. */
+/** A line of an unknown job is dropped. */
 function addLog(session: Session, job: JobId, line: Json): void {
   if (locate(session, [job]).size === 0) return;
   const seq = session.get(ADD_LOG, [job, job, JSON.stringify(line)])?.[0] as number;

@@ -1,6 +1,7 @@
 import Database from "better-sqlite3";
 import { CurfewError } from "../../core/errors.ts";
-import type { System } from "../../ports/system.ts";
+import { backoff } from "../../core/pace.ts";
+import { rest, type System } from "../../ports/system.ts";
 import { type BatchSize, batchesOf } from "../sql/batches.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { DiskSync } from "./disk-sync.ts";
@@ -9,27 +10,29 @@ import { explained, failed, isBusy } from "./sqlite-errors.ts";
 import { BEGIN, COMMIT, LOG_SIZE, ROLLBACK } from "./statements.ts";
 
 /**
- * What one transaction takes: enough to share its cost, little enough that the event loop is back within milliseconds.
- * Writing a million characters takes about 5 ms, and claiming a row writes all of it again.
+ * The most that one transaction takes: enough to share its cost, and little enough that the event loop runs again
+ * within milliseconds. Writing a million characters takes about 5 ms, and claiming a row writes all of it again.
  */
 export const BATCH: BatchSize = { items: 256, text: 1_000_000 };
 
-/** Pages of the log after which a checkpoint is done in this thread after all, should the other one not keep up: 80 MB. */
+/**
+ * Pages of the log (80 MB) after which this thread runs a checkpoint itself, because the other thread does not keep
+ * up.
+ */
 const MOST_BEHIND = 20_000;
 const SQLITE_DEFAULT = 1_000;
 
-/** How long somebody else may keep the file from us before a call fails. */
-const PATIENCE = 5_000;
-const FIRST_PAUSE = 1;
-const LONGEST_PAUSE = 20;
+/** How long a call waits for the lock of another connection before it fails, in milliseconds. */
+const LOCK_WAIT = 5_000;
+const BACKOFF = { first: 1, factor: 2, most: 20 };
 
 /**
  * The one connection of a store. It never waits in SQLite, neither for other programs nor for the disk, because that
- * would stop the event loop: what finds the file busy is tried again later, and what must last waits for a sync that
- * another thread does.
+ * would stop the event loop. Work that finds the file busy is tried again later. Work that must be durable waits for
+ * a sync in another thread.
  *
- * A commit survives the end of the process, however it ends. A power cut takes back the last commits that nobody has
- * waited for, and no others: the log is synced as a whole, and read back only as far as it is complete.
+ * A commit survives every end of the process. A power cut undoes only commits that no caller has waited for: the log
+ * is synced as a whole, and read back only as far as it is complete.
  */
 export class Connection {
   readonly path: string;
@@ -55,14 +58,14 @@ export class Connection {
     if (this.#isClosed) throw new CurfewError("closed", "The SQLite store is closed");
   }
 
-  /** Chooses how SQLite writes, and refuses a file where it cannot. */
+  /** Chooses how SQLite writes. Refuses a file that cannot have a write-ahead log. */
   configure(): void {
     const mode = this.#database.pragma("journal_mode = wal", { simple: true });
     if (mode !== "wal") {
-      const says = `cannot have a write-ahead log (its journal is "${mode}"): put it on a local disk`;
+      const says = `cannot have a write-ahead log (its journal mode is "${mode}"): put it on a local disk`;
       throw failed(this.path, says);
     }
-    // Commits do not wait for the disk; checkpoints do, or a power cut could damage the file.
+    // Commits do not wait for the disk. Checkpoints do, or a power cut could damage the file.
     this.#database.pragma("synchronous = normal");
     this.#checkpointEvery(MOST_BEHIND);
     this.#checkpointer = new Checkpointer({
@@ -70,11 +73,11 @@ export class Connection {
       waiting: () => this.#logBehind(),
       onFailure: () => this.#checkpointEvery(SQLITE_DEFAULT),
     });
-    // On macOS a plain sync leaves data in the drive's own cache.
+    // On macOS a plain sync leaves data in the cache of the drive.
     this.#database.pragma("checkpoint_fullfsync = on");
   }
 
-  /** Lets SQLite itself do a checkpoint in the commit that makes the log so many pages long. */
+  /** Lets SQLite run a checkpoint in the commit that makes the log this long. */
   #checkpointEvery(pages: number): void {
     if (!this.#isClosed) this.#database.pragma(`wal_autocheckpoint = ${pages}`);
   }
@@ -84,43 +87,43 @@ export class Connection {
     return all - done;
   }
 
-  /** From the first use on nobody else gets at the file; that use fails if somebody has it open. */
+  /** Takes the file exclusively at its first use. That use fails if another connection has it open. */
   claimAlone(): void {
     this.#database.pragma("locking_mode = exclusive");
   }
 
-  /** Resolves when everything committed before this call is on the disk. */
+  /** Resolves when everything committed before this call is on disk. */
   async synced(): Promise<void> {
     this.assertOpen();
     this.#disk ??= new DiskSync(this.path);
     return this.#disk.synced();
   }
 
-  /** Runs a script outside of what is prepared: settings and migrations. */
+  /** Runs a script of settings or migrations, unprepared. */
   execute(script: string): void {
     this.#database.exec(script);
   }
 
-  /** Reads; a single statement sees one state of the file. */
+  /** A single statement sees one state of the file. */
   read<Result>(work: (session: Session) => Result): Promise<Result> {
-    return this.patiently(() => work(this.#session));
+    return this.whenFree(() => work(this.#session));
   }
 
-  /** All of the work or nothing of it. It happens at once and may be repeated; to know that it lasts, await `synced`. */
+  /** All or nothing. The work runs synchronously and may be repeated. Await `synced` to know that it is durable. */
   write<Result>(work: (session: Session) => Result, committed?: () => void): Promise<Result> {
-    return this.patiently(() => {
+    return this.whenFree(() => {
       const result = this.#transaction(work);
       committed?.();
       return result;
     });
   }
 
-  /** A write that nobody waits for: where the file is busy or fails, it is left to the next one. */
+  /** A write that nobody waits for. If the file is busy or the write fails, it is skipped. */
   writeIfFree(work: (session: Session) => void): void {
     try {
       this.#transaction(work);
     } catch {
-      // The next call that matters says what is wrong.
+      // The next call that matters reports the error.
     }
   }
 
@@ -139,8 +142,8 @@ export class Connection {
   }
 
   /**
-   * Works through items a transaction's worth at a time; between two of them others have their turn. Work that finds
-   * more to do than it thought may answer for the first of its items only.
+   * Works through items one transaction's worth at a time; other work may run in between. `work` may answer for fewer
+   * items than it got, but at least one.
    */
   async inBatches<Item, Answer>(
     items: readonly Item[],
@@ -158,28 +161,27 @@ export class Connection {
     return answers;
   }
 
-  /** Tries until the file is free, without ever blocking the event loop. */
-  async patiently<Result>(attempt: () => Result): Promise<Result> {
-    const giveUpAt = this.#system.monotonic() + PATIENCE;
-    for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+  /** Tries until the file is free, without blocking the event loop. */
+  async whenFree<Result>(attempt: () => Result): Promise<Result> {
+    const giveUpAt = this.#system.monotonic() + LOCK_WAIT;
+    for (let tries = 1; ; tries++) {
       this.assertOpen();
       try {
         const result = attempt();
-        // Whoever calls again and again would otherwise keep all others in this process waiting.
+        // Yield, or a caller in a tight loop would block everything else in this process.
         await new Promise<void>((resolve) => this.#system.soon(resolve));
         return result;
       } catch (error) {
         if (!isBusy(error)) throw explained(error, this.path);
-        if (this.#system.monotonic() >= giveUpAt) throw this.#keptLocked(error);
+        if (this.#system.monotonic() >= giveUpAt) throw this.#lockedTooLong(error);
       }
-      // A random part, so that processes that were refused together do not come back together.
-      const delay = pause * (0.5 + this.#system.random());
-      await new Promise<void>((resolve) => this.#system.after(delay, resolve, { keepAlive: true }));
+      // A random part, so that processes that were refused together do not retry together.
+      await rest(this.#system, backoff(tries, BACKOFF) * (0.5 + this.#system.random()));
     }
   }
 
-  #keptLocked(cause: unknown): CurfewError {
-    const says = `was kept locked by another program for ${PATIENCE / 1_000} seconds: end its transaction`;
+  #lockedTooLong(cause: unknown): CurfewError {
+    const says = `was locked by another program for ${LOCK_WAIT / 1_000} seconds: end its transaction`;
     return failed(this.path, `${says}, or find it with \`fuser\``, cause);
   }
 

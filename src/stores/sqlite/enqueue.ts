@@ -1,7 +1,7 @@
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobImage } from "../../core/job/job.ts";
 import type { EnqueueCallOptions, Enqueued } from "../../ports/store.ts";
-import { STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
+import { alikeColumns, optionsText } from "../sql/row-codec.ts";
 import type { HintBatch } from "./hints.ts";
 import { WAITING_IN } from "./limit-statements.ts";
 import type { Session } from "./session.ts";
@@ -9,7 +9,7 @@ import { isTaken } from "./sqlite-errors.ts";
 import { HOLDER, INSERT, INSERT_ALIKE, IS_DONE } from "./statements.ts";
 import { imageValues, locate } from "./write-jobs.ts";
 
-/** Enqueues jobs in their order, those that follow each other and are off one template in one statement. */
+/** Enqueues jobs in order. Adjacent jobs of one template are inserted in one statement. */
 export function enqueueJobs(session: Session, jobs: readonly NewJob[], hints: HintBatch): Enqueued[] {
   const answers: Enqueued[] = [];
   for (let start = 0; start < jobs.length; ) {
@@ -29,7 +29,7 @@ export function enqueueJobs(session: Session, jobs: readonly NewJob[], hints: Hi
 
 type Bounded = Pick<EnqueueCallOptions, "onDepth"> & { readonly bounds: ReadonlyMap<string, number> };
 
-/** Enqueues jobs of which some go to queues that may not hold more than so many waiting ones. */
+/** Enqueues jobs, some of them into bounded queues. */
 export function enqueueBounded(
   session: Session,
   jobs: readonly NewJob[],
@@ -54,14 +54,14 @@ function waitingIn(session: Session, queue: string, most: number): number {
   return session.get(WAITING_IN, [queue, most, queue, most, queue, most])?.[0] as number;
 }
 
-/** What would keep a job from being inserted, if anything would. */
+/** What would prevent a job from being inserted, if anything. */
 function knownAs(session: Session, job: NewJob): Enqueued | undefined {
   if (session.get(IS_DONE, [job.id]) || locate(session, [job.id]).size > 0) return "exists";
   const holder = job.uniqueKey === undefined ? undefined : session.get(HOLDER, [job.uniqueKey]);
   return holder && { duplicate: holder[0] as string };
 }
 
-/** The end of the jobs from `start` on that can be inserted together. */
+/** The end of the run of jobs from `start` that can be inserted together. */
 function endOfRun(jobs: readonly NewJob[], start: number): number {
   const first = jobs[start] as NewJob;
   let end = start + 1;
@@ -71,10 +71,10 @@ function endOfRun(jobs: readonly NewJob[], start: number): number {
   return end;
 }
 
-/** Beyond this size a payload is cheaper to bind than to take out of an array. */
+/** Above this size, binding a payload is cheaper than reading it from a JSON object. */
 const LARGE_PAYLOAD = 4_096;
 
-/** A job that nothing can collide with, and that says nothing beyond what INSERT_ALIKE takes. */
+/** A job that cannot collide with another, and that has no values besides those of INSERT_ALIKE. */
 function isPlain({ hasNewId, image, payload, needs, workflow, limitKey, uniqueKey }: NewJob): boolean {
   return (
     hasNewId &&
@@ -99,7 +99,7 @@ function isUnstarted({
   return attempt + returns + expired_claims === 0 && (startedAt ?? softAt ?? hardAt ?? stallAt) === null;
 }
 
-/** Jobs that were enqueued one by one have options of their own, which mostly say the same. */
+/** Jobs that were enqueued one by one have separate options objects, which are mostly equal. */
 function areAlike(a: NewJob, b: NewJob, optionsOfA: string | null): boolean {
   return (
     isPlain(b) &&
@@ -124,7 +124,7 @@ function areAlikeImages(a: JobImage, b: JobImage): boolean {
   );
 }
 
-/** Written by hand: an object of JavaScript would keep one of two equal ids, where the store has to refuse them. */
+/** Written by hand: a JavaScript object would merge two equal ids, which the store has to refuse. */
 function payloadsById(jobs: readonly NewJob[]): string {
   let text = "";
   for (const { id, payload } of jobs) {
@@ -134,26 +134,10 @@ function payloadsById(jobs: readonly NewJob[]): string {
   return `{${text}}`;
 }
 
-/** Gives false, with nothing inserted, if an id is known after all: a call whose answer was lost comes again. */
+/** Returns false, with nothing inserted, if an id is known: the caller repeats a call whose reply was lost. */
 function insertAlike(session: Session, jobs: readonly NewJob[]): boolean {
-  const first = jobs[0] as NewJob;
-  const { image } = first;
   try {
-    session.run(INSERT_ALIKE, [
-      image.rank,
-      first.queue,
-      first.type,
-      STATE_CODES[image.state],
-      first.priority,
-      first.createdAt,
-      WAKE_CODES[image.wake],
-      image.wakeAt,
-      image.waitAt,
-      image.totalAt,
-      image.heartbeat,
-      optionsText(first),
-      payloadsById(jobs),
-    ]);
+    session.run(INSERT_ALIKE, [...alikeColumns(jobs[0] as NewJob), payloadsById(jobs)]);
     return true;
   } catch (error) {
     if (isTaken(error)) return false;
@@ -162,9 +146,9 @@ function insertAlike(session: Session, jobs: readonly NewJob[]): boolean {
 }
 
 export function enqueueJob(session: Session, job: NewJob, hints: HintBatch): Enqueued {
-  // An id that was made here is known to nobody; one that a user gave may have ended long ago.
+  // A generated id is unknown. An id that a caller chose may belong to a finished job.
   if (!job.hasNewId && session.get(IS_DONE, [job.id])) return "exists";
-  if (session.run(INSERT, insertValues(job)) === 0) return rivalOf(session, job);
+  if (session.run(INSERT, insertValues(job)) === 0) return blockerOf(session, job);
   addReady(job, hints);
   if (job.records) hints.event(job.records);
   return "created";
@@ -175,14 +159,10 @@ function addReady(job: NewJob, hints: HintBatch): void {
 }
 
 /** Why a job was not inserted: its id is known, or a live job holds its unique key. */
-function rivalOf(session: Session, job: NewJob): Enqueued {
+function blockerOf(session: Session, job: NewJob): Enqueued {
   if (locate(session, [job.id]).size > 0) return "exists";
   const holder = session.get(HOLDER, [job.uniqueKey]);
   return { duplicate: holder?.[0] as string };
-}
-
-function optionsText({ options }: NewJob): string | null {
-  return options === null ? null : JSON.stringify(options);
 }
 
 function insertValues(job: NewJob): unknown[] {

@@ -8,8 +8,8 @@ import { HAS_CLOCK, PUT_ANCHOR, READ_ANCHOR } from "./statements.ts";
 type Clocks = Pick<System, "wall" | "machine">;
 
 /**
- * The time of the file, which all processes on it agree on: see `timeAt`. Where the machine has no clock that its
- * processes share, it is the wall clock, and whoever sets that moves the deadlines of the file.
+ * The time of the file, on which all its processes agree; see `timeAt`. If the machine has no shared clock, it is the
+ * wall clock, and setting that clock moves the deadlines of the file.
  */
 export class FileClock {
   readonly #connection: Connection;
@@ -31,18 +31,18 @@ export class FileClock {
       const reading = read(this.#system, machine);
       return [timeAt(anchor, reading), needsAnchor(anchor, reading)] as const;
     });
-    if (need === "now") return this.#connection.write((session) => this.#drop(session, machine));
-    if (need === "soon") this.#connection.writeIfFree((session) => this.#drop(session, machine));
+    if (need === "now") return this.#connection.write((session) => this.#anchor(session, machine));
+    if (need === "soon") this.#connection.writeIfFree((session) => this.#anchor(session, machine));
     return Math.floor(time);
   }
 
-  /** Leaves the time for whoever comes next, unless the file is busy: then others are here, who do that. */
+  /** Writes an anchor for the next process. If the file is busy, other processes are running and write one. */
   leave(): void {
     const { machine } = this.#system;
-    if (machine) this.#connection.writeIfFree((session) => this.#drop(session, machine));
+    if (machine) this.#connection.writeIfFree((session) => this.#anchor(session, machine));
   }
 
-  #drop(session: Session, machine: MachineClock): Instant {
+  #anchor(session: Session, machine: MachineClock): Instant {
     const anchor = readAnchor(session);
     const next = anchorAt(anchor, read(this.#system, machine));
     putAnchor(session, next);
@@ -51,10 +51,10 @@ export class FileClock {
 }
 
 /**
- * Sets a file right by the wall clock while nobody else has it open: no deadline is under way in any process, and
- * those that wait are compared with the time of the day again. A file that others have open is left alone.
+ * Restarts the time of a file from the wall clock, if no other connection has it open: then no process runs a
+ * deadline, and waiting jobs are compared with the time of day again. Does nothing if the file is open elsewhere.
  */
-export async function setRightIfAlone(path: string, system: System): Promise<void> {
+export async function resetClockIfAlone(path: string, system: System): Promise<void> {
   const { machine } = system;
   if (!machine) return;
   const connection = new Connection(path, system);
@@ -65,7 +65,7 @@ export async function setRightIfAlone(path: string, system: System): Promise<voi
       putAnchor(session, restartedAt(readAnchor(session), read(system, machine)));
     });
   } catch {
-    // Whatever is wrong with the file is told by who opens it to work with it.
+    // The process that opens the file to work with it reports what is wrong.
   } finally {
     await connection.close();
   }

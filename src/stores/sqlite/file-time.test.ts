@@ -19,7 +19,7 @@ function later(passed: number, { slept = 0, set = 0, from = start } = {}): Readi
 }
 
 describe("the time of a file", () => {
-  it("begins with the wall clock's", () => {
+  it("starts at the wall clock", () => {
     expect(timeAt(undefined, start)).toBe(WALL);
     expect(anchorAt(undefined, start)).toEqual(anchor);
   });
@@ -64,7 +64,7 @@ describe("the time of a file", () => {
     expect(timeAt(next, later(1_000, { from: reading }))).toBe(WALL + 3_000 + 8 * 60 * MINUTES);
   });
 
-  it("takes no noise between two clocks for a sleep, however often it comes", () => {
+  it("does not count noise between two clocks as a sleep", () => {
     let at = anchor;
     for (let round = 1; round <= 100; round++)
       at = anchorAt(at, { ...later(round * 20_000), slept: (round % 11) * 9 });
@@ -77,14 +77,14 @@ describe("the time of a file", () => {
     expect(needsAnchor(anchor, booted)).toBe("now");
   });
 
-  it("is never behind what the file has seen, also where a machine wakes up in the wrong year", () => {
+  it("never goes behind what the file has seen, even if a machine boots with a wrong year", () => {
     const booted: Reading = { boot: "two", monotonic: 100, slept: 0, wall: 0 };
     expect(timeAt(anchor, booted)).toBe(WALL);
     expect(restartedAt(anchor, later(DAY, { set: -2 * DAY })).time).toBe(WALL);
     expect(restartedAt(anchor, later(DAY, { set: -60_000 })).time).toBe(WALL + DAY - 60_000);
   });
 
-  it("gets a fresh anchor every 20 s", () => {
+  it("gets a new anchor every 20 s", () => {
     expect(needsAnchor(undefined, start)).toBe("now");
     expect(needsAnchor(anchor, later(19_999))).toBeNull();
     expect(needsAnchor(anchor, later(20_000))).toBe("soon");

@@ -1,29 +1,29 @@
-/** What the clocks of the machine say at one moment. */
+/** What the clocks of the machine show at one moment. */
 export interface Reading {
   readonly boot: string;
-  /** Milliseconds since the boot without sleeps, the same in all processes. */
+  /** Milliseconds since the boot without sleeps, equal in all processes. */
   readonly monotonic: number;
   readonly slept: number;
   readonly wall: number;
 }
 
-/** What the file keeps, so that all processes on it count from the same moment and agree on the time ever after. */
+/** The stored moment from which all processes of the file count, so that they agree on the time. */
 export interface Anchor extends Reading {
   /** The time of the file at that moment. */
   readonly time: number;
 }
 
-/** Differences to the wall clock are closed by so much of the time that passes: a second in 2.8 hours. */
+/** The share of passing time by which a difference to the wall clock is reduced: a second in 2.8 hours. */
 const CREEP = 1e-4;
-/** Less than this is noise between two clocks that are not read at the same moment. */
+/** A shorter difference is noise: the two clocks are not read at the same moment. */
 const SHORTEST_SLEEP = 100;
-/** An anchor is the last time that the file is known to have seen, so a fresh one is dropped now and then. */
+/** Write a new anchor after this many milliseconds. An anchor is the last time that the file is known to have seen. */
 const ANCHOR_EVERY = 20_000;
 
 /**
- * The time of a file: the wall clock's when it was first anchored, and from then on time as it passes, sleeps of the
- * machine included. A wall clock that is set moves it by nothing but the creep; that is slow enough to be within what
- * engines allow for drift. After a boot nobody knows how long the machine was off, so the wall clock is asked again.
+ * The time of a file: the wall clock at the first anchor, and from then on the time that passes, including sleeps of
+ * the machine. If the wall clock is set, only the creep follows it, slowly enough to stay within the drift that
+ * engines allow for. After a boot nobody knows how long the machine was off, so the wall clock counts again.
  */
 export function timeAt(anchor: Anchor | undefined, reading: Reading): number {
   if (anchor?.boot !== reading.boot) return restartedAt(anchor, reading).time;
@@ -33,20 +33,20 @@ export function timeAt(anchor: Anchor | undefined, reading: Reading): number {
   return anchor.time + passed + Math.max(-most, Math.min(ahead, most));
 }
 
-/** An anchor at which the wall clock counts, where nobody is left who could tell; time never goes back. */
+/** An anchor from the wall clock, if no running process knows the time. Time never goes back. */
 export function restartedAt(anchor: Anchor | undefined, reading: Reading): Anchor {
   return { ...reading, time: Math.max(reading.wall, anchor?.time ?? 0) };
 }
 
-/** The next anchor, which changes the time of no moment but by a new course for the creep. */
+/** The next anchor. It changes no past time; only the direction of the creep may change. */
 export function anchorAt(anchor: Anchor | undefined, reading: Reading): Anchor {
   const time = timeAt(anchor, reading);
   const isSame = anchor?.boot === reading.boot && sleptSince(anchor, reading) === 0;
-  // Noise must not add up: what was not counted as a sleep yet is compared with the same number next time.
+  // Noise must not add up. A difference that did not count as a sleep is compared with the same number next time.
   return { ...reading, time, slept: isSame ? anchor.slept : reading.slept };
 }
 
-/** `now`: others would count from something else. `soon`: the anchor is old, and a fresh one better. */
+/** `now`: without a new anchor, other processes would count differently. `soon`: the anchor is old. */
 export function needsAnchor(anchor: Anchor | undefined, reading: Reading): "now" | "soon" | null {
   if (anchor?.boot !== reading.boot || sleptSince(anchor, reading) > 0) return "now";
   return reading.monotonic - anchor.monotonic >= ANCHOR_EVERY ? "soon" : null;

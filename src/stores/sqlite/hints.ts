@@ -8,12 +8,12 @@ import type { Connection } from "./connection.ts";
 import type { Session } from "./session.ts";
 import { ADD_HINTS, DATA_VERSION, LAST_HINT, READ_HINTS, TRIM_HINTS } from "./statements.ts";
 
-/** What one transaction has to tell; a queue is named once, however many of its jobs became available. */
+/** The hints of one transaction. A queue appears once, whatever the number of its jobs that became available. */
 export class HintBatch {
   readonly #ready = new Set<string>();
   readonly #jobs: Hint[] = [];
   #timeoutsAt: Instant | null = null;
-  /** What the transaction tells the readers of events; it is written as one row. Made on first use. */
+  /** The events that the transaction records, written as one row. Created at first use. */
   events: NewEvent[] | undefined;
 
   event(event: NewEvent): void {
@@ -47,23 +47,26 @@ export class HintBatch {
   }
 }
 
-/** Hints that one transaction leaves for other processes; beyond them polling finds what there is. */
+/** The most hints that one transaction writes for other processes. They find the rest by polling. */
 const MOST_WRITTEN = 100;
-/** Transactions whose hints are kept at least: far more than can be committed between two looks. */
-const KEPT = 1_000;
-/** Old hints are deleted so many at a time: one by one, each transaction would write one more page. */
+/** The least number of transactions whose hints are kept: far more than commit between two looks. */
+const KEPT_ROWS = 1_000;
+/** Old hints are deleted this many at a time. One by one, each transaction would write one more page. */
 const TRIMMED_AT_ONCE = 100;
-/** A process looks this often right after something happened, and ever less often the longer nothing does. */
+/** A process looks this often, in milliseconds, right after a change, and less often the longer nothing changes. */
 const SHORTEST_INTERVAL = 2;
 const LONGEST_INTERVAL = 20;
-/** After a quiet second the longest interval is reached: an idle process then looks 50 times a second, for microseconds. */
+/**
+ * The longest interval is reached after a quiet second. An idle process then looks 50 times per second, for
+ * microseconds each.
+ */
 const QUIET_PER_INTERVAL = 50;
-/** Stands for whoever commits a caller's transaction: this store cannot know when that happens, so it listens too. */
-const NOBODY = 0;
+/** The origin of hints in a caller's transaction. This store does not know when that commits, so it reads them too. */
+const NO_ORIGIN = 0;
 
 /**
- * Tells the store's own listeners at once. For those of other processes the hints are written with the work itself;
- * they notice that the file was changed by another connection, and then read them.
+ * Notifies the store's own listeners at once. For other processes, hints are written with the work. They notice that
+ * another connection changed the file, and read them.
  */
 export class HintChannel {
   readonly #connection: Connection;
@@ -82,10 +85,10 @@ export class HintChannel {
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable> {
-    // A function of our own, so that one listener given twice is heard twice and taken back once.
+    // A new function, so that a callback that is registered twice is called twice and removed once.
     const listener = (hint: Hint) => onHint(hint);
     if (this.#listeners.size === 0) {
-      // The version first: what is committed in between is then read once too often and not missed.
+      // Read the version first: what commits in between is then read once too often instead of being missed.
       const [version, seq] = await this.#connection.read((session) => [
         session.get(DATA_VERSION)?.[0],
         session.get(LAST_HINT)?.[0] as number,
@@ -103,23 +106,23 @@ export class HintChannel {
     };
   }
 
-  /** Writes hints into the transaction they tell of. */
+  /** Writes hints into the transaction that causes them. */
   write(session: Session, batch: HintBatch, origin = this.#origin): void {
     if (batch.isEmpty) return;
     const hints = batch.hints().slice(0, MOST_WRITTEN);
     const seq = session.add(ADD_HINTS, [origin, JSON.stringify(hints)]);
-    if (seq % TRIMMED_AT_ONCE === 0) session.run(TRIM_HINTS, [seq - KEPT]);
+    if (seq % TRIMMED_AT_ONCE === 0) session.run(TRIM_HINTS, [seq - KEPT_ROWS]);
   }
 
-  /** Writes hints into a caller's transaction, whose commit this store hears of like everybody else. */
+  /** Writes hints into a caller's transaction. This store learns of its commit as other processes do. */
   writeForAll(session: Session, batch: HintBatch): void {
-    this.write(session, batch, NOBODY);
+    this.write(session, batch, NO_ORIGIN);
   }
 
-  /** Tells the listeners here, after the commit. */
-  tell(batch: HintBatch): void {
+  /** Notifies the listeners of this store. Call it after the commit. */
+  notify(batch: HintBatch): void {
     if (this.#listeners.size === 0 || batch.isEmpty) return;
-    // In a microtask of its own: a listener that throws, or calls the store, must not reach into the call it is told of.
+    // In a new microtask: a listener that throws or calls the store must not affect the call that caused the hint.
     queueMicrotask(() => this.#emit(batch.hints()));
   }
 
@@ -149,7 +152,7 @@ export class HintChannel {
   async #look(): Promise<void> {
     const hints = await this.#connection
       .read((session) => this.#readForeign(session))
-      // Whoever listens polls as well, so hints that could not be read are only late.
+      // Listeners poll as well, so hints that could not be read only cause a delay.
       .catch((): Hint[] => []);
     if (this.#listeners.size === 0) return;
     this.#arm();

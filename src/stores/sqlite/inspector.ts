@@ -28,16 +28,16 @@ import {
   LIST_DONE,
   LIST_JOBS,
   LIST_LIMITED,
+  RANGE_END,
+  RANGE_END_DONE,
   READ_EVENTS,
   READ_LINES,
   READ_LOG,
-  STRETCH_END,
-  STRETCH_END_DONE,
 } from "./statements.ts";
 
-/** Rows that are looked at in one go: a look at a large table must not stop the engine that shares the thread. */
-const STRETCH = 2_000;
-/** Comes after every id. */
+/** The most rows that are read at once: reading a large table must not stop the engine, which shares the thread. */
+const RANGE_ROWS = 2_000;
+/** Sorts after every id. */
 const LAST_ID = "\uffff";
 
 export function createInspector(connection: Connection): Inspector {
@@ -46,18 +46,18 @@ export function createInspector(connection: Connection): Inspector {
       checkLimit(limit);
       return listJobs(connection, filter, after ?? "", limit);
     },
-    async page(walk, limit) {
+    async page(scan, limit) {
       checkLimit(limit, BATCH_LIMIT);
-      const path = pathOf(walk);
+      const path = pathOf(scan);
       return connection.read((session) => scanJobs(session, path, limit));
     },
-    async count(walk) {
-      const path = pathOf(walk);
+    async count(scan) {
+      const path = pathOf(scan);
       return connection.read((session) => countJobs(session, path));
     },
     async live() {
       const counts = new Map<string, LiveCount>();
-      await walk(connection, STRETCH_END, "", (session, from, to) => {
+      await scanTable(connection, RANGE_END, "", (session, from, to) => {
         for (const row of session.all(COUNT_LIVE, [from, to])) addCount(counts, row);
         return true;
       });
@@ -73,14 +73,14 @@ export function createInspector(connection: Connection): Inspector {
     },
     limitKeys: (after, limit) => {
       checkLimit(limit);
-      return connection.read((session) => gatesAfter(session, after ?? "", limit));
+      return connection.read((session) => limitsAfter(session, after ?? "", limit));
     },
     limitKey: (limitKey) => connection.read((session) => limitRow(session, limitKey)),
     async events(after, limit) {
       checkLimit(limit);
       const builder = new PageBuilder(after, limit);
-      const { place, skip } = splitCursor(after ?? "0");
-      let seq = skip > 0 ? Number(place) - 1 : Number(place);
+      const { position, skip } = splitCursor(after ?? "0");
+      let seq = skip > 0 ? Number(position) - 1 : Number(position);
       for (let most = FIRST_ROWS; ; most = moreRows(most)) {
         const rows = await connection.read((session) => session.all(READ_EVENTS, [seq, most]));
         for (const row of rows) builder.add(eventRowOf(row));
@@ -111,15 +111,15 @@ export function createInspector(connection: Connection): Inspector {
   };
 }
 
-/** Not the state of one moment: a job that ends while the tables are walked may be counted in both. */
+/** The tables are read one after the other. A job that ends in between may be counted in both. */
 async function depth(connection: Connection, queue?: string): Promise<Record<JobState, number>> {
   const counts = noJobs();
   const tables = [
-    [STRETCH_END, COUNT_JOBS],
-    [STRETCH_END_DONE, COUNT_DONE],
+    [RANGE_END, COUNT_JOBS],
+    [RANGE_END_DONE, COUNT_DONE],
   ] as const;
-  for (const [stretchEnd, count] of tables) {
-    await walk(connection, stretchEnd, "", (session, from, to) => {
+  for (const [rangeEnd, count] of tables) {
+    await scanTable(connection, rangeEnd, "", (session, from, to) => {
       for (const [code, jobs] of session.all(count, [from, to, queue ?? null])) {
         counts[stateOf(code)] += jobs as number;
       }
@@ -129,7 +129,7 @@ async function depth(connection: Connection, queue?: string): Promise<Record<Job
   return counts;
 }
 
-function gatesAfter(session: Session, after: string, limit: number): LimitRow[] {
+function limitsAfter(session: Session, after: string, limit: number): LimitRow[] {
   const rows: LimitRow[] = [];
   for (let last = after; rows.length < limit; ) {
     const limitKey = session.get(NEXT_LIMIT_KEY, [last, last])?.[0] as string | null;
@@ -141,10 +141,10 @@ function gatesAfter(session: Session, after: string, limit: number): LimitRow[] 
 }
 
 function eventRowOf([seq, body]: SqlRow): EventRow {
-  return { place: String(seq), body: body as string };
+  return { position: String(seq), body: body as string };
 }
 
-/** Adds a row of COUNT_LIVE to the others; what would be one group too many is left out. */
+/** Adds a row of COUNT_LIVE. A group beyond `LIVE_LIMIT` is skipped. */
 function addCount(counts: Map<string, LiveCount>, [queue, type, code, count]: SqlRow): void {
   const key = JSON.stringify([queue, type, code]);
   const before = counts.get(key)?.count;
@@ -157,15 +157,15 @@ function addCount(counts: Map<string, LiveCount>, [queue, type, code, count]: Sq
   });
 }
 
-/** By queue; not the state of one moment either. */
+/** The depths of all queues. A job that ends in between may be counted twice. */
 async function depthsOf(connection: Connection): Promise<Map<string, Record<JobState, number>>> {
   const depths = new Map<string, Record<JobState, number>>();
   const tables = [
-    [STRETCH_END, COUNT_QUEUES],
-    [STRETCH_END_DONE, COUNT_QUEUES_DONE],
+    [RANGE_END, COUNT_QUEUES],
+    [RANGE_END_DONE, COUNT_QUEUES_DONE],
   ] as const;
-  for (const [stretchEnd, count] of tables) {
-    await walk(connection, stretchEnd, "", (session, from, to) => {
+  for (const [rangeEnd, count] of tables) {
+    await scanTable(connection, rangeEnd, "", (session, from, to) => {
       for (const [queue, code, jobs] of session.all(count, [from, to])) {
         const depth = depths.get(queue as string) ?? noJobs();
         depth[stateOf(code)] += jobs as number;
@@ -177,16 +177,16 @@ async function depthsOf(connection: Connection): Promise<Map<string, Record<JobS
   return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Walks a table in the order of ids, a stretch at a time, until `look` says that it has seen enough. */
-async function walk(
+/** Reads a table in the order of ids, one range at a time, until `look` returns false. */
+async function scanTable(
   connection: Connection,
-  stretchEnd: string,
+  rangeEnd: string,
   after: JobId,
   look: (session: Session, from: JobId, to: JobId) => boolean,
 ): Promise<void> {
   for (let from = after; ; ) {
     const { to, goesOn } = await connection.read((session) => {
-      const end = session.get(stretchEnd, [from, STRETCH - 1])?.[0] as JobId | undefined;
+      const end = session.get(rangeEnd, [from, RANGE_ROWS - 1])?.[0] as JobId | undefined;
       const wantsMore = look(session, from, end ?? LAST_ID);
       return { to: end, goesOn: wantsMore };
     });
@@ -210,17 +210,17 @@ async function listJobs(
     return rows.map(decodeJob);
   }
   const found = new Map<JobId, JobRow>();
-  const collect = (stretchEnd: string, list: string, more: readonly unknown[]) => {
+  const collect = (rangeEnd: string, list: string, more: readonly unknown[]) => {
     let left = limit;
-    return walk(connection, stretchEnd, after, (session, from, to) => {
+    return scanTable(connection, rangeEnd, after, (session, from, to) => {
       const rows = session.all(list, [from, to, ...filter, ...more, left]);
       for (const row of rows) found.set(row[0] as JobId, decodeJob(row));
       left -= rows.length;
       return left > 0;
     });
   };
-  // Finished jobs come second: one that ends meanwhile is seen twice, and shown as it is by then.
-  if (!deadLetter) await collect(STRETCH_END, LIST_JOBS, []);
-  await collect(STRETCH_END_DONE, LIST_DONE, [deadLetter === undefined ? null : Number(deadLetter)]);
+  // Finished jobs are read second. A job that ends in between is found twice, and the later row is returned.
+  if (!deadLetter) await collect(RANGE_END, LIST_JOBS, []);
+  await collect(RANGE_END_DONE, LIST_DONE, [deadLetter === undefined ? null : Number(deadLetter)]);
   return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
 }

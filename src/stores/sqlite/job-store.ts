@@ -27,7 +27,6 @@ import {
   CLAIMABLE,
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
-  JUDGEABLE,
   LOAD,
   NEXT_WAKE,
   PAUSED,
@@ -37,6 +36,7 @@ import {
   PRUNABLE,
   PRUNE,
   PRUNE_EVENTS,
+  UNDECIDED,
 } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 import { forgetLogs, locate } from "./write-jobs.ts";
@@ -45,8 +45,8 @@ const CLAIM_ROWS = [CLAIM];
 const BEAT_ROWS = [BEAT];
 
 /**
- * Enqueues are on the disk when they are acknowledged. Claims, beats, sweeps and prunes may be taken back by a power
- * cut, which ends every worker on this machine with them: what they did is then simply done again.
+ * Enqueues are on disk when they are acknowledged. A power cut may undo claims, beats, sweeps and prunes. It also
+ * ends every worker on this machine, so the work is simply done again.
  */
 export function createJobStore(connection: Connection, transactions: Transactions): JobStore {
   return {
@@ -89,7 +89,7 @@ interface Round {
   readonly isCut: boolean;
 }
 
-/** Repeats bounded work until it has done as much as it may, or finds nothing more to do. Gives how much it did. */
+/** Repeats bounded work until it has done `limit`, or finds nothing more. Returns how much it did. */
 async function inRounds(limit: number, work: (most: number) => Promise<Round>): Promise<number> {
   for (let done = 0; ; ) {
     const round = await work(Math.min(limit - done, BATCH.items));
@@ -98,7 +98,7 @@ async function inRounds(limit: number, work: (most: number) => Promise<Round>): 
   }
 }
 
-/** The first rows of a statement that gives rowid and size, as many as one transaction takes. */
+/** The first rows of a statement that returns rowid and size, as many as one transaction takes. */
 function pick(session: Session, text: string, now: Instant, most: number) {
   const rows: number[] = [];
   let size = 0;
@@ -111,8 +111,8 @@ function pick(session: Session, text: string, now: Instant, most: number) {
 }
 
 /**
- * An empty queue is seen without asking for the right to write, so that idle workers do not hold up busy ones. What is
- * more than a transaction's worth is claimed in several.
+ * Checks for an empty queue without the write lock, so that idle workers do not block busy ones. A claim of more than
+ * a transaction's worth uses several transactions.
  */
 async function claim(connection: Connection, request: ClaimRequest): Promise<JobRow[]> {
   const { queue, from, limit } = request;
@@ -123,13 +123,13 @@ async function claim(connection: Connection, request: ClaimRequest): Promise<Job
     const { rows, isCut } = await connection
       .write((session) => claimBest(session, request, left))
       .catch((error: unknown) => {
-        // What was claimed before is the caller's, who would never learn of it.
+        // The caller already owns what was claimed before. If this threw, it would never learn of it.
         if (claimed.length === 0) throw error;
         return { rows: [], isCut: false };
       });
     const isFirst = claimed.length === 0;
     for (const row of rows) claimed.push(row);
-    // Between two rounds better jobs may have come in.
+    // Better jobs may have arrived between two rounds.
     if (!isCut || claimed.length === limit) return isFirst ? claimed : claimed.sort(byRank);
   }
 }
@@ -139,8 +139,8 @@ function byRank(a: JobRow, b: JobRow): number {
 }
 
 /**
- * What `decide` makes of a claim, without a decision per job: the conformance kit holds the two equal. It is cut short
- * where there may be more than one transaction takes.
+ * What `decide` makes of a claim, without a decision per job (`claimedRow`, core/job/store-formulas.ts). The conformance kit checks that both are equal.
+ * `isCut`: there may be more than one transaction takes.
  */
 function claimBest(
   session: Session,
@@ -169,20 +169,20 @@ function claimBest(
   return { rows: request.most === undefined ? rows : marked(session, queue, rows, numbers), isCut };
 }
 
-/** How many jobs a claim may take from a queue that has a limit of its own. */
+/** How many jobs a claim may take from a queue with a concurrency limit. */
 function roomIn(session: Session, { queue, most }: ClaimRequest): number {
   if (most === undefined) return Number.POSITIVE_INFINITY;
   return most - (session.get(ACTIVE_IN, [queue])?.[0] as number);
 }
 
-/** Jobs that were claimed under the limit of their queue are counted by their limit. */
+/** Marks jobs that were claimed under the limit of their queue, so that they are counted. */
 function marked(session: Session, queue: string, rows: JobRow[], numbers: readonly number[]): JobRow[] {
   const limitKey = queueMark(queue);
   session.run(MARK, [limitKey, JSON.stringify(numbers)]);
   return rows.map((row) => (row.limitKey === null ? { ...row, limitKey } : row));
 }
 
-/** Reads a transaction's worth at a time, like everything else; how much that is, the rows themselves tell. */
+/** Reads one transaction's worth at a time. The size of the rows decides how much that is. */
 async function load(connection: Connection, ids: readonly JobId[]): Promise<(JobRow | null)[]> {
   const loaded: (JobRow | null)[] = [];
   while (loaded.length < ids.length) {
@@ -216,30 +216,30 @@ async function beat(
   );
 }
 
-/** Moves `stallAt` and nothing else: a beat is no revision, and `wakeAt` may be earlier than what it stands for. */
+/** Moves only `stallAt`. A beat does not change the revision. `wakeAt` may stay earlier than needed. */
 function beatJobs(session: Session, beats: BeatRequest["jobs"], hints: HintBatch): BeatAnswer[] {
-  const places = locate(
+  const jobs = locate(
     session,
     beats.map(({ id }) => id),
   );
   const runs = new RowRuns(session);
   const answers = beats.map(({ id, fence, rev, stallAt, records }): BeatAnswer => {
-    const place = places.get(id);
-    if (!place) return { lost: "gone" };
-    if (place.fence !== fence || place.state !== "active") return { lost: place.state };
+    const located = jobs.get(id);
+    if (!located) return { lost: "gone" };
+    if (located.fence !== fence || located.state !== "active") return { lost: located.state };
     if (stallAt !== undefined) {
-      runs.add(BEAT_ROWS, [stallAt], place.row);
+      runs.add(BEAT_ROWS, [stallAt], located.row);
       if (records) hints.event(records);
     }
-    return place.rev === rev ? "ok" : "changed";
+    return located.rev === rev ? "ok" : "changed";
   });
   runs.flush();
   return answers;
 }
 
 /**
- * Nothing due costs one read: that is what most sweeps find. `limit` holds for each of the three kinds of what is due,
- * so that a flood of one cannot starve the others.
+ * If nothing is due, as in most sweeps, it costs one read. `limit` applies to each of the three kinds, so that many
+ * of one kind do not delay the others.
  */
 async function sweep(
   connection: Connection,
@@ -260,11 +260,11 @@ async function sweep(
     return round;
   });
   await inRounds(limit, async (most) => {
-    const { held, ...round } = await connection.write((session) => {
-      const { rows, ...picked } = pick(session, JUDGEABLE, now, most);
-      return { held: session.all(HOLD_DUE_JOBS, [holdUntil, rows]), ...picked };
+    const { due, ...round } = await connection.write((session) => {
+      const { rows, ...picked } = pick(session, UNDECIDED, now, most);
+      return { due: session.all(HOLD_DUE_JOBS, [holdUntil, rows]), ...picked };
     });
-    for (const row of held) jobs.push(decodeJob(row));
+    for (const row of due) jobs.push(decodeJob(row));
     return round;
   });
   await inRounds(limit, async (most) => {

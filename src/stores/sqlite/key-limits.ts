@@ -13,7 +13,7 @@ import { LIMIT_STARTS, LIMIT_USE, LIMIT_WAITING } from "./limit-statements.ts";
 import type { Session } from "./session.ts";
 import { ADMIT, LOAD_RECORD, PUT_RECORD } from "./statements.ts";
 
-/** As many as wait, as are asked for, and as the limit has room for. */
+/** Admits at most `count` waiting jobs, and at most as many as the limit has room for. */
 export function admit(
   session: Session,
   { admit: limitKey, count, limit }: Extract<Effect, { admit: string }>,

@@ -5,24 +5,24 @@ import { LIVE } from "./statements.ts";
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
-/** Scheduled and retryable jobs: no state of a live job comes after theirs. */
+/** Scheduled and retryable jobs. No state code of a live job is higher. */
 const LATER = Math.min(STATE_CODES.scheduled, STATE_CODES.retryable);
 
-/** What is in use of a limit. Takes the limit. Gives state, how many, and how many of them have not started. */
+/** What uses a limit. Takes the limit key. Returns state, count, and how many of them have not started. */
 export const LIMIT_USE = `
 select state, count(*), sum(started_at is null) from curfew_jobs indexed by curfew_jobs_limited
  where limit_key = ? and limit_key is not null and state > 0 group by state`;
 
-/** How many jobs wait behind a limit and for nothing else. Takes the limit. */
+/** Counts jobs that wait only for a limit. Takes the limit key. */
 export const LIMIT_WAITING = `
 select count(*) from curfew_jobs indexed by curfew_jobs_limit
  where limit_key = ? and limit_key is not null and state = ${PENDING} and needs = 0`;
 
-/** Starts that count behind a limit. Takes where their keys begin and end. Gives how many, and when the first is due. */
+/** The starts that a rate still counts. Takes the range of their keys. Returns how many, and when the first is due. */
 export const LIMIT_STARTS = `
 select count(*), min(wake_at) from curfew_records where kind = '${START_KIND}' and key >= ? and key < ?`;
 
-/** The next limit with live jobs. Takes the name it comes after, twice. */
+/** The next limit key with live jobs. Takes the key it comes after, twice. */
 export const NEXT_LIMIT_KEY = `
 select min(limit_key) from (
   select min(limit_key) as limit_key from curfew_jobs indexed by curfew_jobs_limit
@@ -30,16 +30,16 @@ select min(limit_key) from (
   union all
   select min(limit_key) from curfew_jobs indexed by curfew_jobs_limited where limit_key > ? and limit_key is not null and state > 0)`;
 
-/** How many active jobs of a queue have a limit. Takes the queue. */
+/** Counts active jobs of a queue that have a limit key. Takes the queue. */
 export const ACTIVE_IN = `
 select count(*) from curfew_jobs indexed by curfew_jobs_limited_active
  where queue = ? and limit_key is not null and state = ${ACTIVE}`;
 
-/** Gives a limit to rows that have none. Takes the limit and rows. */
+/** Sets the limit key of rows that have none. Takes the limit key and rows. */
 export const MARK =
   "update curfew_jobs set limit_key = ? where limit_key is null and rowid in (select value from json_each(?))";
 
-/** How many jobs wait in a queue, as far as one wants to know. Takes queue and how many at most, for each of three kinds. */
+/** Counts the waiting jobs of a queue. Takes the queue and the most to count, for each of three kinds. */
 export const WAITING_IN = `
 select (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_ready
                                where queue = ? and state = ${AVAILABLE} limit ?))
@@ -48,25 +48,25 @@ select (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_r
      + (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_later
                                where queue = ? and state >= ${LATER} limit ?))`;
 
-/** How many live jobs of a stretch are in each queue and state. Takes the id it begins after, and its last id. */
+/** Counts live jobs of a range by queue and state. Takes the id after which the range starts, and its last id. */
 export const COUNT_QUEUES = `
 select queue, state, count(*) from curfew_jobs where id > ? and id <= ? group by queue, state`;
 /** COUNT_QUEUES for finished jobs. */
 export const COUNT_QUEUES_DONE = `
 select queue, state, count(*) from curfew_done where id > ? and id <= ? group by queue, state`;
 
-/** Counts available jobs of a queue before a place. Takes queue, rank, id and the most to count. */
+/** Counts available jobs of a queue before a position. Takes queue, rank, id and the most to count. */
 export const AHEAD_IN_QUEUE = `
 select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_ready
                        where queue = ? and state = ${AVAILABLE} and (rank, id) < (?, ?) limit ?)`;
 
-/** Counts jobs that wait for a limit before a place. Takes limit, rank, id and the most to count. */
+/** Counts jobs that wait for a limit before a position. Takes limit, rank, id and the most to count. */
 export const AHEAD_AT_LIMIT = `
 select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_limit
                        where limit_key = ? and limit_key is not null and state = ${PENDING} and needs = 0
                          and (rank, id) < (?, ?) limit ?)`;
 
-/** Counts jobs of a limit in one state, up to a bound. Takes limit, state and bound. Gives how many, and how many have not started. */
+/** Counts jobs of a limit in one state, up to a bound. Takes limit, state and bound. Returns how many, and how many have not started. */
 export const USE_UP_TO = `
 select count(*), coalesce(sum(started_at is null), 0)
   from (select started_at from curfew_jobs indexed by curfew_jobs_limited
@@ -82,7 +82,7 @@ export const HOLDERS_OF_LIMIT = `
 select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited
  where limit_key = ? and limit_key is not null and state > 0 and state = ${ACTIVE} limit ?`;
 
-/** Counts active jobs of a queue that have a limit, up to a bound. Takes queue and bound. Gives also how many have not started. */
+/** Counts active jobs of a queue that have a limit, up to a bound. Takes queue and bound. Also returns how many have not started. */
 export const ACTIVE_UP_TO = `
 select count(*), coalesce(sum(started_at is null), 0)
   from (select started_at from curfew_jobs indexed by curfew_jobs_limited_active

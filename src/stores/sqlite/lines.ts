@@ -16,7 +16,7 @@ import {
 } from "./limit-statements.ts";
 import type { Session } from "./session.ts";
 
-/** What people ask about one waiting job. */
+/** Queries about one waiting job. */
 export function createLines(connection: Connection): Pick<Inspector, "ahead" | "slots" | "readyQueues"> {
   return {
     async ahead(line, before, most) {
@@ -69,7 +69,7 @@ function heldSlots(session: Session, line: Line, most: number): HeldSlots {
   };
 }
 
-/** Each name is one look at the index, however many jobs the queue has. */
+/** Each name costs one read of the index, whatever the number of jobs. */
 function readyQueues(session: Session, after: string | null, limit: number): string[] {
   const names: string[] = [];
   for (let last = after ?? ""; names.length < limit; ) {

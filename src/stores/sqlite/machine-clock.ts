@@ -3,8 +3,8 @@ import { uptime } from "node:os";
 import type { MachineClock } from "../../ports/system.ts";
 
 /**
- * The clock that all processes of this machine share, where there is one. Linux has it: what Node calls `hrtime` is the
- * kernel's monotonic clock, the same for all, and a boot has an id. Elsewhere a boot cannot be told from another.
+ * The clock that all processes of this machine share, if there is one. On Linux, Node's `hrtime` is the kernel's
+ * monotonic clock, equal for all processes, and a boot has an id. Other systems have no id of a boot.
  */
 export function machineClock(): MachineClock | undefined {
   if (process.platform !== "linux") return undefined;
@@ -21,7 +21,7 @@ function monotonic(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** The uptime counts sleeps. A container may have one of its own, which is shorter: that tells nothing. */
+/** The uptime includes sleeps. A container may have its own, shorter uptime; then the result is 0. */
 function slept(): number {
   return Math.max(0, uptime() * 1_000 - monotonic());
 }

@@ -7,7 +7,10 @@ import type { Session } from "./session.ts";
 import { failed } from "./sqlite-errors.ts";
 import { ADD_MIGRATION, APPLIED_MIGRATIONS, CREATE_MIGRATIONS, HAS_MIGRATIONS } from "./statements.ts";
 
-/** Brings the tables up to date. Processes that start together wait for each other; an up-to-date file costs one read. */
+/**
+ * Applies pending migrations. Processes that start together wait for each other. If nothing is pending, it costs one
+ * read.
+ */
 export async function migrate(
   connection: Connection,
   system: Pick<System, "wall">,
@@ -18,7 +21,7 @@ export async function migrate(
       return pendingMigrations(known, readApplied(session));
     } catch (error) {
       throw error instanceof CurfewError
-        ? failed(connection.path, `is refused: ${error.message}`, error)
+        ? failed(connection.path, `cannot be used: ${error.message}`, error)
         : error;
     }
   };

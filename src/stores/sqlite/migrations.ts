@@ -2,8 +2,9 @@
 import type { Migration } from "../sql/migrator.ts";
 
 /**
- * The schema, step by step. All names begin with `curfew_`, because the file may be the one in which a program keeps
- * its own tables. A step that was released is never edited: the checksums of files that ran it would no longer match.
+ * The schema as a list of migrations. All names begin with `curfew_`, because a program may keep its own tables in the
+ * same file. Never edit a released migration, not even its comments: its checksum would no longer match in files that
+ * ran it.
  */
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -226,15 +227,22 @@ drop index curfew_jobs_gated;
 create index curfew_jobs_limited on curfew_jobs (limit_key, state) where limit_key is not null and state > 0;
 drop index curfew_jobs_gated_active;
 create index curfew_jobs_limited_active on curfew_jobs (queue) where limit_key is not null and state = 2;
--- Jobs keep what their enqueue said, and what their workflow needs of them, under the new names.
-update curfew_jobs set options = json_remove(json_set(options, '$.settings', json(json_extract(options, '$.rung'))), '$.rung')
- where json_extract(options, '$.rung') is not null;
-update curfew_done set options = json_remove(json_set(options, '$.settings', json(json_extract(options, '$.rung'))), '$.rung')
- where json_extract(options, '$.rung') is not null;
-update curfew_jobs set options = json_remove(json_set(options, '$.step.waitsFor', json(json_extract(options, '$.step.turn'))), '$.step.turn')
- where json_extract(options, '$.step.turn') is not null;
+-- Jobs keep what their enqueue said, and what their workflow needs of them, under the new names. As text: a document may
+-- hold what no JSON type of a database takes, and keeps the order of its keys.
+update curfew_jobs set options = '{"settings":' || substr(options, 9) where options like '{"rung":%';
+update curfew_done set options = '{"settings":' || substr(options, 9) where options like '{"rung":%';
+update curfew_jobs set options = replace(options, ',"turn":{"role":', ',"waitsFor":{"role":') where workflow is not null;
 update curfew_records set body = replace(body, '"gate":', '"limitKey":') where kind = 'start';
 update curfew_records set kind = 'maintenance' where kind = 'recess';
+`,
+  },
+  {
+    version: 8,
+    name: "barrier jobs and holders of unique keys",
+    sql: `
+update curfew_jobs set options = replace(options, '"role":"turnstile"', '"role":"barrier"')
+ where queue = 'curfew.workflows' and options like '%turnstile%';
+update curfew_records set body = replace(body, '"keepers":', '"holders":') where kind = 'unique';
 `,
   },
 ];

@@ -3,19 +3,19 @@ import { dirname, resolve } from "node:path";
 import { refuse } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
 import { Connection } from "./connection.ts";
-import { setRightIfAlone } from "./file-clock.ts";
+import { resetClockIfAlone } from "./file-clock.ts";
 import { migrate } from "./migrate.ts";
 import { failed } from "./sqlite-errors.ts";
 
-/** Opens the file, which is created where it is missing, and brings its tables up to date. */
+/** Opens the file, creates it if it is missing, and applies pending migrations. */
 export async function openFile(path: string, system: System): Promise<Connection> {
   checkPath(path);
   const file = resolve(path);
   prepareFile(file);
-  await setRightIfAlone(file, system);
+  await resetClockIfAlone(file, system);
   const connection = new Connection(file, system);
   try {
-    await connection.patiently(() => connection.configure());
+    await connection.whenFree(() => connection.configure());
     await migrate(connection, system);
     await connection.synced();
   } catch (error) {
@@ -36,13 +36,12 @@ function checkPath(path: unknown): asserts path is string {
     throw refuse("invalid_option", "path", path, fix);
   }
   if (path.includes("?")) {
-    const fix =
-      "a path takes no settings: the store chooses the ones under which nothing acknowledged is lost";
+    const fix = "leave out the settings: the store chooses those under which no acknowledged write is lost";
     throw refuse("invalid_option", "path", path, fix);
   }
 }
 
-/** Finds out what SQLite would only call "unable to open", and creates a file that only its owner can read. */
+/** Finds problems that SQLite would only call "unable to open", and creates a file that only its owner can read. */
 function prepareFile(file: string): void {
   const folder = dirname(file);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
@@ -55,11 +54,11 @@ function prepareFile(file: string): void {
     return;
   }
   try {
-    // SQLite gives the files beside it, -wal and -shm, the same permissions.
+    // SQLite gives the -wal and -shm files the same permissions.
     closeSync(openSync(file, "wx", 0o600));
   } catch (error) {
-    // Another process that opens it too was first; an existing file is never opened here, because closing it again
-    // would take from other connections of this process the locks they hold on it.
+    // Another process created the file first. An existing file is never opened here: closing it again would release
+    // the locks that other connections of this process hold on it.
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
     throw failed(file, `cannot be created: ${(error as Error).message}`, error);
   }

@@ -2,8 +2,8 @@ import type { Session } from "./session.ts";
 import { byRange } from "./statements.ts";
 
 /**
- * Writes rows, those that follow each other and are written alike in one statement: running a statement costs about as
- * much as writing a row. Rows are written in the order in which they were added.
+ * Writes rows in the order in which they were added. Adjacent rows with equal values share one statement: running a
+ * statement costs about as much as writing a row.
  */
 export class RowRuns {
   readonly #session: Session;
@@ -15,7 +15,7 @@ export class RowRuns {
     this.#session = session;
   }
 
-  /** The first statement takes the values and the rows, those after it only the rows. */
+  /** The first statement takes the values and the rows. The others take only the rows. */
   add(texts: readonly string[], values: readonly unknown[], row: number): void {
     if (texts !== this.#texts || !areEqual(values, this.#values)) {
       this.flush();
@@ -36,7 +36,7 @@ export class RowRuns {
   }
 }
 
-/** The first and the last of rows that follow each other without a gap, as those of jobs that were enqueued together do. */
+/** The first and last of rows without a gap, as jobs that were enqueued together have. */
 function rangeOf(rows: readonly number[]): readonly [number, number] | undefined {
   const first = rows[0] as number;
   for (let index = 1; index < rows.length; index++) if (rows[index] !== first + index) return undefined;

@@ -5,26 +5,26 @@ import { decodeJob, type SqlRow, STATE_CODES } from "../sql/row-codec.ts";
 import { BACKWARDS, FORWARDS } from "./scan-statements.ts";
 import type { Session } from "./session.ts";
 
-/** Before and after every id, and every instant. */
+/** They sort before and after every id. */
 const FIRST_ID = "";
 const LAST_ID = "\uffff";
 const NEVER = Number.MAX_SAFE_INTEGER;
 
-/** A stretch of a walk: what it comes after, what it ends with, and whether anything may follow. */
-interface Stretch {
+/** A range of a scan: the position before it, its last position, and whether nothing follows. */
+interface ScanRange {
   readonly from: ScanCursor;
   readonly to: ScanCursor;
   readonly isLast: boolean;
 }
 
-/** One step of a walk, all of it in one look at the file. */
+/** One step of a scan, in one read of the file. */
 export function scanJobs(session: Session, path: ScanPath, limit: number) {
-  const stretch = stretchOf(session, path);
+  const range = rangeOf(session, path);
   const statements = path.newestFirst ? BACKWARDS : FORWARDS;
   const rows: SqlRow[] = [];
-  if (path.byEnd) rows.push(...session.all(statements.listDead, [...deadArguments(path, stretch), limit]));
+  if (path.byEnd) rows.push(...session.all(statements.listDead, [...deadArguments(path, range), limit]));
   else {
-    const ids = [stretch.from.id, stretch.to.id];
+    const ids = [range.from.id, range.to.id];
     if (path.live) rows.push(...session.all(statements.listJobs, [...ids, ...matching(path), limit]));
     if (path.finished) rows.push(...session.all(statements.listDone, [...ids, ...matchingDone(path), limit]));
   }
@@ -33,25 +33,25 @@ export function scanJobs(session: Session, path: ScanPath, limit: number) {
   const jobs = found.slice(0, limit);
   if (found.length >= limit)
     return { jobs, cursor: cursorOf(scanCursorOf(jobs.at(-1) as JobRow, path.byEnd)) };
-  return { jobs, cursor: stretch.isLast ? null : cursorOf(stretch.to) };
+  return { jobs, cursor: range.isLast ? null : cursorOf(range.to) };
 }
 
-/** One step of a walk that only counts. */
+/** One step of a scan that only counts. */
 export function countJobs(session: Session, path: ScanPath) {
-  const stretch = stretchOf(session, path);
+  const range = rangeOf(session, path);
   const statements = path.newestFirst ? BACKWARDS : FORWARDS;
   const counted = (text: string, values: readonly unknown[]) => session.get(text, values)?.[0] as number;
   let count = 0;
-  if (path.byEnd) count = counted(statements.countDead, deadArguments(path, stretch));
+  if (path.byEnd) count = counted(statements.countDead, deadArguments(path, range));
   else {
-    const ids = [stretch.from.id, stretch.to.id];
+    const ids = [range.from.id, range.to.id];
     if (path.live) count += counted(statements.countJobs, [...ids, ...matching(path)]);
     if (path.finished) count += counted(statements.countDone, [...ids, ...matchingDone(path)]);
   }
-  return { count, cursor: stretch.isLast ? null : cursorOf(stretch.to) };
+  return { count, cursor: range.isLast ? null : cursorOf(range.to) };
 }
 
-function stretchOf(session: Session, path: ScanPath): Stretch {
+function rangeOf(session: Session, path: ScanPath): ScanRange {
   const { newestFirst, byEnd } = path;
   const { endOfDead, endOfJobs, endOfDone } = newestFirst ? BACKWARDS : FORWARDS;
   const first: ScanCursor = {
@@ -93,7 +93,7 @@ function matchingDone(path: ScanPath): unknown[] {
   return [...matching(path), dead, finishedFrom ?? 0, finishedBefore ?? NEVER];
 }
 
-function deadArguments(path: ScanPath, { from, to }: Stretch): unknown[] {
+function deadArguments(path: ScanPath, { from, to }: ScanRange): unknown[] {
   return [from.at, from.id, to.at, to.id, ...matchingDone(path)];
 }
 

@@ -1,23 +1,29 @@
 import { DONE, LIVE } from "./statements.ts";
 
-/** The statements of walks through jobs, for one direction. Filters that are left out come as null, or as bounds beyond all. */
-interface WalkStatements {
-  /** Takes the id a stretch begins after and its length less one. Gives the last id of the stretch, if it is that long. */
+/** The statements of scans for one direction. Filters that are left out are null, or bounds beyond all values. */
+interface ScanStatements {
+  /**
+   * Takes the id after which a range starts, and its length less one. Returns the last id of the range, if it is that
+   * long.
+   */
   readonly endOfJobs: string;
   readonly endOfDone: string;
-  /** Takes what a stretch lies between, and MATCHING. `list` takes a limit and gives jobs, `count` gives a number. */
+  /**
+   * Takes the ids between which a range lies, and MATCHING. `list` takes a limit and returns jobs, `count` returns a
+   * number.
+   */
   readonly listJobs: string;
   readonly countJobs: string;
   /** The same with MATCHING_DONE. */
   readonly listDone: string;
   readonly countDone: string;
-  /** Dead letters: each place is an instant and an id, and an end takes the bounds of `finished_at` before it. */
+  /** Dead letters. A position is an instant and an id. `endOfDead` takes the bounds of `finished_at` first. */
   readonly endOfDead: string;
   readonly listDead: string;
   readonly countDead: string;
 }
 
-/** Takes queue, type and state (each null for any), and the bounds of `created_at`. */
+/** Takes queue, type and state (null for any), and the bounds of `created_at`. */
 const MATCHING = `queue = coalesce(?, queue) and type = coalesce(?, type) and state = coalesce(?, state)
  and created_at >= ? and created_at < ?`;
 
@@ -25,25 +31,25 @@ const MATCHING = `queue = coalesce(?, queue) and type = coalesce(?, type) and st
 const MATCHING_DONE = `${MATCHING} and dead_letter = coalesce(?, dead_letter)
  and coalesce(finished_at, 0) >= ? and coalesce(finished_at, 0) < ?`;
 
-function statements(after: ">" | "<", until: "<=" | ">=", order: "asc" | "desc"): WalkStatements {
+function statements(after: ">" | "<", until: "<=" | ">=", order: "asc" | "desc"): ScanStatements {
   const end = (table: string) =>
     `select id from ${table} where id ${after} ? order by id ${order} limit 1 offset ?`;
-  const stretch = `where id ${after} ? and id ${until} ?`;
+  const range = `where id ${after} ? and id ${until} ?`;
   const byId = `order by id ${order} limit ?`;
   const dead = `from curfew_done indexed by curfew_done_dead where dead_letter = 1`;
-  const deadStretch = `${dead} and (finished_at, id) ${after} (?, ?) and (finished_at, id) ${until} (?, ?)`;
+  const deadRange = `${dead} and (finished_at, id) ${after} (?, ?) and (finished_at, id) ${until} (?, ?)`;
   const byEnd = `order by finished_at ${order}, id ${order}`;
   return {
     endOfJobs: end("curfew_jobs"),
     endOfDone: end("curfew_done"),
-    listJobs: `select ${LIVE} from curfew_jobs ${stretch} and ${MATCHING} ${byId}`,
-    countJobs: `select count(*) from curfew_jobs ${stretch} and ${MATCHING}`,
-    listDone: `select ${DONE} from curfew_done ${stretch} and ${MATCHING_DONE} ${byId}`,
-    countDone: `select count(*) from curfew_done ${stretch} and ${MATCHING_DONE}`,
+    listJobs: `select ${LIVE} from curfew_jobs ${range} and ${MATCHING} ${byId}`,
+    countJobs: `select count(*) from curfew_jobs ${range} and ${MATCHING}`,
+    listDone: `select ${DONE} from curfew_done ${range} and ${MATCHING_DONE} ${byId}`,
+    countDone: `select count(*) from curfew_done ${range} and ${MATCHING_DONE}`,
     endOfDead: `select finished_at, id ${dead} and finished_at >= ? and finished_at < ?
  and (finished_at, id) ${after} (?, ?) ${byEnd} limit 1 offset ?`,
-    listDead: `select ${DONE} ${deadStretch} and ${MATCHING_DONE} ${byEnd} limit ?`,
-    countDead: `select count(*) ${deadStretch} and ${MATCHING_DONE}`,
+    listDead: `select ${DONE} ${deadRange} and ${MATCHING_DONE} ${byEnd} limit ?`,
+    countDead: `select count(*) ${deadRange} and ${MATCHING_DONE}`,
   };
 }
 

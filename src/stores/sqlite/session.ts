@@ -1,12 +1,11 @@
 import type { SqlRow } from "../sql/row-codec.ts";
 
-/** What the store needs of a handle of better-sqlite3; a caller's own handle comes in with `tx`. */
+/** The part of a better-sqlite3 handle that the store uses. A caller's handle comes in as `tx`. */
 export interface DatabaseHandle {
   readonly inTransaction: boolean;
   prepare(text: string): StatementHandle;
 }
 
-/** A prepared statement of better-sqlite3. */
 export interface StatementHandle {
   readonly reader: boolean;
   raw(isRaw?: boolean): StatementHandle;
@@ -17,12 +16,12 @@ export interface StatementHandle {
   iterate(values: Values): IterableIterator<unknown>;
 }
 
-/** What a statement takes, by position. */
+/** The parameters of a statement, by position. */
 type Values = readonly unknown[];
 
 const NONE: Values = [];
 
-/** One handle with its statements, each prepared at its first use. Everything here happens at once. */
+/** One handle with its statements, each prepared at its first use. All calls are synchronous. */
 export class Session {
   readonly #handle: DatabaseHandle;
   readonly #statements = new Map<string, StatementHandle>();
@@ -35,12 +34,12 @@ export class Session {
     return this.#handle.inTransaction;
   }
 
-  /** Gives how many rows were written. */
+  /** Returns how many rows were written. */
   run(text: string, values: Values = NONE): number {
     return this.#statement(text).run(values).changes;
   }
 
-  /** Gives the number of the row that was added. */
+  /** Returns the number of the row that was added. */
   add(text: string, values: Values): number {
     return Number(this.#statement(text).run(values).lastInsertRowid);
   }
@@ -53,7 +52,7 @@ export class Session {
     return this.#statement(text).all(values) as SqlRow[];
   }
 
-  /** Row by row, for whoever may have had enough before the end; nothing else runs meanwhile. */
+  /** Row by row, for callers that may stop before the end. Nothing else runs meanwhile. */
   iterate(text: string, values: Values): IterableIterator<SqlRow> {
     return this.#statement(text).iterate(values) as IterableIterator<SqlRow>;
   }
@@ -61,7 +60,7 @@ export class Session {
   #statement(text: string): StatementHandle {
     let statement = this.#statements.get(text);
     if (!statement) {
-      // A caller's handle may be set to answer in big integers; all of ours fit into numbers.
+      // A caller's handle may return big integers. All numbers of the store fit into doubles.
       statement = this.#handle.prepare(text).safeIntegers(false);
       if (statement.reader) statement.raw(true);
       this.#statements.set(text, statement);

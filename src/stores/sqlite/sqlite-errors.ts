@@ -1,6 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
 
-/** What SQLite's result codes mean to whoever runs the program. Extended codes begin with the plain one. */
+/** What SQLite's result codes mean to the user. Extended codes begin with the plain one. */
 const MEANINGS: readonly (readonly [code: string, says: string])[] = [
   ["SQLITE_NOTADB", "is not a SQLite database: name another file, or move this one away"],
   [
@@ -19,17 +19,17 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-/** Somebody else is writing; the same work can be tried again. */
+/** Another connection is writing. The same work can be tried again. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY");
 }
 
-/** A unique value that another row has. */
+/** Another row has the same unique value. */
 export function isTaken(error: unknown): boolean {
   return ["SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE"].includes(codeOf(error));
 }
 
-/** A failure of SQLite in words that name the file and the fix; any other error is left as it is. */
+/** A failure of SQLite in a message that names the file and the fix. Any other error is returned unchanged. */
 export function explained(error: unknown, path: string): unknown {
   const code = codeOf(error);
   if (!code.startsWith("SQLITE_")) return error;

@@ -13,14 +13,14 @@ import { createTimeoutStore } from "./timeout-store.ts";
 import { Transactions } from "./transactions.ts";
 
 export interface SqliteStoreOptions {
-  /** The file; it is created, readable by its owner only, where it is missing. Its folder must be on a local disk. */
+  /** The file. If it is missing, it is created and only its owner can read it. Its folder must be on a local disk. */
   readonly path: string;
   readonly system: System;
 }
 
 /**
- * Opens a store in a SQLite file, and brings its tables up to date. Several processes of one machine may share the
- * file. SQLite works in the thread that calls it: calls are short, and long ones are split, but each commit waits for
+ * Opens a store in a SQLite file, and applies pending migrations. Several processes of one machine may share the
+ * file. SQLite works in the calling thread: calls are short, and long ones are split. Another thread syncs commits to
  * the disk.
  */
 export async function openSqliteStore({ path, system }: SqliteStoreOptions): Promise<Store> {

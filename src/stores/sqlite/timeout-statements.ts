@@ -10,12 +10,12 @@ insert into curfew_timeouts (${NEW_TIMEOUT_COLUMNS.join(", ")})
 values (${NEW_TIMEOUT_COLUMNS.map(() => "?").join(", ")})
 on conflict (id) do nothing`;
 
-/** Makes room for a timeout with a key, unless its id is known. Takes scope, key, id. */
+/** Deletes the timeout that has a key, unless the new id is known. Takes scope, key, id. */
 export const REPLACE_KEY = `
 delete from curfew_timeouts
  where scope = ? and key = ? and not exists (select 1 from curfew_timeouts where id = ?)`;
 
-/** When there is something to claim: the first due instant or end of a lease, null for never. */
+/** When a claim will next find something: the first due time or end of a lease; null for never. */
 export const NEXT_DUE = `
 select min(next_at) from (
   select min(due_at) as next_at from curfew_timeouts indexed by curfew_timeouts_due
@@ -23,7 +23,7 @@ select min(next_at) from (
   union all
   select min(lease_until) from curfew_timeouts indexed by curfew_timeouts_lease where owner is not null)`;
 
-/** NEXT_DUE for one destination, which it takes twice. */
+/** NEXT_DUE for one destination. Takes it twice. */
 export const NEXT_DUE_OF = `
 select min(next_at) from (
   select min(due_at) as next_at from curfew_timeouts indexed by curfew_timeouts_destination
@@ -33,8 +33,8 @@ select min(next_at) from (
    where owner is not null and destination = ?)`;
 
 /**
- * What is due and free, the first ones first. Takes now, limit, now, now, limit. Gives rowid, due_at, id. The leases
- * that have run out are few, so they are sorted among the free rows.
+ * What is due and free, in the order of claims. Takes now, limit, now, now, limit. Returns rowid, due_at, id. Expired
+ * leases are few, so they are sorted among the free rows.
  */
 export const DUE = `
 select * from (
@@ -57,31 +57,31 @@ select * from (
    where destination = ? and owner is not null and lease_until <= ? and due_at <= ?)
  order by due_at, id limit ?`;
 
-/** Leases rows that DUE gave in the same transaction. Takes owner, lease_until, rows. Gives them in no order. */
+/** Leases rows that DUE returned in the same transaction. Takes owner, lease_until, rows. Returns them unordered. */
 export const CLAIM_DUE = `
 update curfew_timeouts set owner = ?, lease_until = ? where rowid in (select value from json_each(?)) returning ${ROW}`;
 
-/** Takes id, owner or null (twice), now: with an owner, only what it holds counts. */
-const HELD = "id = ? and (? is null or (owner = ? and lease_until > ?))";
+/** Takes id, owner or null (twice), now. With an owner, only what it holds matches. */
+const IS_LEASED = "id = ? and (? is null or (owner = ? and lease_until > ?))";
 
-/** Takes what HELD does. */
-export const REMOVE_TIMEOUT = `delete from curfew_timeouts where ${HELD}`;
+/** Takes what IS_LEASED does. */
+export const REMOVE_TIMEOUT = `delete from curfew_timeouts where ${IS_LEASED}`;
 
-/** Frees a lease. Takes due_at or null, tries to add, error or null, dead_at or null, and what HELD does. */
+/** Frees a lease. Takes due_at or null, tries to add, error or null, dead_at or null, and what IS_LEASED does. */
 export const RELEASE_TIMEOUT = `
 update curfew_timeouts
    set owner = null, lease_until = null, due_at = coalesce(?, due_at), tries = tries + ?, error = coalesce(?, error),
        dead_at = coalesce(?, dead_at)
- where ${HELD}`;
+ where ${IS_LEASED}`;
 
 /** Takes lease_until, id, owner, now. */
 export const EXTEND_LEASE = `
 update curfew_timeouts set lease_until = ? where id = ? and owner = ? and lease_until > ?`;
 
-/** Who holds a timeout. Takes id. Gives owner and lease_until. */
+/** The lease of a timeout. Takes id. Returns owner and lease_until. */
 export const LEASE_OF = "select owner, lease_until from curfew_timeouts where id = ?";
 
-/** Frees leases that have run out. Takes now and limit. */
+/** Frees expired leases. Takes now and limit. */
 export const REAP = `
 update curfew_timeouts set owner = null, lease_until = null
  where rowid in (
@@ -90,7 +90,7 @@ update curfew_timeouts set owner = null, lease_until = null
 
 const LEASED = "coalesce(lease_until > ?, 0)";
 
-/** Takes id and now; gives 1 for what somebody holds. */
+/** Takes id and now. Returns 1 if it is leased. */
 export const CANCEL_ID = `delete from curfew_timeouts where id = ? returning ${LEASED}`;
 /** Takes saga and now. */
 export const CANCEL_SAGA = `
@@ -106,29 +106,35 @@ update curfew_timeouts set dead_at = null, tries = 0, due_at = ? where id = ? an
 export const RESCHEDULE = `
 update curfew_timeouts set due_at = ? where id = ? and due_at = ? and owner is null and dead_at is null`;
 
-/** Filters that are left out as null: destination, saga, whether it is dead, whether it has a wall clock; then a limit. */
+/**
+ * Filters that are null if left out: destination, saga, whether it is dead, whether it has a wall clock; then a
+ * limit.
+ */
 const MATCHING = `
  destination = coalesce(?, destination) and coalesce(saga, '') = coalesce(?, saga, '')
  and (dead_at is not null) = coalesce(?, dead_at is not null)
  and (wall_clock is not null) = coalesce(?, wall_clock is not null) order by id limit ?`;
 
-/** A stretch of all timeouts that match. Takes the id it begins after, its last id, and what MATCHING does. */
+/** A range of all timeouts that match. Takes the id after which it starts, its last id, and what MATCHING does. */
 export const LIST_TIMEOUTS = `select ${ROW} from curfew_timeouts where id > ? and id <= ? and ${MATCHING}`;
-/** Of one saga. Takes the saga, the id they come after, and what MATCHING does. */
+/** Timeouts of one saga. Takes the saga, the id they come after, and what MATCHING does. */
 export const LIST_OF_SAGA = `
 select ${ROW} from curfew_timeouts indexed by curfew_timeouts_saga where saga = ? and id > ? and ${MATCHING}`;
-/** Dead ones. Takes the id they come after, and what MATCHING does. */
+/** Dead timeouts. Takes the id they come after, and what MATCHING does. */
 export const LIST_DEAD = `
 select ${ROW} from curfew_timeouts indexed by curfew_timeouts_dead where dead_at is not null and id > ? and ${MATCHING}`;
-/** Wall-clock times. Takes what LIST_DEAD does. */
+/** Timeouts with a wall-clock time. Takes what LIST_DEAD does. */
 export const LIST_WALL_CLOCK = `
 select ${ROW} from curfew_timeouts indexed by curfew_timeouts_wall_clock
  where wall_clock is not null and id > ? and ${MATCHING}`;
 
-/** Takes the id a stretch begins after and its length less one. Gives the last id of the stretch, if it is that long. */
-export const TIMEOUT_STRETCH_END = "select id from curfew_timeouts where id > ? order by id limit 1 offset ?";
+/**
+ * Takes the id after which a range starts, and its length less one. Returns the last id of the range, if it is that
+ * long.
+ */
+export const TIMEOUT_RANGE_END = "select id from curfew_timeouts where id > ? order by id limit 1 offset ?";
 
-/** Takes now, the id a stretch begins after, and its last id. Gives how many are pending, due, leased and dead. */
+/** Takes now, the id after which a range starts, and its last id. Counts pending, due, leased and dead timeouts. */
 export const COUNT_TIMEOUTS = `
 select count(*) filter (where dead_at is null and owner is null),
        count(*) filter (where dead_at is null and owner is null and due_at <= ?),

@@ -27,7 +27,7 @@ import {
   REAP,
   REQUEUE,
   RESCHEDULE,
-  TIMEOUT_STRETCH_END,
+  TIMEOUT_RANGE_END,
 } from "./timeout-statements.ts";
 import type { Transactions } from "./transactions.ts";
 import {
@@ -39,8 +39,8 @@ import {
 } from "./write-timeouts.ts";
 
 /**
- * What is inserted, removed, released or cancelled is on the disk when it is acknowledged. A power cut may take back
- * leases, which ends every process on this machine with them: what they held is then simply claimed again.
+ * Inserts, removals, releases and cancels are on disk when they are acknowledged. A power cut may undo leases. It
+ * also ends every process on this machine, so the timeouts are simply claimed again.
  */
 export function createTimeoutStore(connection: Connection, transactions: Transactions): TimeoutStore {
   return {
@@ -55,9 +55,9 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
     async claimDue(request) {
       return claimDue(connection, request, claimLimit(request));
     },
-    async remove(held, { now }) {
-      checkBatch(held, "held");
-      return transactions.run(held, noText, { now }, (session, batch) =>
+    async remove(leased, { now }) {
+      checkBatch(leased, "leased");
+      return transactions.run(leased, noText, { now }, (session, batch) =>
         batch.map((one) => removeTimeout(session, one, now)),
       );
     },
@@ -125,7 +125,7 @@ async function nextDueAt(connection: Connection, destinations?: readonly string[
   });
 }
 
-/** Nothing due is seen without asking for the right to write, so that idle processes do not hold up busy ones. */
+/** Checks whether anything is due without the write lock, so that idle processes do not block busy ones. */
 async function claimDue(connection: Connection, request: DueRequest, limit: number): Promise<TimeoutRow[]> {
   const { now, leaseUntil, owner, destinations } = request;
   const next = await nextDueAt(
@@ -160,9 +160,9 @@ async function reap(connection: Connection, now: Instant): Promise<number> {
   }
 }
 
-/** Rows that are looked at in one go: a look at a large table must not stop the engine that shares the thread. */
-const STRETCH = 2_000;
-/** Comes after every id: no UTF-8 text holds such a byte. */
+/** The most rows that are read at once: reading a large table must not stop the engine, which shares the thread. */
+const RANGE_ROWS = 2_000;
+/** Sorts after every id: no UTF-8 text contains a higher byte. */
 const LAST_ID = "\u{10ffff}".repeat(2);
 
 async function list(
@@ -180,7 +180,7 @@ async function list(
   if (isDead) return by(LIST_DEAD, [after]);
   if (hasWallClock) return by(LIST_WALL_CLOCK, [after]);
   const found: TimeoutRow[] = [];
-  await walk(connection, after, async (from, to) => {
+  await scanTable(connection, after, async (from, to) => {
     found.push(...(await by(LIST_TIMEOUTS, [from, to])));
     return found.length < limit;
   });
@@ -189,7 +189,7 @@ async function list(
 
 async function count(connection: Connection, now: Instant): Promise<TimeoutCounts> {
   const counts = { pending: 0, due: 0, leased: 0, dead: 0 };
-  await walk(connection, "", async (from, to) => {
+  await scanTable(connection, "", async (from, to) => {
     const row = await connection.read((session) => session.get(COUNT_TIMEOUTS, [now, from, to]));
     const [pending, due, leased, dead] = row as readonly number[] as [number, number, number, number];
     counts.pending += pending;
@@ -201,15 +201,15 @@ async function count(connection: Connection, now: Instant): Promise<TimeoutCount
   return counts;
 }
 
-/** Walks the table in the order of ids, a stretch at a time, until `look` says that it has seen enough. */
-async function walk(
+/** Reads the table in the order of ids, one range at a time, until `look` returns false. */
+async function scanTable(
   connection: Connection,
   after: TimeoutId,
   look: (from: TimeoutId, to: TimeoutId) => Promise<boolean>,
 ): Promise<void> {
   for (let from = after; ; ) {
     const end = await connection.read(
-      (session) => session.get(TIMEOUT_STRETCH_END, [from, STRETCH - 1])?.[0] as TimeoutId | undefined,
+      (session) => session.get(TIMEOUT_RANGE_END, [from, RANGE_ROWS - 1])?.[0] as TimeoutId | undefined,
     );
     if (!(await look(from, end ?? LAST_ID)) || end === undefined) return;
     from = end;

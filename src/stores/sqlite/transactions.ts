@@ -9,10 +9,10 @@ import { type DatabaseHandle, Session } from "./session.ts";
 import { explained, failed, isBusy } from "./sqlite-errors.ts";
 import { ADD_EVENT, BEGIN_PART, DATABASE_FILE, KEEP_PART, SYNCHRONOUS, UNDO_PART } from "./statements.ts";
 
-/** Does work at once, and gathers what there is to tell of it. */
+/** Works synchronously, and collects hints and events. */
 type Work<Result> = (session: Session, hints: HintBatch) => Result;
 
-/** Runs work and tells of it: in transactions of the store's own, or within one that a caller has begun. */
+/** Runs work and sends its hints: in the store's own transactions, or in one of the caller. */
 export class Transactions {
   readonly #connection: Connection;
   readonly #channel: HintChannel;
@@ -23,7 +23,10 @@ export class Transactions {
     this.#channel = channel;
   }
 
-  /** Works through the items of a call: in the caller's transaction, or a batch at a time, on the disk when it returns unless relaxed. */
+  /**
+   * Works through the items of a call: in the caller's transaction, or a batch at a time. Unless `relaxed`, the
+   * writes are on disk when it resolves.
+   */
   async run<Item, Answer>(
     items: readonly Item[],
     textOf: (item: Item) => number,
@@ -46,7 +49,8 @@ export class Transactions {
         now,
         (session, hints) => work(session, batch, hints),
         () => {
-          // A lone transaction, as most are: the disk begins at once, and not after a turn of the event loop.
+          // Most calls are one transaction. Then the sync starts at once, without waiting for a turn of the event
+          // loop.
           synced = batch === items && !relaxed ? this.#connection.synced() : undefined;
           synced?.catch(ignore);
         },
@@ -56,20 +60,20 @@ export class Transactions {
     return answers;
   }
 
-  /** One transaction of the store's own. What it tells is told at once: to see a job early does no harm. */
+  /** One transaction of the store. Its hints are sent at once, before the sync: seeing a job early does no harm. */
   async commit<Result>(now: Instant, work: Work<Result>, committed: () => void = ignore): Promise<Result> {
-    const { result, told } = await this.#connection.write((session) => {
+    const { result, sent } = await this.#connection.write((session) => {
       const hints = new HintBatch();
       const given = work(session, hints);
       writeEvents(session, hints, now);
       this.#channel.write(session, hints);
-      return { result: given, told: hints };
+      return { result: given, sent: hints };
     }, committed);
-    this.#channel.tell(told);
+    this.#channel.notify(sent);
     return result;
   }
 
-  /** A part of the caller's transaction: a call that fails leaves nothing of itself in it. */
+  /** Runs work in the caller's transaction. A failed call undoes its own writes. */
   #within<Result>(tx: unknown, now: Instant, work: Work<Result>): Result {
     const session = this.#sessionOf(tx);
     try {
@@ -111,7 +115,7 @@ export class Transactions {
         'begin one with db.exec("begin immediate"); db.transaction() ends before an async call in it is done';
       throw refusedHandle("a handle without a transaction", fix);
     }
-    // Looked at each time, because it can be changed at any time.
+    // Checked each time, because it can change at any time.
     if (session.get(SYNCHRONOUS)?.[0] === 0) {
       throw refusedHandle("synchronous = off", "use normal or full: with off, acknowledged jobs can be lost");
     }

@@ -20,7 +20,7 @@ import {
   WRITE_DONE,
 } from "./statements.ts";
 
-/** Where a job stands, as read in the transaction that writes it. */
+/** A job's position, read in the transaction that writes it. */
 export interface LocatedJob {
   readonly row: number;
   readonly state: JobState;
@@ -31,20 +31,20 @@ export interface LocatedJob {
   readonly text: number;
 }
 
-/** Where jobs stand, live or finished; unknown ones are left out. */
+/** The positions of jobs, live or finished. Unknown ones are left out. */
 export function locate(session: Session, ids: readonly JobId[]): Map<JobId, LocatedJob> {
-  const places = new Map<JobId, LocatedJob>();
-  if (ids.length > 0) find(session, LOCATE, ids, places);
-  if (places.size < ids.length) {
-    const missing = ids.filter((id) => !places.has(id));
-    find(session, LOCATE_DONE, missing, places);
+  const jobs = new Map<JobId, LocatedJob>();
+  if (ids.length > 0) find(session, LOCATE, ids, jobs);
+  if (jobs.size < ids.length) {
+    const missing = ids.filter((id) => !jobs.has(id));
+    find(session, LOCATE_DONE, missing, jobs);
   }
-  return places;
+  return jobs;
 }
 
-function find(session: Session, text: string, ids: readonly JobId[], places: Map<JobId, LocatedJob>): void {
+function find(session: Session, text: string, ids: readonly JobId[], jobs: Map<JobId, LocatedJob>): void {
   for (const [id, row, state, fence, rev, queue, size] of session.all(text, [JSON.stringify(ids)])) {
-    places.set(id as JobId, {
+    jobs.set(id as JobId, {
       row: row as number,
       state: stateOf(state),
       fence: fence as number,
@@ -55,13 +55,13 @@ function find(session: Session, text: string, ids: readonly JobId[], places: Map
   }
 }
 
-/** A write whose guard holds, and where it goes. A job's state tells in which table it lies. */
-export interface PlacedWrite {
-  readonly place: LocatedJob;
+/** A write whose guard passed, and the job to write. The job's state says which table it is in. */
+export interface LocatedWrite {
+  readonly located: LocatedJob;
   readonly write: JobWrite;
 }
 
-/** The statements of each kind of write, by what the job was and what it becomes. */
+/** The statements of each kind of write, by the state before and after. */
 const LIVE_TO_LIVE = [WRITE];
 const LIVE_TO_DONE = [FINISH, DELETE];
 const DONE_TO_LIVE = [REVIVE, DELETE_DONE];
@@ -71,49 +71,49 @@ const DONE_NOTE = [NOTE_DONE];
 const LIVE_DROP = [DELETE];
 const DONE_DROP = [DELETE_DONE];
 
-/** Writes jobs, no two of them the same. */
-export function writeJobs(session: Session, writes: readonly PlacedWrite[], hints: HintBatch): void {
+/** Writes jobs. No two writes name the same job. */
+export function writeJobs(session: Session, writes: readonly LocatedWrite[], hints: HintBatch): void {
   const runs = new RowRuns(session);
   const dropped: JobId[] = [];
-  for (const { place, write } of writes) {
+  for (const { located, write } of writes) {
     const { image, documents, nextFence } = write;
-    const wasDone = isTerminal(place.state);
+    const wasDone = isTerminal(located.state);
     if (write.drop) {
-      runs.add(wasDone ? DONE_DROP : LIVE_DROP, [], place.row);
+      runs.add(wasDone ? DONE_DROP : LIVE_DROP, [], located.row);
       dropped.push(write.id);
     } else if (image) {
       const isDone = isTerminal(image.state);
       const values = [nextFence ?? null, ...imageValues(image), ...documentValues(documents)];
       if (isDone) values.push(image.finishedAt, image.pruneAt, image.deadLetter ? 1 : 0);
       const [fromLive, fromDone] = isDone ? [LIVE_TO_DONE, DONE_TO_DONE] : [LIVE_TO_LIVE, DONE_TO_LIVE];
-      runs.add(wasDone ? fromDone : fromLive, values, place.row);
-      // Two revived jobs may want the same unique key: the second must see that the first has it.
+      runs.add(wasDone ? fromDone : fromLive, values, located.row);
+      // Two revived jobs may want the same unique key. The second must see that the first has it.
       if (wasDone && !isDone) runs.flush();
     } else if (documents || nextFence !== undefined) {
       const values = [nextFence ?? null, ...documentValues(documents)];
-      runs.add(wasDone ? DONE_NOTE : LIVE_NOTE, values, place.row);
+      runs.add(wasDone ? DONE_NOTE : LIVE_NOTE, values, located.row);
     }
-    addHints(hints, place, write);
+    addHints(hints, located, write);
   }
   runs.flush();
   forgetLogs(session, dropped);
 }
 
-/** Logs go with their jobs. Most files hold none, and then one look is all it costs. */
+/** Deletes the logs of deleted jobs. Most files have no logs; then it costs one read. */
 export function forgetLogs(session: Session, ids: readonly JobId[]): void {
   if (ids.length > 0 && session.get(ANY_LOG)) session.run(FORGET_LOGS, [JSON.stringify(ids)]);
 }
 
 function addHints(
   hints: HintBatch,
-  place: LocatedJob,
-  { id, image, nextFence, notifyHolder: tell }: JobWrite,
+  located: LocatedJob,
+  { id, image, nextFence, notifyHolder }: JobWrite,
 ): void {
-  const state = image?.state ?? place.state;
-  const isVoided = (nextFence ?? place.fence) !== place.fence;
-  if (place.state === "active" && (isVoided || tell)) hints.lost(id);
-  if (isTerminal(state) && !isTerminal(place.state)) hints.settled(id);
-  if (state === "available" && place.state !== "available") hints.ready(place.queue);
+  const state = image?.state ?? located.state;
+  const isVoided = (nextFence ?? located.fence) !== located.fence;
+  if (located.state === "active" && (isVoided || notifyHolder)) hints.lost(id);
+  if (isTerminal(state) && !isTerminal(located.state)) hints.settled(id);
+  if (state === "available" && located.state !== "available") hints.ready(located.queue);
 }
 
 /** An image in the order in which statements take it. */

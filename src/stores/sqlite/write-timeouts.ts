@@ -23,7 +23,7 @@ import {
   REPLACE_KEY,
 } from "./timeout-statements.ts";
 
-/* What is done to single timeouts, within a transaction that somebody else has begun. */
+/* Writes to single timeouts, in a transaction of the caller. */
 
 export function insertTimeout(
   session: Session,
@@ -39,7 +39,7 @@ export function insertTimeout(
   return "created";
 }
 
-/** Why an owner does not hold a timeout, null if it does. */
+/** Why an owner does not hold a timeout; null if it does. */
 export function lossOf(session: Session, id: TimeoutId, owner: Owner, now: Instant) {
   const row = session.get(LEASE_OF, [id]);
   const lease = row && { owner: row[0] as Owner | null, leaseUntil: row[1] as Instant | null };
@@ -55,12 +55,12 @@ function answerOf(
   return changes > 0 || owner === undefined ? "ok" : (lossOf(session, id, owner, now) ?? "ok");
 }
 
-function heldValues({ id, owner = undefined }: LeasedTimeout, now: Instant): unknown[] {
+function leaseValues({ id, owner = undefined }: LeasedTimeout, now: Instant): unknown[] {
   return [id, owner ?? null, owner ?? null, now];
 }
 
-export function removeTimeout(session: Session, held: LeasedTimeout, now: Instant): LeaseAnswer {
-  return answerOf(session, session.run(REMOVE_TIMEOUT, heldValues(held, now)), held, now);
+export function removeTimeout(session: Session, leased: LeasedTimeout, now: Instant): LeaseAnswer {
+  return answerOf(session, session.run(REMOVE_TIMEOUT, leaseValues(leased, now)), leased, now);
 }
 
 export function releaseTimeout(
@@ -71,7 +71,7 @@ export function releaseTimeout(
 ): LeaseAnswer {
   const { dueAt, error, isDead } = released;
   const values = [dueAt ?? null, error === undefined ? 0 : 1, error ?? null, isDead ? now : null];
-  const changes = session.run(RELEASE_TIMEOUT, [...values, ...heldValues(released, now)]);
+  const changes = session.run(RELEASE_TIMEOUT, [...values, ...leaseValues(released, now)]);
   if (changes > 0 && !isDead) hints.timeout(dueAt ?? now, now);
   return answerOf(session, changes, released, now);
 }

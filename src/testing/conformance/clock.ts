@@ -20,8 +20,8 @@ const INSTANTS = [
   "pruneAt",
 ] as const;
 
-/** The instants of a row, counted from when the story began; whose clock was right must not show in them. */
-function told(row: JobRow, from: Instant): unknown[] {
+/** The instants of a row, relative to the start of the story. They must not show whose clock was right. */
+function relative(row: JobRow, from: Instant): unknown[] {
   const instants = INSTANTS.map((name) => {
     const at = row[name];
     return at === null ? null : at - from;
@@ -29,7 +29,7 @@ function told(row: JobRow, from: Instant): unknown[] {
   return [row.state, row.wake, row.attempt, row.expiredClaims, row.rev, ...instants];
 }
 
-/** One job's life in a queue of its own, told by a caller whose time is `now`. */
+/** One job's life in its own queue, with the time of a caller that passes `now`. */
 async function story(bed: TestBed, now: Instant, queue: string): Promise<unknown[]> {
   const { jobs } = bed.store;
   const dueAt = now + 1_000;
@@ -38,7 +38,7 @@ async function story(bed: TestBed, now: Instant, queue: string): Promise<unknown
   const image = { ...job.image, state: "scheduled", wake: "ready", wakeAt: dueAt, rank } as const;
   await jobs.enqueue([{ ...job, image }], { now });
   const trace: unknown[] = [];
-  const tell = async () => trace.push(told(found(await bed.load(job.id)), now));
+  const record = async () => trace.push(relative(found(await bed.load(job.id)), now));
   const sweep = async (at: Instant) => {
     const swept = await jobs.sweep({ now: at, limit: 1_000, holdUntil: at + 5_000 });
     trace.push(swept.ready.get(queue) ?? 0, swept.jobs.filter((row) => row.queue === queue).length);
@@ -46,16 +46,16 @@ async function story(bed: TestBed, now: Instant, queue: string): Promise<unknown
   };
   await sweep(dueAt - 1);
   await sweep(dueAt);
-  await tell();
+  await record();
   await jobs.claim(claimRequest(bed, { queue, now: dueAt }));
-  await tell();
+  await record();
   await sweep(dueAt + LEASE - 1);
   const due = found(await sweep(dueAt + LEASE));
   await bed.write(due, { type: "wake" }, { now: dueAt + LEASE, outsider: true });
-  await tell();
+  await record();
   const ending = found(await sweep(now + 100_000));
   await bed.write(ending, { type: "wake" }, { now: now + 100_000, outsider: true });
-  await tell();
+  await record();
   await jobs.prune({ now: found(await bed.load(job.id)).pruneAt as Instant, eventsBefore: 0, limit: 10 });
   trace.push(await bed.load(job.id));
   return trace;
@@ -74,12 +74,12 @@ const cases: ConformanceCase[] = [
     },
   },
   {
-    name: "the store's clock tells whole milliseconds and does not run backwards",
+    name: "the store's clock returns whole milliseconds and does not run backwards",
     async run({ store }) {
       let last = 0;
       for (let reading = 0; reading < 20; reading++) {
         const at = await store.clock();
-        assert(Number.isInteger(at), `${at} is no whole number of milliseconds`);
+        assert(Number.isInteger(at), `${at} is not a whole number of milliseconds`);
         assert(at >= last, "the clock ran backwards");
         last = at;
       }

@@ -43,7 +43,7 @@ const claims: ConformanceCase[] = [
   },
 ];
 
-/** A store may give less than it has while others are claiming, so emptiness is what counts. */
+/** A store may give less than it has while others claim, so the loop ends only when the queue is empty. */
 async function claimAll(bed: TestBed, store: Store): Promise<JobRow[]> {
   const claimed: JobRow[] = [];
   do claimed.push(...(await store.jobs.claim(claimRequest(bed, { limit: 17 }))));
@@ -60,7 +60,7 @@ async function startMany(bed: TestBed, count: number): Promise<JobRow[]> {
 
 const races: ConformanceCase[] = [
   {
-    name: `cancel races a verdict ${ROUNDS} times: exactly one wins, and the job tells which`,
+    name: `cancel races a verdict ${ROUNDS} times: exactly one wins, and the job shows which`,
     timeout: 60_000,
     async run(bed) {
       const [worker, outsider] = (await bed.handles(2)) as [Store, Store];
@@ -87,8 +87,12 @@ const races: ConformanceCase[] = [
     name: "the same settle from many handles counts once",
     async run(bed) {
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
-      const unit = bed.unit(held, { type: "succeed", signalled: false }, { effects: [{ event: "settled" }] });
+      const running = await bed.start(await bed.claimOne());
+      const unit = bed.unit(
+        running,
+        { type: "succeed", signalled: false },
+        { effects: [{ event: "settled" }] },
+      );
       const outcomes = await everywhere(bed, (store) => store.commit([unit], { now: bed.now }));
       assert.equal(outcomes.flat().filter(({ ok }) => ok).length, 1);
       assert.deepEqual((await bed.store.inspect.events(null, 10)).events, ["settled"]);
@@ -105,7 +109,7 @@ const races: ConformanceCase[] = [
     },
   },
   {
-    name: "the same unique key from many handles is held once",
+    name: "the same unique key from many handles is taken once",
     async run(bed) {
       for (let round = 0; round < 20; round++) {
         const answers = await everywhere(bed, (store) =>
@@ -130,9 +134,9 @@ const races: ConformanceCase[] = [
       );
       const promoted = sweeps.reduce((sum, { ready }) => sum + (ready.get("default") ?? 0), 0);
       assert.equal(promoted, 200);
-      const judged = sweeps.flatMap(({ jobs }) => idsOf(jobs));
-      assert.equal(judged.length, 200);
-      assert.equal(new Set(judged).size, 200);
+      const returned = sweeps.flatMap(({ jobs }) => idsOf(jobs));
+      assert.equal(returned.length, 200);
+      assert.equal(new Set(returned).size, 200);
     },
   },
   { name: "a record guarded by its version loses no increment", timeout: 60_000, run: incrementsRecord },

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { decide } from "../../core/job/decide.ts";
-import { type JobRow, nextFence, rankOf } from "../../core/job/job.ts";
+import { type JobRow, rankOf } from "../../core/job/job.ts";
+import { claimedRow } from "../../core/job/store-formulas.ts";
 import { BATCH_LIMIT, pauseKey } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
-import { claimRequest, found, idsOf, LEASE, type TestBed, times } from "./test-bed.ts";
+import { claimRequest, found, idsOf, type TestBed, times } from "./test-bed.ts";
 
 const enqueueing: ConformanceCase[] = [
   {
@@ -11,17 +11,17 @@ const enqueueing: ConformanceCase[] = [
     async run(bed) {
       const first = bed.job({ uniqueKey: "key" });
       const second = bed.job();
-      const rival = bed.job({ uniqueKey: "key" });
+      const blocked = bed.job({ uniqueKey: "key" });
       const again = { ...second, hasNewId: false };
       const third = bed.job();
       const answers = await bed.store.jobs.enqueue([first, second], { now: bed.now });
       assert.deepEqual(answers, ["created", "created"]);
-      assert.deepEqual(await bed.store.jobs.enqueue([rival, again, third], { now: bed.now }), [
+      assert.deepEqual(await bed.store.jobs.enqueue([blocked, again, third], { now: bed.now }), [
         { duplicate: first.id },
         "exists",
         "created",
       ]);
-      assert.equal(await bed.load(rival.id), null);
+      assert.equal(await bed.load(blocked.id), null);
     },
   },
   {
@@ -33,7 +33,7 @@ const enqueueing: ConformanceCase[] = [
     },
   },
   {
-    name: "a known id is answered exists after the job has ended, too",
+    name: "a known id is answered exists, even after the job has ended",
     async run(bed) {
       const row = await bed.add();
       const ended = await bed.write(row, { type: "cancel" }, { outsider: true });
@@ -56,7 +56,7 @@ const enqueueing: ConformanceCase[] = [
     },
   },
   {
-    name: "a revived job takes its unique key back, unless another job has it by now",
+    name: "a revived job takes its unique key back, unless another job holds it",
     async run(bed) {
       const end = async (uniqueKey: string) => {
         const row = await bed.add({ uniqueKey, waitAt: bed.now });
@@ -65,15 +65,15 @@ const enqueueing: ConformanceCase[] = [
       const [free, taken] = [await end("free"), await end("taken")];
       const other = await bed.add({ uniqueKey: "taken" });
       for (const row of [free, taken]) await bed.write(row, { type: "retry" }, { outsider: true });
-      const rivals = [bed.job({ uniqueKey: "free" }), bed.job({ uniqueKey: "taken" })];
-      assert.deepEqual(await bed.store.jobs.enqueue(rivals, { now: bed.now }), [
+      const blocked = [bed.job({ uniqueKey: "free" }), bed.job({ uniqueKey: "taken" })];
+      assert.deepEqual(await bed.store.jobs.enqueue(blocked, { now: bed.now }), [
         { duplicate: free.id },
         { duplicate: other.id },
       ]);
     },
   },
   {
-    name: "an empty batch is no mistake",
+    name: "an empty batch is allowed",
     async run(bed) {
       assert.deepEqual(await bed.store.jobs.enqueue([], { now: bed.now }), []);
       assert.deepEqual(await bed.store.commit([], { now: bed.now }), []);
@@ -108,7 +108,7 @@ const claiming: ConformanceCase[] = [
     },
   },
   {
-    name: "a job that was given another priority is claimed in its new place, keeps it, and shows it wherever it is read",
+    name: "a job that was given another priority is claimed by its new rank, keeps it, and every read shows it",
     async run(bed) {
       const [first, second] = [await bed.add(), await bed.add({ priority: 5 })];
       const raised = await bed.write(first, { type: "prioritise", priority: 50 }, { outsider: true });
@@ -150,7 +150,7 @@ const claiming: ConformanceCase[] = [
     },
   },
   {
-    name: "a claim takes nothing but available jobs",
+    name: "a claim takes only available jobs",
     async run(bed) {
       await bed.add({ dueAt: bed.now + 1 });
       await bed.add({ needs: 1 });
@@ -160,7 +160,7 @@ const claiming: ConformanceCase[] = [
     },
   },
   {
-    name: "a paused queue gives nothing, and everything once it goes on",
+    name: "a paused queue gives nothing, and everything after it is resumed",
     async run(bed) {
       const key = pauseKey("paused");
       await bed.addMany([bed.job({ queue: "paused" }), bed.job()]);
@@ -172,7 +172,7 @@ const claiming: ConformanceCase[] = [
     },
   },
   {
-    name: "a claim passes over jobs below the rank it starts from, and takes them from 0",
+    name: "a claim skips jobs below the rank it starts from, and takes them from 0",
     async run(bed) {
       const urgent = await bed.add({ priority: 10 });
       const plain = await bed.add({ priority: 0 });
@@ -201,18 +201,7 @@ async function claimsAsDecided(bed: TestBed): Promise<void> {
   assert.equal(claimed.length, before.length);
   for (const row of claimed) {
     const was = found(before.find(({ id }) => id === row.id));
-    const event = { type: "claim", lease: LEASE, salt: request.salt } as const;
-    const decision = decide(was, event, request.now, bed.random);
-    assert(decision.ok);
-    const fence = nextFence(was.fence, request.salt);
-    assert.deepEqual(row, {
-      ...was,
-      ...decision.image,
-      fence,
-      rev: was.rev + 1,
-      claimedAt: request.now,
-      worker: "someone",
-    });
+    assert.deepEqual(row, claimedRow(was, request));
     assert.deepEqual(await bed.load(row.id), row);
   }
 }
@@ -241,7 +230,7 @@ const limits: ConformanceCase[] = [
     },
   },
   {
-    name: "a closed store refuses every call, and closes twice without complaint",
+    name: "a closed store refuses every call, and can be closed twice",
     async run({ store, now }) {
       await store.close();
       await store.close();
@@ -263,7 +252,7 @@ const limits: ConformanceCase[] = [
 
 const relaxing: ConformanceCase[] = [
   {
-    name: "a relaxed commit is guarded like any other, and seen at once by whoever looks",
+    name: "a relaxed commit is guarded like any other, and visible at once to every reader",
     async run(bed) {
       await bed.add();
       const [row] = await bed.claim();

@@ -35,20 +35,20 @@ const claims: ConformanceCase[] = [
     },
   },
   {
-    name: "claim, lose-reply: the lease runs out, the job comes back with a strike and is claimed once",
+    name: "claim, lose-reply: the lease runs out, the job is available again with an expired claim and is claimed once",
     async run(bed) {
       const store = faultyStore(bed.store, failFirst("jobs.claim", "lose-reply"));
       const { id } = await bed.add();
       await assert.rejects(store.jobs.claim(claimRequest(bed)), FAILED);
       assert.deepEqual(await store.jobs.claim(claimRequest(bed)), []);
-      const held = found(await bed.load(id));
+      const claimed = found(await bed.load(id));
       const runsOutAt = bed.now + LEASE;
       assert.deepEqual((await bed.sweep(runsOutAt - 1)).jobs, []);
       const [due] = (await bed.sweep(runsOutAt)).jobs;
       const back = await bed.write(found(due), { type: "wake" }, { now: runsOutAt, outsider: true });
       assert.deepEqual([back.state, back.expiredClaims, back.attempt], ["available", 1, 0]);
       const [again] = await store.jobs.claim(claimRequest(bed, { now: runsOutAt }));
-      assert(found(again).fence > held.fence);
+      assert(found(again).fence > claimed.fence);
       assert.deepEqual(await store.jobs.claim(claimRequest(bed)), []);
     },
   },
@@ -60,10 +60,10 @@ const commits: ConformanceCase[] = [
     async run(bed) {
       const store = faultyStore(bed.store, failFirst("commit", "drop"));
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
-      const unit = bed.unit(held, { type: "succeed", signalled: false });
+      const running = await bed.start(await bed.claimOne());
+      const unit = bed.unit(running, { type: "succeed", signalled: false });
       await assert.rejects(store.commit([unit], { now: bed.now }), FAILED);
-      assert.deepEqual(await bed.load(held.id), held);
+      assert.deepEqual(await bed.load(running.id), running);
       assert.deepEqual(await store.commit([unit], { now: bed.now }), [{ ok: true }]);
     },
   },
@@ -72,13 +72,13 @@ const commits: ConformanceCase[] = [
     async run(bed) {
       const store = faultyStore(bed.store, failFirst("commit", "lose-reply"));
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
+      const running = await bed.start(await bed.claimOne());
       const effects = [{ enqueue: bed.job({ queue: "next" }) }, { event: "ended" }];
-      const unit = bed.unit(held, { type: "succeed", signalled: false }, { effects });
+      const unit = bed.unit(running, { type: "succeed", signalled: false }, { effects });
       await assert.rejects(store.commit([unit], { now: bed.now }), FAILED);
       const { because, at } = refused((await store.commit([unit], { now: bed.now }))[0]);
       assert.equal(because, "lost");
-      assert(at && at.fence === held.fence && isTerminal(at.state));
+      assert(at && at.fence === running.fence && isTerminal(at.state));
       assert.equal((await bed.store.inspect.depth("next")).available, 1);
       assert.deepEqual((await bed.store.inspect.events(null, 10)).events, ["ended"]);
     },
@@ -87,7 +87,7 @@ const commits: ConformanceCase[] = [
 
 const sweeps: ConformanceCase[] = [
   {
-    name: "sweep, lose-reply: what was promoted is there, what was to be judged comes again after the hold",
+    name: "sweep, lose-reply: promoted jobs are available, and jobs that need a decision come again after the hold",
     async run(bed) {
       const store = faultyStore(bed.store, failFirst("jobs.sweep", "lose-reply"));
       const dueAt = bed.now + 1_000;
@@ -114,7 +114,7 @@ const whole: ConformanceCase[] = [
       while ((await bed.store.inspect.depth()).completed < jobs.length) {
         await drainOnce(bed, store, now);
         now += LEASE;
-        await judgeDue(bed, store, now);
+        await decideDue(bed, store, now);
       }
       const { events } = await bed.store.inspect.events(null, 1_000);
       assert.deepEqual(events.toSorted(), idsOf(jobs).toSorted());
@@ -127,12 +127,12 @@ const whole: ConformanceCase[] = [
     async run(bed) {
       const waiting = await bed.add();
       await bed.add({ queue: "other" });
-      const held = await bed.claimOne({ queue: "other" });
+      const claimed = await bed.claimOne({ queue: "other" });
       await bed.effect({ put: ["kit", "record"], body: { a: 1 }, wakeAt: bed.now + 1 });
       await bed.store.close();
       const again = (await bed.opened.reopen?.()) as Store;
       try {
-        assert.deepEqual(await again.jobs.load([waiting.id, held.id]), [waiting, held]);
+        assert.deepEqual(await again.jobs.load([waiting.id, claimed.id]), [waiting, claimed]);
         const [record] = await again.records.load([["kit", "record"]]);
         assert.deepEqual(record?.body, { a: 1 });
       } finally {
@@ -152,7 +152,7 @@ async function untilDone<Answer>(run: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** A worker that repeats a settle until the store answers; what it does not get to hear of, the sweep finds. */
+/** A worker that repeats a settle until the store answers. The sweep finds what it missed. */
 async function drainOnce(bed: TestBed, store: Store, now: number): Promise<void> {
   const rows = await store.jobs.claim(claimRequest(bed, { now, limit: 20 })).catch(() => []);
   for (const row of rows) await untilDone(() => settle(bed, store, row, now));
@@ -169,10 +169,10 @@ async function settle(bed: TestBed, store: Store, row: JobRow, now: number): Pro
   const [outcome] = await store.commit([unit], { now });
   if (outcome?.ok) return;
   const { at } = refused(outcome);
-  assert(at && at.fence === row.fence && isTerminal(at.state), "a lease that has not run out is not lost");
+  assert(at && at.fence === row.fence && isTerminal(at.state), "a lease that has not expired is not lost");
 }
 
-async function judgeDue(bed: TestBed, store: Store, now: number): Promise<void> {
+async function decideDue(bed: TestBed, store: Store, now: number): Promise<void> {
   const { jobs } = await untilDone(() => store.jobs.sweep({ now, limit: 1_000, holdUntil: now + 1 }));
   for (const row of jobs) {
     const unit = bed.unit(row, { type: "wake" }, { now, outsider: true });

@@ -5,13 +5,13 @@ import type { Effect, Guard, Unit } from "../../ports/store.ts";
 
 export interface Decided {
   readonly now?: Instant;
-  /** Names the revision too, as everybody does who does not hold the job. */
+  /** Names the revision too, as every writer except the holder does. */
   readonly outsider?: boolean;
   readonly when?: readonly Guard[];
   readonly effects?: readonly Effect[];
 }
 
-/** A decision as the unit that writes it. */
+/** The unit that writes a decision. */
 export function decidedUnit(
   row: JobRow,
   { image, documents, fence, drop }: Extract<Decision, { ok: true }>,

@@ -5,7 +5,7 @@ import type { Unit } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, LEASE, POLICY, refused, type TestBed } from "./test-bed.ts";
 
-/** A job that was taken from a silent holder and given to another: what the first one writes must be lost. */
+/** A job that was taken from a silent holder and given to another. Writes of the first one must be lost. */
 async function reclaimed(bed: TestBed): Promise<{ zombie: JobRow; holder: JobRow }> {
   await bed.add();
   const zombie = await bed.start(await bed.claimOne());
@@ -105,45 +105,45 @@ const fences: ConformanceCase[] = [
     name: "an outsider's verdict voids the attempt at once",
     async run(bed) {
       const row = await bed.add();
-      const held = await bed.start(await bed.claimOne());
-      const cancelled = await bed.write(held, { type: "cancel" }, { outsider: true });
+      const running = await bed.start(await bed.claimOne());
+      const cancelled = await bed.write(running, { type: "cancel" }, { outsider: true });
       assert.equal(cancelled.state, "cancelled");
-      assert(cancelled.fence > held.fence);
-      const [outcome] = await bed.commit(bed.unit(held, { type: "succeed", signalled: false }));
+      assert(cancelled.fence > running.fence);
+      const [outcome] = await bed.commit(bed.unit(running, { type: "succeed", signalled: false }));
       const { fence, rev } = cancelled;
       assert.deepEqual(outcome, { ok: false, because: "lost", at: { state: "cancelled", fence, rev } });
       assert.deepEqual(await bed.load(row.id), cancelled);
     },
   },
   {
-    name: "a settle repeated after a lost reply is told enough to recognise its own success",
+    name: "a settle repeated after a lost reply gets enough to recognise its own success",
     async run(bed) {
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
-      const unit = bed.unit(held, { type: "succeed", signalled: false, result: '{"n":1}' });
+      const running = await bed.start(await bed.claimOne());
+      const unit = bed.unit(running, { type: "succeed", signalled: false, result: '{"n":1}' });
       assert.deepEqual(await bed.commit(unit), [{ ok: true }]);
-      const settled = found(await bed.load(held.id));
+      const settled = found(await bed.load(running.id));
       const { because, at } = refused((await bed.commit(unit))[0]);
       assert.equal(because, "lost");
-      assert.deepEqual(at, { state: "completed", fence: held.fence, rev: held.rev + 1 });
-      assert.deepEqual(await bed.load(held.id), settled);
+      assert.deepEqual(at, { state: "completed", fence: running.fence, rev: running.rev + 1 });
+      assert.deepEqual(await bed.load(running.id), settled);
     },
   },
   {
     name: "a drop deletes at once, and its repetition finds the job gone",
     async run(bed) {
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
-      const { job } = bed.unit(held, { type: "succeed", signalled: false });
+      const running = await bed.start(await bed.claimOne());
+      const { job } = bed.unit(running, { type: "succeed", signalled: false });
       assert(job);
       const unit = { job: { ...job, drop: true as const } };
       assert.deepEqual(await bed.commit(unit), [{ ok: true }]);
-      assert.equal(await bed.load(held.id), null);
+      assert.equal(await bed.load(running.id), null);
       assert.deepEqual(await bed.commit(unit), [{ ok: false, because: "gone", at: null }]);
     },
   },
   {
-    name: "a job enqueued again under the id of one that was dropped keeps the fence it came with, and old writes are lost",
+    name: "a job enqueued again under the id of one that was dropped has its own fence, and old writes are lost",
     async run(bed) {
       const first = bed.job({ id: bed.job().id, fence: 17 });
       const again = { ...first, fence: 4_711 };
@@ -159,7 +159,7 @@ const fences: ConformanceCase[] = [
     },
   },
   {
-    name: "a write to an unknown job is gone, with nowhere to stand",
+    name: "a write to an unknown job is answered gone, without a position",
     async run(bed) {
       const unit = { job: { id: bed.nextId(), fence: 0 }, effects: [{ event: "never" }] };
       assert.deepEqual(await bed.commit(unit), [{ ok: false, because: "gone", at: null }]);
@@ -170,7 +170,7 @@ const fences: ConformanceCase[] = [
 
 const revisions: ConformanceCase[] = [
   {
-    name: "every image is one revision, documents alone are none",
+    name: "every image increases the revision by one, documents alone do not",
     async run(bed) {
       const created = await bed.add();
       const claimed = await bed.claimOne();
@@ -185,7 +185,7 @@ const revisions: ConformanceCase[] = [
     },
   },
   {
-    name: "an outsider who read an older row is stale and changes nothing",
+    name: "an outsider that read an older row is stale and changes nothing",
     async run(bed) {
       const read = await bed.add();
       const moved = await bed.write(read, { type: "extend", total: 60_000 }, { outsider: true });
@@ -200,14 +200,14 @@ const revisions: ConformanceCase[] = [
     },
   },
   {
-    name: "a success that names no revision stands, although an extension came between",
+    name: "a success that names no revision is written even after an extension",
     async run(bed) {
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
-      await bed.write(held, { type: "extend", attempt: 7_200_000 }, { outsider: true });
-      const settled = await bed.write(held, { type: "succeed", signalled: false });
+      const running = await bed.start(await bed.claimOne());
+      await bed.write(running, { type: "extend", attempt: 7_200_000 }, { outsider: true });
+      const settled = await bed.write(running, { type: "succeed", signalled: false });
       assert.equal(settled.state, "completed");
-      assert.equal(settled.rev, held.rev + 2);
+      assert.equal(settled.rev, running.rev + 2);
     },
   },
   {
@@ -235,9 +235,9 @@ const revisions: ConformanceCase[] = [
 
 async function revives(bed: TestBed): Promise<void> {
   await bed.add();
-  const held = await bed.start(await bed.claimOne());
+  const running = await bed.start(await bed.claimOne());
   const error = { type: "Error", code: "handler_error", message: "no" };
-  const dead = await bed.write(held, { type: "fail", error, signalled: false, final: true });
+  const dead = await bed.write(running, { type: "fail", error, signalled: false, final: true });
   assert.equal(dead.state, "discarded");
   const retry = bed.unit(dead, { type: "retry" }, { outsider: true });
   const { rev: _rev, ...withoutRevision } = retry.job as NonNullable<Unit["job"]>;
@@ -249,7 +249,7 @@ async function revives(bed: TestBed): Promise<void> {
   assert.deepEqual(revived.errors, dead.errors);
   const again = await bed.claimOne();
   assert.equal(again.id, dead.id);
-  assert(again.fence > revived.fence && revived.fence > held.fence);
+  assert(again.fence > revived.fence && revived.fence > running.fence);
   assert.equal(refused((await bed.commit(retry))[0]).because, "lost");
 }
 

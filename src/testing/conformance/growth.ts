@@ -10,8 +10,8 @@ const CLAIMED = 200;
 const ROUNDS = 9;
 
 /**
- * What a call may cost on a large table, given its cost on a small one. Wide, because it must hold on busy machines:
- * a plan that walks the table costs a hundred times more, and that is what these cases look for.
+ * What a call may cost on a large table, given its cost on a small one. It is generous, because it must hold on busy
+ * machines: a plan that scans the table costs a hundred times more, which is what these cases look for.
  */
 function allowed(small: number): number {
   return small * 20 + 10;
@@ -28,12 +28,12 @@ async function medianCost(run: () => Promise<unknown>): Promise<number> {
 }
 
 async function fill(bed: TestBed, count: number, sketch: JobSketch): Promise<void> {
-  const lanes = await bed.handles(2);
+  const handles = await bed.handles(2);
   const work = batches(times(count, () => bed.job(sketch))).values();
-  const lane = async (store: Store) => {
+  const run = async (store: Store) => {
     for (const batch of work) await store.jobs.enqueue(batch, { now: bed.now });
   };
-  await Promise.all(lanes.map(lane));
+  await Promise.all(handles.map(run));
 }
 
 const cases: ConformanceCase[] = [

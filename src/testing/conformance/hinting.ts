@@ -8,20 +8,23 @@ export function skipWithoutHints({ hints }: Capabilities): string | undefined {
   return hints === "poll" ? "the store gives no hints across handles, only polling finds work" : undefined;
 }
 
-/** Runs something on one handle and waits until another one was told of it; hints may come doubled and among others. */
+/**
+ * Runs something on one handle and waits until another one gets the hint. Hints may be repeated and mixed with
+ * others.
+ */
 export async function heard(bed: TestBed, expected: Hint, run: () => Promise<unknown>): Promise<void> {
   const listener = (await bed.handles(2))[1] as Store;
   const text = JSON.stringify(expected);
-  let tell!: () => void;
-  const told = new Promise<void>((resolve) => {
-    tell = resolve;
+  let hear!: () => void;
+  const arrived = new Promise<void>((resolve) => {
+    hear = resolve;
   });
   const listening = await listener.listen((hint) => {
-    if (JSON.stringify(hint) === text) tell();
+    if (JSON.stringify(hint) === text) hear();
   });
   try {
     await run();
-    await told;
+    await arrived;
   } finally {
     await listening[Symbol.asyncDispose]();
   }
@@ -29,12 +32,12 @@ export async function heard(bed: TestBed, expected: Hint, run: () => Promise<unk
 
 const cases: ConformanceCase[] = [
   {
-    name: "an enqueue tells that its queue is ready",
+    name: "an enqueue sends a hint that its queue is ready",
     skip: skipWithoutHints,
     run: (bed) => heard(bed, { ready: "default" }, () => bed.add()),
   },
   {
-    name: "a sweep that promoted tells that its queue is ready",
+    name: "a sweep that promotes sends a hint that the queue is ready",
     skip: skipWithoutHints,
     async run(bed) {
       await bed.add({ dueAt: bed.now + 1_000, queue: "later" });
@@ -42,19 +45,19 @@ const cases: ConformanceCase[] = [
     },
   },
   {
-    name: "a release and an admission tell that their queue is ready",
+    name: "a release and an admission send a hint that their queue is ready",
     skip: skipWithoutHints,
     async run(bed) {
       await bed.add();
-      const held = await bed.claimOne();
-      await heard(bed, { ready: "default" }, () => bed.write(held, { type: "release" }));
-      await bed.add({ limitKey: "limitKey", queue: "gated" });
-      await heard(bed, { ready: "gated" }, () => bed.effect({ admit: "limitKey", count: 1 }));
+      const claimed = await bed.claimOne();
+      await heard(bed, { ready: "default" }, () => bed.write(claimed, { type: "release" }));
+      await bed.add({ limitKey: "limitKey", queue: "limited" });
+      await heard(bed, { ready: "limited" }, () => bed.effect({ admit: "limitKey", count: 1 }));
       await heard(bed, { ready: "named" }, () => bed.effect({ ready: "named" }));
     },
   },
   {
-    name: "the end of a job is told, kept or dropped",
+    name: "the end of a job sends a hint, kept or dropped",
     skip: skipWithoutHints,
     async run(bed) {
       const kept = await bed.add();
@@ -66,16 +69,18 @@ const cases: ConformanceCase[] = [
     },
   },
   {
-    name: "an outsider who voids an attempt tells that it is lost",
+    name: "an outsider that voids an attempt sends a hint that it is lost",
     skip: skipWithoutHints,
     async run(bed) {
       await bed.add();
-      const held = await bed.claimOne();
-      await heard(bed, { lost: held.id }, () => bed.write(held, { type: "cancel" }, { outsider: true }));
+      const claimed = await bed.claimOne();
+      await heard(bed, { lost: claimed.id }, () =>
+        bed.write(claimed, { type: "cancel" }, { outsider: true }),
+      );
     },
   },
   {
-    name: "an outsider who changes an attempt and wants its holder to hear of it is heard",
+    name: "an outsider's change with notifyHolder sends the holder a hint",
     skip: skipWithoutHints,
     async run(bed) {
       await bed.add();
@@ -91,14 +96,14 @@ const cases: ConformanceCase[] = [
     },
   },
   {
-    name: "who stopped listening is told nothing more, and others are",
+    name: "a caller that stopped listening gets no more hints, and others do",
     skip: skipWithoutHints,
     async run(bed) {
-      const told: Hint[] = [];
-      const listening = await bed.store.listen((hint) => told.push(hint));
+      const heardHints: Hint[] = [];
+      const listening = await bed.store.listen((hint) => heardHints.push(hint));
       await listening[Symbol.asyncDispose]();
       await heard(bed, { ready: "default" }, () => bed.add());
-      assert.deepEqual(told, []);
+      assert.deepEqual(heardHints, []);
     },
   },
 ];

@@ -4,15 +4,15 @@ import type { JobFilter } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, idsOf, type TestBed, times } from "./test-bed.ts";
 
-/** A little of everything, by what it is. */
+/** One job of each kind, by name. */
 async function population(bed: TestBed): Promise<Record<string, JobId>> {
   const add = async (sketch: Parameters<TestBed["add"]>[0] = {}) => bed.add(sketch);
   const available = await add({ type: "special" });
   const scheduled = await add({ dueAt: bed.now + 1_000, queue: "other" });
   const pending = await add({ needs: 1 });
   const cancelled = await bed.write(await add({ queue: "other" }), { type: "cancel" }, { outsider: true });
-  await add({ queue: "held" });
-  const active = await bed.claimOne({ queue: "held" });
+  await add({ queue: "busy" });
+  const active = await bed.claimOne({ queue: "busy" });
   const dead = await add({ totalAt: bed.now, options: { onExhausted: "dead-letter" } });
   await bed.write(dead, { type: "wake" }, { outsider: true });
   return {
@@ -79,7 +79,7 @@ const listing: ConformanceCase[] = [
 
 const history: ConformanceCase[] = [
   {
-    name: "events come in the order of their commits, and a cursor goes on where it ended",
+    name: "events come in the order of their commits, and a cursor continues where the page ended",
     async run(bed) {
       const empty = await bed.store.inspect.events(null, 10);
       assert.deepEqual(empty, { events: [], cursors: [], cursor: null });
@@ -103,7 +103,7 @@ const history: ConformanceCase[] = [
     },
   },
   {
-    name: "logs belong to their job, come in order and go with it",
+    name: "logs belong to their job, come in order and are deleted with it",
     async run(bed) {
       const [row, other] = [await bed.add(), await bed.add()];
       const lines = times(20, (line) => ({ line, text: "…" }));
@@ -123,7 +123,7 @@ const history: ConformanceCase[] = [
 
 const pruning: ConformanceCase[] = [
   {
-    name: "prune deletes finished jobs at their instant, no more than its limit, and never a dead letter",
+    name: "prune deletes finished jobs at their instant, at most its limit, and never a dead letter",
     async run(bed) {
       const ids = await population(bed);
       await bed.addMany(times(10, () => bed.job({ queue: "gone" })));
@@ -145,7 +145,7 @@ const pruning: ConformanceCase[] = [
     },
   },
   {
-    name: "prune deletes events from before an instant, by the time of their commits",
+    name: "prune deletes events that are older than an instant, by the time of their commits",
     async run(bed) {
       const { store, now } = bed;
       const event = (at: number) => store.commit([{ effects: [{ event: at - now }] }], { now: at });

@@ -8,7 +8,7 @@ const HANDLES = 6;
 const ROUNDS = 25;
 const KEY: RecordKey = ["cron", "nightly"];
 
-/** What a cron commits when it fires: its job, and the record that moves on, under the record's version. */
+/** What a cron commits when it fires: its job and its record, under the record's version. */
 function firing(job: NewJob, version: number, wakeAt: number): Unit {
   return {
     when: [{ record: KEY, version }],
@@ -23,7 +23,7 @@ async function versionOf(store: Store): Promise<number> {
 
 const cases: ConformanceCase[] = [
   {
-    name: "of many that fire a cron for one instant, one adds its job, also when its record is new",
+    name: "if many processes fire a cron for one instant, one adds its job, even for a new record",
     timeout: 60_000,
     async run(bed) {
       const handles = await bed.handles(HANDLES);
@@ -45,14 +45,14 @@ const cases: ConformanceCase[] = [
     },
   },
   {
-    name: "a due record is handed out once until its hold ends, and its put says when it is due again",
+    name: "a due record is returned once until its hold ends, and its put says when it is due again",
     async run(bed) {
       await bed.effect({ put: KEY, body: {}, wakeAt: bed.now });
-      const [held] = (await bed.sweep()).records;
-      assert.deepEqual(held?.key, KEY);
+      const [due] = (await bed.sweep()).records;
+      assert.deepEqual(due?.key, KEY);
       assert.deepEqual((await bed.sweep()).records, []);
-      const unit = firing(bed.job(), held?.version as number, bed.now + 60_000);
-      assert.deepEqual(await bed.commit(unit), [{ ok: true }], "a hold is no version");
+      const unit = firing(bed.job(), due?.version as number, bed.now + 60_000);
+      assert.deepEqual(await bed.commit(unit), [{ ok: true }], "a hold does not change the version");
       assert.deepEqual((await bed.sweep(bed.now + 59_999)).records, []);
       assert.equal((await bed.sweep(bed.now + 60_000)).records.length, 1);
     },
@@ -66,12 +66,12 @@ const cases: ConformanceCase[] = [
       assert.deepEqual(await bed.commit({ ...unit, effects: [{ enqueue: made }] }), [{ ok: true }]);
       assert.equal(found(await bed.load(old.id)).state, "cancelled");
       assert.equal(found(await bed.load(made.id)).state, "available");
-      const rival = bed.job({ uniqueKey: "key" });
-      assert.deepEqual(await bed.store.jobs.enqueue([rival], { now: bed.now }), [{ duplicate: made.id }]);
+      const blocked = bed.job({ uniqueKey: "key" });
+      assert.deepEqual(await bed.store.jobs.enqueue([blocked], { now: bed.now }), [{ duplicate: made.id }]);
     },
   },
   {
-    name: "of many that replace the job of a unique key, one does, and enqueues beside them never make two",
+    name: "if many processes replace the job of a unique key, one does, and concurrent enqueues never make two",
     timeout: 60_000,
     async run(bed) {
       const handles = await bed.handles(HANDLES);
@@ -89,14 +89,14 @@ const cases: ConformanceCase[] = [
             return (await commitOne(bed, store, { ...unit, effects: [{ enqueue: job }] })).ok;
           }),
         );
-        assert.equal(outcomes.filter(Boolean).length, 1, "one job took the place of the old one");
+        assert.equal(outcomes.filter(Boolean).length, 1, "one job replaced the old one");
         const { available } = await bed.store.inspect.depth();
         assert.equal(available, round + 1, "one job lives under each key");
       }
     },
   },
   {
-    name: "a unit that ends a job under the version of a record does neither when the record has moved on",
+    name: "a unit that ends a job under the version of a record does neither if the record has changed",
     async run(bed) {
       const old = await bed.add();
       await bed.effect({ put: KEY, body: 1, wakeAt: null });
@@ -122,5 +122,5 @@ async function commitOne(bed: TestBed, store: Store, unit: Unit): Promise<Outcom
   return outcome as Outcome;
 }
 
-/** What crons and unique jobs ask of a store: units that add jobs under the version of a record or for another job. */
+/** What crons and unique jobs need: units that add jobs under the version of a record, or in place of another job. */
 export const keyedUnits: ConformanceSection = { name: "keyed units", cases };

@@ -1,7 +1,7 @@
 import type { Capabilities } from "../../ports/store.ts";
 import { type OpenedStore, openBed, type TestBed } from "./test-bed.ts";
 
-/** What the kit needs of a test runner; vitest, node:test, mocha and jest all fit. */
+/** The test runner that the kit needs. vitest, node:test, mocha and jest fit. */
 export interface Runner {
   describe(name: string, run: () => void): void;
   it(name: string, run: () => Promise<void>, timeout?: number): void;
@@ -10,7 +10,7 @@ export interface Runner {
 export interface ConformanceCase {
   readonly name: string;
   run(bed: TestBed): Promise<void>;
-  /** Why this case says nothing about such a store; it is printed, so that nothing is skipped unseen. */
+  /** Why this case does not apply to a store. It is printed, so that nothing is skipped silently. */
   skip?(capabilities: Capabilities, opened: OpenedStore): string | undefined;
   readonly timeout?: number;
 }
@@ -22,7 +22,7 @@ export interface ConformanceSection {
 
 const DEFAULT_TIMEOUT = 30_000;
 
-/** Runs one case on fresh data. Resolves with the reason if the case was skipped, rejects if the store failed it. */
+/** Runs one case on new data. Resolves with the reason if the case was skipped. Rejects if the store failed it. */
 export async function runCase(
   { skip, run }: ConformanceCase,
   open: () => Promise<OpenedStore>,

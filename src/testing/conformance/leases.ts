@@ -18,17 +18,17 @@ function beatOf({ id, fence, rev }: JobRow): BeatJob {
 
 const expiredClaims: ConformanceCase[] = [
   {
-    name: "a claim that runs out before its start spends nothing and adds a strike",
+    name: "a claim that runs out before its start spends no attempt and adds an expired claim",
     async run(bed) {
       await bed.add();
-      const held = await bed.claimOne();
+      const claimed = await bed.claimOne();
       const runsOutAt = bed.now + LEASE;
       assert.deepEqual((await bed.sweep(runsOutAt - 1)).jobs, [], "a lease must not end early");
       const [due] = (await bed.sweep(runsOutAt)).jobs;
-      assert.equal(due?.id, held.id);
+      assert.equal(due?.id, claimed.id);
       const back = await bed.write(found(due), { type: "wake" }, { now: runsOutAt, outsider: true });
       assert.deepEqual([back.state, back.expiredClaims, back.attempt], ["available", 1, 0]);
-      assert(back.fence > held.fence);
+      assert(back.fence > claimed.fence);
       assert.equal((await bed.claimOne({ now: runsOutAt })).expiredClaims, 1);
     },
   },
@@ -36,17 +36,17 @@ const expiredClaims: ConformanceCase[] = [
     name: "an attempt that started and fell silent is spent",
     async run(bed) {
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
-      const silentAt = bed.now + (held.heartbeat ?? 0);
+      const running = await bed.start(await bed.claimOne());
+      const silentAt = bed.now + (running.heartbeat ?? 0);
       const [due] = (await bed.sweep(silentAt)).jobs;
       const after = await bed.write(found(due), { type: "wake" }, { now: silentAt, outsider: true });
       assert.deepEqual([after.state, after.expiredClaims, after.attempt], ["retryable", 0, 1]);
       assert.equal(after.errors?.[0]?.type, "stalled");
-      assert(after.fence > held.fence);
+      assert(after.fence > running.fence);
     },
   },
   {
-    name: "a release gives a claim back with nothing spent, and it can be claimed at once",
+    name: "a release returns a claim without spending an attempt, and it can be claimed at once",
     async run(bed) {
       await bed.add();
       const back = await bed.write(await bed.claimOne(), { type: "release" });
@@ -56,7 +56,7 @@ const expiredClaims: ConformanceCase[] = [
   },
 ];
 
-/** An attempt whose own beats count, so that its row holds a `stallAt`. */
+/** An attempt whose own beats count, so that its row has a `stallAt`. */
 async function startedWithBeats(bed: TestBed): Promise<JobRow> {
   await bed.add();
   const policy = resolvePolicy({ definition: { timeouts: { heartbeat: 20_000 } } });
@@ -67,18 +67,18 @@ const beats: ConformanceCase[] = [
   {
     name: "a beat moves stallAt, and nothing else",
     async run(bed) {
-      const held = await startedWithBeats(bed);
+      const running = await startedWithBeats(bed);
       const stallAt = bed.now + 33_333;
-      assert.deepEqual(await beat(bed, { ...beatOf(held), stallAt }), ["ok"]);
-      assert.deepEqual(await bed.load(held.id), { ...held, stallAt });
-      assert.deepEqual(await beat(bed, beatOf(held)), ["ok"]);
-      assert.deepEqual(await bed.load(held.id), { ...held, stallAt });
+      assert.deepEqual(await beat(bed, { ...beatOf(running), stallAt }), ["ok"]);
+      assert.deepEqual(await bed.load(running.id), { ...running, stallAt });
+      assert.deepEqual(await beat(bed, beatOf(running)), ["ok"]);
+      assert.deepEqual(await bed.load(running.id), { ...running, stallAt });
     },
   },
   {
-    name: "a beat answers per job: ok, changed, lost to whom, gone",
+    name: "a beat answers per job: ok, changed, lost with the current state, gone",
     async run(bed) {
-      const held = await startedWithBeats(bed);
+      const running = await startedWithBeats(bed);
       const extended = await startedWithBeats(bed);
       await bed.write(extended, { type: "extend", attempt: 7_200_000 }, { outsider: true });
       const cancelled = await startedWithBeats(bed);
@@ -87,8 +87,8 @@ const beats: ConformanceCase[] = [
       await bed.write(settled, { type: "succeed", signalled: false });
       const released = await startedWithBeats(bed);
       await bed.write(released, { type: "release" });
-      const unknown = { ...beatOf(held), id: bed.nextId() };
-      const rows = [held, extended, cancelled, settled, released];
+      const unknown = { ...beatOf(running), id: bed.nextId() };
+      const rows = [running, extended, cancelled, settled, released];
       assert.deepEqual(await beat(bed, ...rows.map(beatOf), unknown), [
         "ok",
         "changed",
@@ -100,14 +100,14 @@ const beats: ConformanceCase[] = [
     },
   },
   {
-    name: "a beat of a wrong fence moves nothing, whatever else the call brings",
+    name: "a beat of a wrong fence moves nothing, whatever else the call contains",
     async run(bed) {
-      const held = await startedWithBeats(bed);
+      const running = await startedWithBeats(bed);
       const other = await startedWithBeats(bed);
-      const wrong = { ...beatOf(held), fence: held.fence + 1, stallAt: bed.now + 1 };
+      const wrong = { ...beatOf(running), fence: running.fence + 1, stallAt: bed.now + 1 };
       const right = { ...beatOf(other), stallAt: bed.now + 44_444 };
       assert.deepEqual(await beat(bed, wrong, right), [{ lost: "active" }, "ok"]);
-      assert.deepEqual(await bed.load(held.id), held);
+      assert.deepEqual(await bed.load(running.id), running);
       assert.equal((await bed.load(other.id))?.stallAt, right.stallAt);
     },
   },
@@ -128,7 +128,7 @@ const beats: ConformanceCase[] = [
     },
   },
   {
-    name: "a beat tells of the jobs whose stallAt it moved, in the order of the call, and of no others",
+    name: "a beat records events of the jobs whose stallAt it moved, in the order of the call, and of no others",
     async run(bed) {
       const [first, second, silent, wrong] = [
         await startedWithBeats(bed),
@@ -136,16 +136,19 @@ const beats: ConformanceCase[] = [
         await startedWithBeats(bed),
         await startedWithBeats(bed),
       ];
-      const head = { name: "beat" };
-      const telling = (row: JobRow, of: string) => ({ ...beatOf(row), records: { event: head, of: { of } } });
+      const shared = { name: "beat" };
+      const recorded = (row: JobRow, of: string) => ({
+        ...beatOf(row),
+        records: { event: shared, of: { of } },
+      });
       const stallAt = bed.now + 33_333;
       await beat(
         bed,
-        { ...telling(second, "second"), stallAt },
-        telling(silent, "not moved"),
-        { ...telling(wrong, "another's"), fence: wrong.fence + 1, stallAt },
-        { ...telling(first, "first"), stallAt },
-        { ...telling(first, "unknown"), id: bed.nextId(), stallAt },
+        { ...recorded(second, "second"), stallAt },
+        recorded(silent, "not moved"),
+        { ...recorded(wrong, "another's"), fence: wrong.fence + 1, stallAt },
+        { ...recorded(first, "first"), stallAt },
+        { ...recorded(first, "unknown"), id: bed.nextId(), stallAt },
       );
       await beat(bed, { ...beatOf(first), stallAt });
       const { events } = await bed.store.inspect.events(null, 10);
@@ -171,6 +174,6 @@ const beats: ConformanceCase[] = [
 ];
 
 export const leases: ConformanceSection = {
-  name: "expiredClaims, leases and beats",
+  name: "expired claims, leases and beats",
   cases: [...expiredClaims, ...beats],
 };

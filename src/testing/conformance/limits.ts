@@ -19,7 +19,7 @@ function admit(limit: KeyLimit, limitKey = LIMIT_KEY): Effect {
   return { admit: limitKey, count: 200, limit };
 }
 
-/** So many jobs that wait at a limit, in the order of their turns. */
+/** Jobs that wait for a limit, in the order in which it admits them. */
 async function waiting(bed: TestBed, count: number, limit: KeyLimit = {}): Promise<string[]> {
   const jobs = times(count, () => bed.job({ limitKey: LIMIT_KEY, options: { limit } }));
   for (const batch of batches(jobs)) await bed.addMany(batch);
@@ -32,15 +32,15 @@ async function available(bed: TestBed): Promise<string[]> {
 
 const start = (bed: TestBed) => ({ type: "start", policy: POLICY, upper: bed.now }) as const;
 
-/** The end of a job that was claimed, with what it does to its limit. */
+/** The end of a claimed job, with the effects on its limit. */
 function completed(bed: TestBed, row: JobRow, effects: readonly Effect[]): Unit {
   const started: JobRow = { ...row, startedAt: bed.now, attempt: 1, policy: POLICY };
   return bed.unit(started, { type: "succeed", signalled: false }, { effects });
 }
 
-const places: ConformanceCase[] = [
+const slots: ConformanceCase[] = [
   {
-    name: "a key under a limit lets through as many as it has room for, and no more",
+    name: "a key under a limit admits as many as it has room for, and no more",
     async run(bed) {
       const ids = await waiting(bed, 5);
       await bed.effect(admit({ concurrency: 2 }));
@@ -55,7 +55,7 @@ const places: ConformanceCase[] = [
     },
   },
   {
-    name: "a place is free in the very unit that frees it",
+    name: "a slot is free in the unit that frees it",
     async run(bed) {
       const ids = await waiting(bed, 3);
       await bed.effect(admit({ concurrency: 1 }));
@@ -65,11 +65,11 @@ const places: ConformanceCase[] = [
       assert.deepEqual(await available(bed), [ids[1]]);
       const stale = bed.unit(row, { type: "succeed", signalled: false }, { effects: [admit({})] });
       assert.equal((await bed.commit(stale))[0]?.ok, false);
-      assert.deepEqual(await available(bed), [ids[1]], "what is refused lets nobody through");
+      assert.deepEqual(await available(bed), [ids[1]], "a refused unit admits no job");
     },
   },
   {
-    name: "200 jobs of one key that end in one call let 200 others through",
+    name: "200 jobs of one key that end in one call admit 200 others",
     async run(bed) {
       const limit = { concurrency: 200 };
       const ids = await waiting(bed, 450);
@@ -82,7 +82,7 @@ const places: ConformanceCase[] = [
     },
   },
   {
-    name: "a job that waits for its retry holds its place under a strict limit only",
+    name: "a job that waits for its retry holds its slot under a strict limit only",
     async run(bed) {
       const ids = await waiting(bed, 2);
       await bed.effect(admit({ concurrency: 1 }));
@@ -96,7 +96,7 @@ const places: ConformanceCase[] = [
     },
   },
   {
-    name: "an override goes before what jobs say, part by part, and until it is deleted",
+    name: "an override goes before what jobs say, for each part, until it is deleted",
     async run(bed) {
       const ids = await waiting(bed, 6);
       const put = (body: { concurrency?: number | null }): Effect => ({
@@ -116,7 +116,7 @@ const places: ConformanceCase[] = [
 
 const rates: ConformanceCase[] = [
   {
-    name: "starts count from the admission on, and then as long as they are remembered",
+    name: "starts count from the admission on, and then while they are remembered",
     async run(bed) {
       const limit = { rate: { limit: 2, per: 1_000 } };
       const ids = await waiting(bed, 4);
@@ -153,7 +153,7 @@ const rates: ConformanceCase[] = [
       await bed.effect(
         { ...spend, by: "d", at: bed.now - 999 },
         { ...spend, spend: "key 2" },
-        { ...spend, spend: "gat" },
+        { ...spend, spend: "ke" },
       );
       assert.equal(await count(), 2);
       await bed.effect(
@@ -172,7 +172,7 @@ const rates: ConformanceCase[] = [
 
 const races: ConformanceCase[] = [
   {
-    name: "4 handles run 600 jobs of one key: never more than so many at once, and nobody is left behind",
+    name: "4 handles run 600 jobs of one key: never more than the limit at once, and no job is left waiting",
     timeout: 120_000,
     async run(bed) {
       const limit = { concurrency: 7 };
@@ -187,7 +187,7 @@ const races: ConformanceCase[] = [
           const rows = await store.jobs.claim(claimRequest(bed, { limit: 3 }));
           const use = await store.inspect.limitKey(LIMIT_KEY);
           assert(use.available + use.active <= 7, `${use.available} available and ${use.active} active`);
-          assert(use.available + use.active > 0 || use.waiting === 0, "nobody is let through");
+          assert(use.available + use.active > 0 || use.waiting === 0, "no job is admitted");
           const units = rows.map((row) => completed(bed, row, [admit(limit)]));
           const outcomes = units.length > 0 ? await store.commit(units, { now: bed.now }) : [];
           left -= outcomes.filter(({ ok }) => ok).length;
@@ -198,7 +198,7 @@ const races: ConformanceCase[] = [
     },
   },
   {
-    name: "jobs that are written while their key is filled are not passed over for good",
+    name: "jobs that are written during an admission are not skipped for good",
     timeout: 60_000,
     async run(bed) {
       const limit = { concurrency: 1 };
@@ -242,26 +242,26 @@ const queues: ConformanceCase[] = [
     },
   },
   {
-    name: "jobs that keep the slots of a queue are found by its mark, and a cancelled one gives its slot back",
+    name: "jobs that keep the slots of a queue are found by its mark, and a cancelled one frees its slot",
     async run(bed) {
       const mark = queueMark("default");
       await bed.addMany(times(2, () => bed.job()));
-      const [held] = await bed.claim({ most: 1 });
+      const [claimed] = await bed.claim({ most: 1 });
       const listed = await bed.store.inspect.limitKeys(null, 10);
       assert.deepEqual(
         listed.map(({ key, active }) => ({ key, active })),
         [{ key: mark, active: 1 }],
       );
       const jobs = await bed.store.inspect.jobs({ limitKey: mark, state: "active" }, null, 10);
-      assert.deepEqual(jobs, [held]);
+      assert.deepEqual(jobs, [claimed]);
       assert.deepEqual(await bed.claim({ most: 1 }), []);
-      await bed.write(found(held), { type: "cancel" }, { outsider: true });
+      await bed.write(found(claimed), { type: "cancel" }, { outsider: true });
       assert.deepEqual(await bed.store.inspect.limitKeys(null, 10), []);
       assert.equal((await bed.claim({ most: 1 })).length, 1);
     },
   },
   {
-    name: "8 handles claim under the limit of a queue: never more than so many are active",
+    name: "8 handles claim under the limit of a queue: never more than the limit are active",
     timeout: 60_000,
     async run(bed) {
       await bed.addMany(times(200, () => bed.job()));
@@ -282,7 +282,7 @@ const queues: ConformanceCase[] = [
     },
   },
   {
-    name: "a bounded queue takes in as many as may wait, in their order, and finds those it knows",
+    name: "a bounded queue takes in as many as may wait, in order, and recognises known jobs",
     async run(bed) {
       const depths: [string, number][] = [];
       const onDepth = (queue: string, count: number) => void depths.push([queue, count]);
@@ -331,7 +331,7 @@ const queues: ConformanceCase[] = [
       const jobs = [bed.job(), bed.job(), bed.job({ limitKey: LIMIT_KEY }), later(), later()];
       const created = times(4, () => "created");
       assert.deepEqual(await bed.store.jobs.enqueue(jobs, options), [...created, "full"]);
-      // Two run, so there is room for two; when they come back to be retried they are let in, and nobody else is.
+      // Two run, so there is room for two. When they wait for a retry they still count, and no other job fits.
       const rows = [await bed.start(await bed.claimOne()), await bed.start(await bed.claimOne())];
       assert.deepEqual(await bed.store.jobs.enqueue([later(), bed.job(), bed.job()], options), [
         "created",
@@ -377,7 +377,7 @@ const queues: ConformanceCase[] = [
 
 const looks: ConformanceCase[] = [
   {
-    name: "limit keys, their jobs and the depth of all queues can be looked at",
+    name: "limit keys, their jobs and the depth of all queues can be inspected",
     async run(bed) {
       const limit = { rate: { limit: 9, per: 500 } };
       const ids = await waiting(bed, 3);
@@ -407,8 +407,8 @@ const looks: ConformanceCase[] = [
   },
 ];
 
-/** What keeps limits: limits under a limit, starts that are remembered, queues with a limit or a bound of their own. */
+/** What limits need: admission under a limit, remembered starts, and queues with a limit or a bound. */
 export const limits: ConformanceSection = {
   name: "limits",
-  cases: [...places, ...rates, ...races, ...queues, ...looks],
+  cases: [...slots, ...rates, ...races, ...queues, ...looks],
 };

@@ -35,7 +35,7 @@ const places: ConformanceCase[] = [
     },
   },
   {
-    name: "ahead counts jobs that wait for a limit and for nothing else",
+    name: "ahead counts jobs that wait only for a limit",
     async run(bed) {
       await bed.add({ limitKey: LIMIT_KEY, needs: 2, options: { limit: {} } });
       await wait(bed, 4);
@@ -50,7 +50,7 @@ const places: ConformanceCase[] = [
 
 const holders: ConformanceCase[] = [
   {
-    name: "slots counts what is in use of a limit up to a bound, and names some who hold it",
+    name: "slots counts what uses a limit up to a bound, and names some holders",
     async run(bed) {
       const { slots } = bed.store.inspect;
       assert.deepEqual(await slots({ limitKey: LIMIT_KEY }, 10), NO_USE);
@@ -105,7 +105,7 @@ const holders: ConformanceCase[] = [
     },
   },
   {
-    name: "queues with available jobs are named in their order, page by page",
+    name: "queues with available jobs are named in order, page by page",
     async run(bed) {
       const { readyQueues } = bed.store.inspect;
       assert.deepEqual(await readyQueues(null, 10), []);
@@ -120,8 +120,8 @@ const holders: ConformanceCase[] = [
   },
 ];
 
-/** What people ask about one waiting job, at a cost that does not follow how many jobs there are. */
+/** Queries about one waiting job, at a cost that does not grow with the number of jobs. */
 export const lines: ConformanceSection = {
-  name: "places in line",
+  name: "positions in line",
   cases: [...places, ...holders],
 };

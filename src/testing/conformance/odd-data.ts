@@ -14,7 +14,7 @@ import { found, idsOf, POLICY, type TestBed, times } from "./test-bed.ts";
 
 const YEAR_3000 = 32_503_680_000_000;
 
-/** Strings that have broken one store or another. */
+/** Strings that have broken some store. */
 const STRINGS = [
   "",
   "plain",
@@ -49,7 +49,7 @@ const documents = DOCUMENTS.map(
   }),
 );
 
-/** The text of what comes back must be the same too: equal objects may differ in the order of their keys. */
+/** Compares the JSON texts too: equal objects may differ in the order of their keys. */
 function assertSame(actual: unknown, value: Json): void {
   assert.deepEqual(actual, value);
   assert.equal(JSON.stringify(actual), JSON.stringify(value));
@@ -77,7 +77,7 @@ async function roundTrip(bed: TestBed, value: Json): Promise<void> {
   assert.deepEqual(await bed.commit({ job: { id, fence, documents }, effects }), [{ ok: true }]);
   const check = async () => {
     const row = found(await bed.load(id));
-    for (const kept of [row.payload, row.progress, row.checkpoint, row.result]) assert.equal(kept, text);
+    for (const stored of [row.payload, row.progress, row.checkpoint, row.result]) assert.equal(stored, text);
     assertSame(row.options, { meta: { value }, wire: { value } });
     assertSame(row.errors, errors as unknown as Json);
   };
@@ -102,7 +102,7 @@ const extremes: ConformanceCase[] = [
   },
   { name: "large documents by the dozen come back as they went in", timeout: 60_000, run: largeDocuments },
   {
-    name: "a unique key, limitKey, workflow or key of a record longer than 512 characters is refused, and nothing written",
+    name: "a unique key, limit key, workflow or key of a record longer than 512 characters is refused, and nothing written",
     run: refusesLongNames,
   },
   {
@@ -114,8 +114,8 @@ const extremes: ConformanceCase[] = [
         const row = await bed.add(sketch);
         assert.deepEqual([row.queue, row.type, row.limitKey, row.workflow], [name, name, name, name]);
         await bed.effect({ admit: name, count: 1 });
-        const held = await bed.claimOne({ queue: name, worker: name });
-        assert.deepEqual([held.id, held.worker], [row.id, name]);
+        const claimed = await bed.claimOne({ queue: name, worker: name });
+        assert.deepEqual([claimed.id, claimed.worker], [row.id, name]);
       }
     },
   },
@@ -141,7 +141,7 @@ const extremes: ConformanceCase[] = [
   { name: "every field of 300 random rows comes back as it went in", timeout: 60_000, run: randomRows },
 ];
 
-/** Twelve calls' worth for a store that must not build one statement of it: answers must come all the same, in order. */
+/** Far more than one statement should carry. The answers must come anyway, in order. */
 async function largeDocuments(bed: TestBed): Promise<void> {
   const payloadOf = (index: number) => JSON.stringify(`${index} ${"x".repeat(500_000)}`);
   const jobs = times(12, (index) => bed.job({ payload: payloadOf(index), dueAt: bed.now + 1 }));
@@ -211,7 +211,7 @@ async function addRandom(bed: TestBed, count: number): Promise<JobRow[]> {
   await bed.addMany(jobs);
   const rows = await bed.store.jobs.load(idsOf(jobs));
   for (const [index, job] of jobs.entries()) {
-    const { hasNewId: _fresh, image, needs = 0, limitKey = null, workflow = null, ...said } = job;
+    const { hasNewId: _hasNewId, image, needs = 0, limitKey = null, workflow = null, ...said } = job;
     const unwritten = { policy: null, errors: null, progress: null, checkpoint: null, result: null };
     const unclaimed = { fence: 0, rev: 0, claimedAt: null, worker: null };
     assert.deepEqual(rows[index], {
@@ -243,7 +243,7 @@ function randomImage({ random, now }: TestBed, priority: number): JobImage {
   const hasEnded = isTerminal(state);
   return {
     state,
-    wake: !hasEnded && random() < 0.5 ? "ready" : "judge",
+    wake: !hasEnded && random() < 0.5 ? "ready" : "decide",
     wakeAt: hasEnded ? null : maybe(),
     rank: rankOf(priority, now + randomInt(random, 10 ** 12)),
     attempt: randomInt(random, 30_000),

@@ -6,19 +6,19 @@ import type { Store } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { type JobSketch, refused, type TestBed, times } from "./test-bed.ts";
 
-const HEAD = { name: "kit.enqueued", queue: 'a "queue"' };
+const SHARED = { name: "kit.enqueued", queue: 'a "queue"' };
 
-/** A job that tells of itself. */
-function tellingJob(bed: TestBed, sketch: JobSketch = {}): NewJob {
+/** A job whose enqueue records an event. */
+function recordedJob(bed: TestBed, sketch: JobSketch = {}): NewJob {
   const job = bed.job(sketch);
-  return { ...job, records: { event: HEAD, of: { job: job.id } } };
+  return { ...job, records: { event: SHARED, of: { job: job.id } } };
 }
 
-function told({ id }: { readonly id: string }): Json {
-  return { ...HEAD, job: id };
+function eventOf({ id }: { readonly id: string }): Json {
+  return { ...SHARED, job: id };
 }
 
-/** Everything that is told, read in small pages. */
+/** All recorded events, read in small pages. */
 async function readAll(store: Store, limit: number): Promise<{ events: Json[]; cursors: string[] }> {
   const events: Json[] = [];
   const cursors: string[] = [];
@@ -33,10 +33,10 @@ async function readAll(store: Store, limit: number): Promise<{ events: Json[]; c
   }
 }
 
-/** A store may hold events back while transactions run that are older, those of others on the same server included. */
+/** A store may hold back events while older transactions run, also those of other users of the server. */
 const MOST_LOOKS = 200;
 
-async function assertTold({ store }: TestBed, expected: readonly Json[]): Promise<void> {
+async function assertRecorded({ store }: TestBed, expected: readonly Json[]): Promise<void> {
   let { events } = await readAll(store, 1_000);
   for (let looks = 1; looks < MOST_LOOKS && events.length < expected.length; looks++)
     ({ events } = await readAll(store, 1_000));
@@ -45,12 +45,12 @@ async function assertTold({ store }: TestBed, expected: readonly Json[]): Promis
 
 const units: ConformanceCase[] = [
   {
-    name: "what events share and what each says of its own are read as one",
+    name: "shared and own fields of an event are read as one",
     async run(bed) {
       const shared = { name: "shared", list: [1, { a: null }], text: "}],\u001f'\\" };
       const own = (n: number): NewEvent => ({ event: shared, of: { n, name: n === 1 ? "own" : "shared" } });
       await bed.effect(own(0), { event: "alone" }, own(1), { event: shared }, { event: [1, [2]] }, own(2));
-      await assertTold(bed, [
+      await assertRecorded(bed, [
         { ...shared, n: 0 },
         "alone",
         { ...shared, n: 1, name: "own" },
@@ -61,16 +61,18 @@ const units: ConformanceCase[] = [
     },
   },
   {
-    name: "of a batch of verdicts only those tell that were written, each all it has to tell, in the order of the units",
-    run: verdictsTell,
+    name: "of a batch of verdicts, only written ones record events, all of them in the order of the units",
+    run: verdictsRecord,
   },
   {
-    name: "a page ends anywhere within a commit, and each event's cursor goes on behind it",
+    name: "a page ends anywhere within a commit, and each event's cursor continues after it",
     async run(bed) {
       for (let commit = 0; commit < 30; commit++)
-        await bed.effect(...times(1 + (commit % 7), (n) => ({ event: HEAD, of: { commit, n } })));
-      const told = times(30, (commit) => times(1 + (commit % 7), (n) => ({ ...HEAD, commit, n }))).flat();
-      await assertTold(bed, told);
+        await bed.effect(...times(1 + (commit % 7), (n) => ({ event: SHARED, of: { commit, n } })));
+      const expected = times(30, (commit) =>
+        times(1 + (commit % 7), (n) => ({ ...SHARED, commit, n })),
+      ).flat();
+      await assertRecorded(bed, expected);
       const all = await readAll(bed.store, 1_000);
       assert.equal(new Set(all.cursors).size, all.events.length, "no two events may have the same cursor");
       for (const limit of [1, 2, 5, 64]) assert.deepEqual(await readAll(bed.store, limit), all);
@@ -88,16 +90,16 @@ const units: ConformanceCase[] = [
   },
 ];
 
-/** Jobs end, are dropped, released and lost, in one call, in no order of their ids. */
-async function verdictsTell(bed: TestBed): Promise<void> {
+/** Jobs end, are dropped, released and lost in one call, in random order. */
+async function verdictsRecord(bed: TestBed): Promise<void> {
   const expected: Json[] = [];
   for (const isMixed of [false, true]) {
     await bed.addMany(times(40, () => bed.job({ queue: `mixed ${isMixed}` })));
     const rows = (await bed.claim({ queue: `mixed ${isMixed}` })).toSorted(() => bed.random() - 0.5);
     const all = rows.map((row, index) => {
-      const events = times(index % 3, (n) => ({ event: HEAD, of: { job: row.id, n } }));
+      const events = times(index % 3, (n) => ({ event: SHARED, of: { job: row.id, n } }));
       const isLost = index % 5 === 0;
-      if (!isLost) expected.push(...events.map(({ of }) => ({ ...HEAD, ...of })));
+      if (!isLost) expected.push(...events.map(({ of }) => ({ ...SHARED, ...of })));
       const type = isMixed && index % 4 > 1 ? "release" : "cancel";
       const unit = bed.unit(row, { type }, { outsider: index % 2 === 0, effects: events });
       return isLost && unit.job ? { ...unit, job: { ...unit.job, fence: row.fence + 1 } } : unit;
@@ -107,54 +109,60 @@ async function verdictsTell(bed: TestBed): Promise<void> {
       if (index % 5 === 0) assert.equal(refused(outcome).because, "lost");
       else assert.deepEqual(outcome, { ok: true });
     }
-    await assertTold(bed, expected);
+    await assertRecorded(bed, expected);
   }
 }
 
 const enqueues: ConformanceCase[] = [
   {
-    name: "jobs tell of themselves in the commit that adds them: alike ones, unlike ones and given ids",
+    name: "jobs record their events in the commit that adds them: alike ones, unlike ones and given ids",
     async run(bed) {
       const template = bed.job();
-      const alike = times(20, () => ({ ...tellingJob(bed), image: template.image }));
+      const alike = times(20, () => ({ ...recordedJob(bed), image: template.image }));
       await bed.addMany(alike);
-      const unlike = times(20, (n) => tellingJob(bed, { priority: n, ...(n % 2 && { dueAt: bed.now + n }) }));
+      const unlike = times(20, (n) =>
+        recordedJob(bed, { priority: n, ...(n % 2 && { dueAt: bed.now + n }) }),
+      );
       await bed.addMany(unlike);
-      const given = times(5, () => tellingJob(bed, { id: bed.nextId() }));
+      const given = times(5, () => recordedJob(bed, { id: bed.nextId() }));
       await bed.addMany(given);
       await bed.addMany([bed.job()]);
-      await assertTold(bed, [...alike, ...unlike, ...given].map(told));
+      await assertRecorded(bed, [...alike, ...unlike, ...given].map(eventOf));
     },
   },
   {
-    name: "a job that was not added tells nothing: a known id, a finished one, and a unique key that is held",
+    name: "a job that was not added records nothing: a known id, a finished one, and a unique key that is taken",
     async run(bed) {
-      const first = tellingJob(bed, { uniqueKey: "key" });
+      const first = recordedJob(bed, { uniqueKey: "key" });
       await bed.addMany([first]);
-      const rival = tellingJob(bed, { uniqueKey: "key" });
-      const again = { ...tellingJob(bed), id: first.id, hasNewId: false };
-      const other = tellingJob(bed, { priority: 3 });
-      const answers = await bed.store.jobs.enqueue([rival, again, other], { now: bed.now });
+      const blocked = recordedJob(bed, { uniqueKey: "key" });
+      const again = { ...recordedJob(bed), id: first.id, hasNewId: false };
+      const other = recordedJob(bed, { priority: 3 });
+      const answers = await bed.store.jobs.enqueue([blocked, again, other], { now: bed.now });
       assert.deepEqual(answers, [{ duplicate: first.id }, "exists", "created"]);
-      // A call whose answer was lost comes again with the same ids, and as if they were new.
+      // A call whose reply was lost comes again with the same ids, as if they were new.
       await bed.store.jobs.enqueue([other], { now: bed.now });
       const row = await bed.claimOne();
       await bed.write(row, { type: "cancel" }, { outsider: true });
-      await bed.store.jobs.enqueue([{ ...tellingJob(bed), id: row.id, hasNewId: false }], { now: bed.now });
-      await assertTold(bed, [told(first), told(other)]);
+      await bed.store.jobs.enqueue([{ ...recordedJob(bed), id: row.id, hasNewId: false }], { now: bed.now });
+      await assertRecorded(bed, [eventOf(first), eventOf(other)]);
     },
   },
   {
-    name: "a job that a unit adds tells in the place of its effect, and only if the unit stands",
+    name: "a job that a unit adds records its event in the order of the effects, and only if the unit is committed",
     async run(bed) {
       const row = await bed.add();
-      const [next, held, never] = [tellingJob(bed), tellingJob(bed, { uniqueKey: "k" }), tellingJob(bed)];
-      await bed.addMany([held]);
-      const rival = tellingJob(bed, { uniqueKey: "k" });
+      const [next, holder, never] = [
+        recordedJob(bed),
+        recordedJob(bed, { uniqueKey: "k" }),
+        recordedJob(bed),
+      ];
+      await bed.addMany([holder]);
+      const blocked = recordedJob(bed, { uniqueKey: "k" });
       const effects = [
         { event: 1 },
         { enqueue: next },
-        { enqueue: rival },
+        { enqueue: blocked },
         { event: 2 },
         { log: 1, job: row.id },
       ];
@@ -163,9 +171,9 @@ const enqueues: ConformanceCase[] = [
         when: [{ record: ["kit", "none"], version: 1 }],
         effects: [{ enqueue: never }],
       });
-      await assertTold(bed, [told(held), 1, told(next), 2]);
+      await assertRecorded(bed, [eventOf(holder), 1, eventOf(next), 2]);
     },
   },
 ];
 
-export const telling: ConformanceSection = { name: "events", cases: [...units, ...enqueues] };
+export const recordedEvents: ConformanceSection = { name: "events", cases: [...units, ...enqueues] };

@@ -21,12 +21,12 @@ function put(key: RecordKey, body: RecordRow["body"], wakeAt: number | null = nu
 
 const records: ConformanceCase[] = [
   {
-    name: "each put gives a higher version, and the last body and wakeAt are kept",
+    name: "each put gives a higher version, and the last body and wakeAt stay",
     async run(bed) {
       assert.equal(await read(bed), null);
       await bed.effect(put(KEY, { a: 1 }, bed.now + 5));
       const { version } = await mustRead(bed);
-      assert(Number.isInteger(version) && version > 0, `${version} is no version`);
+      assert(Number.isInteger(version) && version > 0, `${version} is not a version`);
       assert.deepEqual(await read(bed), { key: KEY, version, wakeAt: bed.now + 5, body: { a: 1 } });
       await bed.effect(put(KEY, [2]));
       const next = await mustRead(bed);
@@ -38,7 +38,7 @@ const records: ConformanceCase[] = [
     },
   },
   {
-    name: "a version never comes back: a guard on a record does not hold for its successor of the same key",
+    name: "a version is never reused: a guard on a record fails for a later record of the same key",
     async run(bed) {
       const seen: number[] = [];
       for (let life = 0; life < 4; life++) {
@@ -53,7 +53,7 @@ const records: ConformanceCase[] = [
           });
           assert.equal(refused(outcome).because, "conflict");
         }
-        // In a call of many units too, and with others put and deleted in between.
+        // Also in a call of many units, with other records put and deleted in between.
         await bed.commit({ effects: [put(["kit", "other"], 1)] }, { effects: [{ delete: KEY }] });
         await bed.effect({ delete: ["kit", "other"] });
       }
@@ -101,14 +101,14 @@ const records: ConformanceCase[] = [
     },
   },
   {
-    name: "a due record is swept at its instant, held, and given again after the hold",
+    name: "a due record is swept at its instant, held, and returned again after the hold",
     async run(bed) {
       const wakeAt = bed.now + 1_000;
       await bed.effect(put(KEY, "body", wakeAt), put(["kit", "never"], 1));
       assert.deepEqual((await bed.sweep(wakeAt - 1)).records, []);
       const { version } = await mustRead(bed);
       const { records } = await bed.sweep(wakeAt);
-      // A hold is no version: whoever judges the record commits under the one it was given.
+      // A hold does not change the version. The decision is committed under the version that was returned.
       assert.deepEqual(records, [{ key: KEY, version, wakeAt: wakeAt + 5_000, body: "body" }]);
       assert.equal((await mustRead(bed)).version, version);
       assert.deepEqual((await bed.sweep(wakeAt)).records, []);
@@ -121,7 +121,7 @@ const records: ConformanceCase[] = [
 
 const guards: ConformanceCase[] = [
   {
-    name: "a guard holds for its version only, and 0 means that there is no such record",
+    name: "a guard passes for its version only, and 0 means that there is no such record",
     async run(bed) {
       const guarded = async (version: number) =>
         (await bed.commit({ when: [{ record: KEY, version }], effects: [put(KEY, version)] }))[0];
@@ -171,8 +171,8 @@ const guards: ConformanceCase[] = [
     },
   },
   {
-    name: "units are independent: of 100, one lost and one in conflict hurt no other",
-    run: independentUnits,
+    name: "a refused unit does not stop the others: of 100, one is lost and one in conflict",
+    run: refusedAmongOthers,
   },
   {
     name: "a later unit of a call sees what an earlier one wrote",
@@ -189,19 +189,19 @@ const guards: ConformanceCase[] = [
     },
   },
   {
-    name: "an enqueue of a known id as an effect does nothing, and the unit stands",
+    name: "an enqueue of a known id as an effect does nothing, and the unit is committed",
     async run(bed) {
       const row = await bed.add({ uniqueKey: "key" });
       const again = { ...bed.job(), id: row.id, hasNewId: false };
-      const rival = bed.job({ uniqueKey: "key" });
-      assert.deepEqual(await bed.effect({ enqueue: again }, { enqueue: rival }, put(KEY, 1)), { ok: true });
-      assert.deepEqual(await bed.store.jobs.load([row.id, rival.id]), [row, null]);
+      const blocked = bed.job({ uniqueKey: "key" });
+      assert.deepEqual(await bed.effect({ enqueue: again }, { enqueue: blocked }, put(KEY, 1)), { ok: true });
+      assert.deepEqual(await bed.store.jobs.load([row.id, blocked.id]), [row, null]);
       assert.equal((await read(bed))?.body, 1);
     },
   },
 ];
 
-async function independentUnits(bed: TestBed): Promise<void> {
+async function refusedAmongOthers(bed: TestBed): Promise<void> {
   await bed.addMany(times(100, () => bed.job()));
   const rows = await bed.claim();
   const units = rows.map((row, index): Unit => {

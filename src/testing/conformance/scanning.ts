@@ -6,18 +6,18 @@ import { idsOf, type TestBed, times } from "./test-bed.ts";
 
 const MOST_STEPS = 100;
 
-/** Walks to the end, and tells how many steps it took. */
-async function walkAll(bed: TestBed, walk: Omit<Scan, "after">, limit = 100) {
+/** Scans to the end. Returns the jobs and the number of steps. */
+async function scanAll(bed: TestBed, scan: Omit<Scan, "after">, limit = 100) {
   const jobs: JobRow[] = [];
   let after: string | null = null;
   for (let steps = 1; steps <= MOST_STEPS; steps++) {
-    const page = await bed.store.inspect.page({ ...walk, after }, limit);
+    const page = await bed.store.inspect.page({ ...scan, after }, limit);
     assert(page.jobs.length <= limit, "a step gives no more than its limit");
     jobs.push(...page.jobs);
     if (page.cursor === null) return { jobs, steps };
     after = page.cursor;
   }
-  throw new assert.AssertionError({ message: "a walk must end" });
+  throw new assert.AssertionError({ message: "a scan must end" });
 }
 
 async function countAll(bed: TestBed, filter: ScanFilter): Promise<number> {
@@ -29,10 +29,10 @@ async function countAll(bed: TestBed, filter: ScanFilter): Promise<number> {
     if (step.cursor === null) return count;
     after = step.cursor;
   }
-  throw new assert.AssertionError({ message: "a walk must end" });
+  throw new assert.AssertionError({ message: "a scan must end" });
 }
 
-/** Dead letters that ended at these instants, in the order in which they are given. */
+/** Dead letters that ended at these instants, in the given order. */
 async function deadLetters(bed: TestBed, ends: readonly number[], sketch = {}): Promise<JobId[]> {
   const ids: JobId[] = [];
   for (const at of ends) {
@@ -44,18 +44,18 @@ async function deadLetters(bed: TestBed, ends: readonly number[], sketch = {}): 
   return ids;
 }
 
-const walks: ConformanceCase[] = [
+const scans: ConformanceCase[] = [
   {
-    name: "a walk finds each job once, in both directions, live and finished in one order of ids",
+    name: "a scan finds each job once, in both directions, live and finished in one order of ids",
     async run(bed) {
       await bed.addMany(times(30, () => bed.job()));
       for (const row of await bed.claim({ limit: 12 }))
         await bed.write(row, { type: "cancel" }, { outsider: true });
       const all = await bed.store.inspect.jobs({}, null, 100);
       for (const limit of [1, 7, 30, 100]) {
-        assert.deepEqual((await walkAll(bed, { filter: {} }, limit)).jobs, all);
+        assert.deepEqual((await scanAll(bed, { filter: {} }, limit)).jobs, all);
         assert.deepEqual(
-          (await walkAll(bed, { filter: {}, newestFirst: true }, limit)).jobs,
+          (await scanAll(bed, { filter: {}, newestFirst: true }, limit)).jobs,
           all.toReversed(),
         );
       }
@@ -63,7 +63,7 @@ const walks: ConformanceCase[] = [
     },
   },
   {
-    name: "a walk keeps to its filter: queue, type, state, live or finished, created and finished within bounds",
+    name: "a scan applies its filter: queue, type, state, live or finished, created and finished within bounds",
     async run(bed) {
       const old = await bed.add({ queue: "a", type: "x", createdAt: bed.now - 1_000 });
       const young = await bed.add({ queue: "a", type: "y" });
@@ -73,27 +73,27 @@ const walks: ConformanceCase[] = [
         { type: "cancel" },
         { outsider: true },
       );
-      const walked = async (filter: ScanFilter, ...expected: JobRow[]) => {
-        assert.deepEqual(idsOf((await walkAll(bed, { filter })).jobs), idsOf(expected).sort());
+      const scanned = async (filter: ScanFilter, ...expected: JobRow[]) => {
+        assert.deepEqual(idsOf((await scanAll(bed, { filter })).jobs), idsOf(expected).sort());
         assert.equal(await countAll(bed, filter), expected.length);
       };
-      await walked({ queue: "a" }, old, young);
-      await walked({ type: "x" }, old, other);
-      await walked({ queue: "b", type: "x" }, other);
-      await walked({ state: "available" }, old, young, other);
-      await walked({ state: "cancelled" }, ended);
-      await walked({ isLive: true }, old, young, other);
-      await walked({ isLive: false }, ended);
-      await walked({ deadLetter: false, isLive: false }, ended);
-      await walked({ createdBefore: bed.now }, old);
-      await walked({ createdFrom: bed.now }, young, other, ended);
-      await walked({ finishedFrom: bed.now }, ended);
-      await walked({ finishedBefore: bed.now });
-      await walked({ queue: "none" });
+      await scanned({ queue: "a" }, old, young);
+      await scanned({ type: "x" }, old, other);
+      await scanned({ queue: "b", type: "x" }, other);
+      await scanned({ state: "available" }, old, young, other);
+      await scanned({ state: "cancelled" }, ended);
+      await scanned({ isLive: true }, old, young, other);
+      await scanned({ isLive: false }, ended);
+      await scanned({ deadLetter: false, isLive: false }, ended);
+      await scanned({ createdBefore: bed.now }, old);
+      await scanned({ createdFrom: bed.now }, young, other, ended);
+      await scanned({ finishedFrom: bed.now }, ended);
+      await scanned({ finishedBefore: bed.now });
+      await scanned({ queue: "none" });
     },
   },
   {
-    name: "a step looks at a bounded number of jobs, and a rare match is found by going on",
+    name: "a step reads a bounded number of jobs, and further steps find a rare match",
     timeout: 60_000,
     async run(bed) {
       const many = times(SCAN_STEP + 500, () => bed.job({ queue: "many" }));
@@ -102,7 +102,7 @@ const walks: ConformanceCase[] = [
       const first = await bed.store.inspect.page({ filter: { queue: "rare" }, after: null }, 10);
       assert.deepEqual(first.jobs, []);
       assert.notEqual(first.cursor, null, "there is more to look at");
-      const { jobs, steps } = await walkAll(bed, { filter: { queue: "rare" } });
+      const { jobs, steps } = await scanAll(bed, { filter: { queue: "rare" } });
       assert.deepEqual(idsOf(jobs), [rare.id]);
       assert(steps >= 2, "it takes more than one step");
       assert.equal(await countAll(bed, { queue: "many" }), many.length);
@@ -110,7 +110,7 @@ const walks: ConformanceCase[] = [
     },
   },
   {
-    name: "a cursor that no walk gave is refused",
+    name: "a cursor that no scan returned is refused",
     async run(bed) {
       const refused = { code: "invalid_option" };
       for (const after of ["", "x", "'; drop table jobs", "1.2"]) {
@@ -134,32 +134,32 @@ const letters: ConformanceCase[] = [
       const inOrder = [...tied, ids[2], ids[0]];
       const filter = { deadLetter: true };
       for (const limit of [1, 3, 100]) {
-        assert.deepEqual(idsOf((await walkAll(bed, { filter }, limit)).jobs), inOrder);
-        const back = await walkAll(bed, { filter, newestFirst: true }, limit);
+        assert.deepEqual(idsOf((await scanAll(bed, { filter }, limit)).jobs), inOrder);
+        const back = await scanAll(bed, { filter, newestFirst: true }, limit);
         assert.deepEqual(idsOf(back.jobs), inOrder.toReversed());
       }
       const within = { ...filter, finishedFrom: now + 11, finishedBefore: now + 30 };
-      assert.deepEqual(idsOf((await walkAll(bed, { filter: within })).jobs), [ids[2]]);
+      assert.deepEqual(idsOf((await scanAll(bed, { filter: within })).jobs), [ids[2]]);
       assert.equal(await countAll(bed, filter), 4);
       assert.equal(await countAll(bed, { ...filter, finishedBefore: now + 20 }), 2);
       assert.equal(await countAll(bed, { ...filter, queue: "none" }), 0);
     },
   },
   {
-    name: "a dead letter that is revived or deleted is no longer walked",
+    name: "a dead letter that is revived or deleted is no longer scanned",
     async run(bed) {
       const [revived, deleted, left] = await deadLetters(bed, [bed.now, bed.now, bed.now]);
       const row = (await bed.load(revived as JobId)) as JobRow;
       await bed.write(row, { type: "retry" }, { outsider: true });
       const { id, fence, rev } = (await bed.load(deleted as JobId)) as JobRow;
       await bed.commit({ job: { id, fence, rev, drop: true } });
-      const { jobs } = await walkAll(bed, { filter: { deadLetter: true } });
+      const { jobs } = await scanAll(bed, { filter: { deadLetter: true } });
       assert.deepEqual(idsOf(jobs), [left]);
       assert.equal(await countAll(bed, { deadLetter: true }), 1);
     },
   },
   {
-    name: "a dead letter with an instant to be pruned at is pruned then",
+    name: "a dead letter with a pruneAt is pruned then",
     async run(bed) {
       const retention = { completed: 1, discarded: 1, cancelled: 1, deadLetter: 5_000 };
       const options = { onExhausted: "dead-letter" as const, retention };
@@ -175,7 +175,7 @@ const letters: ConformanceCase[] = [
 
 const counts: ConformanceCase[] = [
   {
-    name: "unique keys that live jobs hold are listed in their order, page by page, and no others",
+    name: "unique keys that live jobs hold are listed in order, page by page, and no others",
     async run(bed) {
       await bed.add();
       const ended = await bed.add({ uniqueKey: "b" });
@@ -197,7 +197,7 @@ const counts: ConformanceCase[] = [
     },
   },
   {
-    name: "live counts follow every change of state, by queue and type, and know nothing of what has ended",
+    name: "live counts follow every change of state, by queue and type, and leave out what has ended",
     async run(bed) {
       const counted = async () =>
         (await bed.store.inspect.live())
@@ -221,7 +221,7 @@ const counts: ConformanceCase[] = [
 
 const logs: ConformanceCase[] = [
   {
-    name: "lines of a log are read by the page, and only the last of them are kept",
+    name: "lines of a log are read page by page, and only the last ones are kept",
     timeout: 60_000,
     async run(bed) {
       const row = await bed.add();
@@ -248,7 +248,7 @@ const logs: ConformanceCase[] = [
   },
 ];
 
-export const walking: ConformanceSection = {
-  name: "walks and pages",
-  cases: [...walks, ...letters, ...counts, ...logs],
+export const scanning: ConformanceSection = {
+  name: "scans and pages",
+  cases: [...scans, ...letters, ...counts, ...logs],
 };

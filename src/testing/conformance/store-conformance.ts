@@ -12,9 +12,9 @@ import { leases } from "./leases.ts";
 import { limits } from "./limits.ts";
 import { lines } from "./lines.ts";
 import { oddData } from "./odd-data.ts";
-import { telling } from "./recorded-events.ts";
+import { recordedEvents } from "./recorded-events.ts";
 import { recording } from "./recording.ts";
-import { walking } from "./scanning.ts";
+import { scanning } from "./scanning.ts";
 import { sweeping } from "./sweeping.ts";
 import type { OpenedStore } from "./test-bed.ts";
 import { TIMEOUT_SECTIONS } from "./timeout-kit.ts";
@@ -30,7 +30,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   leases,
   sweeping,
   recording,
-  telling,
+  recordedEvents,
   workflows,
   keyedUnits,
   limits,
@@ -38,7 +38,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   clock,
   growth,
   inspecting,
-  walking,
+  scanning,
   lines,
   hinting,
   ...TIMEOUT_SECTIONS,
@@ -47,14 +47,14 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
 
 export interface ConformanceOptions {
   readonly name: string;
-  /** Opens the store on fresh, empty data, with the settings it has in production. Called for each case. */
+  /** Opens the store on new, empty data, with its production settings. Called for each case. */
   open(): Promise<OpenedStore>;
   readonly runner: Runner;
-  /** Where the kit says what it skips, and why. */
+  /** Prints what the kit skips, and why. */
   readonly print?: (line: string) => void;
 }
 
-/** Registers the conformance kit for one store: a store that passes it can stand under an engine. */
+/** Registers the conformance kit for one store. An engine can run on a store that passes it. */
 export function storeConformance({ name, open, runner, print = console.log }: ConformanceOptions): void {
   runner.describe(`${name} store`, () => registerSections(CONFORMANCE, { runner, open, print }));
 }

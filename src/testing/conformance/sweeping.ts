@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { availableRow } from "../../core/job/store-formulas.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, idsOf, times } from "./test-bed.ts";
 
@@ -21,9 +22,8 @@ const promotion: ConformanceCase[] = [
         ]),
       );
       assert.deepEqual(swept.jobs, []);
-      const promoted = { state: "available", wake: "judge", rev: 1 } as const;
-      assert.deepEqual(await bed.load(plain.id), { ...plain, ...promoted, wakeAt: null });
-      assert.deepEqual(await bed.load(limited.id), { ...limited, ...promoted, wakeAt: dueAt + 500 });
+      assert.deepEqual(await bed.load(plain.id), availableRow(plain));
+      assert.deepEqual(await bed.load(limited.id), availableRow(limited));
       assert.equal(swept.nextWakeAt, dueAt + 500);
     },
   },
@@ -31,42 +31,42 @@ const promotion: ConformanceCase[] = [
     name: "a retry becomes available when its backoff is over",
     async run(bed) {
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
+      const running = await bed.start(await bed.claimOne());
       const error = { type: "Error", code: "handler_error", message: "no" };
-      const waiting = await bed.write(held, { type: "fail", error, signalled: false });
+      const waiting = await bed.write(running, { type: "fail", error, signalled: false });
       assert.deepEqual([waiting.state, waiting.wake], ["retryable", "ready"]);
       const { ready } = await bed.sweep(found(waiting).wakeAt ?? 0);
       assert.deepEqual([...ready], [["default", 1]]);
       const again = await bed.claimOne();
-      assert.deepEqual([again.id, again.attempt], [held.id, 1]);
+      assert.deepEqual([again.id, again.attempt], [running.id, 1]);
     },
   },
   {
-    name: "a sweep promotes and hands out no more than its limit, and says that more is due",
+    name: "a sweep promotes and returns at most its limit, and says that more is due",
     async run(bed) {
       const dueAt = bed.now + 1_000;
       await bed.addMany(times(7, () => bed.job({ dueAt })));
       await bed.addMany(times(7, () => bed.job({ waitAt: dueAt, queue: "other" })));
-      const judged = new Set<string>();
+      const returned = new Set<string>();
       let promoted = 0;
       let rounds = 0;
-      for (; promoted + judged.size < 14 && rounds < 14; rounds++) {
+      for (; promoted + returned.size < 14 && rounds < 14; rounds++) {
         const swept = await bed.sweep(dueAt, 3);
         const ready = swept.ready.get("default") ?? 0;
         assert(ready <= 3 && swept.jobs.length <= 3);
         promoted += ready;
-        for (const { id } of swept.jobs) judged.add(id);
-        if (promoted + judged.size < 14) assert(swept.nextWakeAt !== null && swept.nextWakeAt <= dueAt);
+        for (const { id } of swept.jobs) returned.add(id);
+        if (promoted + returned.size < 14) assert(swept.nextWakeAt !== null && swept.nextWakeAt <= dueAt);
       }
-      assert.deepEqual([promoted, judged.size], [7, 7]);
+      assert.deepEqual([promoted, returned.size], [7, 7]);
       assert(rounds >= 3);
     },
   },
 ];
 
-const judging: ConformanceCase[] = [
+const deciding: ConformanceCase[] = [
   {
-    name: "what must be judged is handed out once, and again after the hold",
+    name: "a job that needs a decision is returned once, and again after the hold",
     async run(bed) {
       const waitAt = bed.now + 1_000;
       const row = await bed.add({ waitAt });
@@ -86,13 +86,13 @@ const judging: ConformanceCase[] = [
     },
   },
   {
-    name: "a held job can still be claimed and settled",
+    name: "a job that a sweep holds can still be claimed and settled",
     async run(bed) {
       const totalAt = bed.now + 60_000;
       const row = await bed.add({ totalAt });
       assert.deepEqual(idsOf((await bed.sweep(totalAt)).jobs), [row.id]);
-      const held = await bed.start(await bed.claimOne());
-      assert.equal((await bed.write(held, { type: "succeed", signalled: false })).state, "completed");
+      const running = await bed.start(await bed.claimOne());
+      assert.equal((await bed.write(running, { type: "succeed", signalled: false })).state, "completed");
     },
   },
   {
@@ -123,4 +123,4 @@ const judging: ConformanceCase[] = [
   },
 ];
 
-export const sweeping: ConformanceSection = { name: "sweeping", cases: [...promotion, ...judging] };
+export const sweeping: ConformanceSection = { name: "sweeping", cases: [...promotion, ...deciding] };

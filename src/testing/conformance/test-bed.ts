@@ -6,57 +6,58 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import { fenceSalt, type JobId, type JobImage, type JobRow, rankOf } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { resolvePolicy } from "../../core/job/policy.ts";
+import { unstartedImage } from "../../core/job/unstarted-image.ts";
 import { type Random, seededRandom } from "../../core/random.ts";
 import type { Instant } from "../../core/time.ts";
 import type { ClaimRequest, Effect, Outcome, Store, Swept, Unit } from "../../ports/store.ts";
 import { type Decided, decidedUnit } from "./decided-unit.ts";
 
-/** The policy of a job for which no source says anything. */
+/** The policy of a job for which no source has settings. */
 export const POLICY = resolvePolicy({});
 const QUEUE = "default";
 export const LEASE = CLAIM_LEASE;
 const SEED = 20_260_101;
 
-/** A store on fresh, empty data. */
+/** A store on new, empty data. */
 export interface OpenedStore {
   readonly store: Store;
-  /** A second handle on the same data, over a connection of its own where there are connections. */
+  /** A second handle on the same data, over its own connection if the store has connections. */
   another?(): Promise<Store>;
-  /** The same data after all handles were closed; left out by a store that is gone with its process. */
+  /** The same data after all handles were closed. Left out by a store whose data ends with the process. */
   reopen?(): Promise<Store>;
-  /** Frees what `open` took; the store itself is closed by the kit. */
+  /** Frees what `open` took. The kit closes the store itself. */
   dispose?(): Promise<void>;
 }
 
-/** What a case may say about a job it makes; the rest is as an ordinary enqueue would have it. */
+/** What a case may set on a job. The rest is as in an ordinary enqueue. */
 export interface JobSketch
   extends Partial<Omit<NewJob, "image">>,
     Partial<Pick<JobImage, "waitAt" | "totalAt" | "heartbeat">> {
   readonly dueAt?: Instant;
 }
 
-/** A store on fresh data, and short ways to say what cases say often. */
+/** A store on new data, with shortcuts for what cases often do. */
 export interface TestBed {
   readonly store: Store;
   readonly opened: OpenedStore;
-  /** The store's time when the case began; cases count from here and pass time themselves. */
+  /** The store's time when the case began. Cases count from here and pass time themselves. */
   readonly now: Instant;
   readonly random: Random;
   nextId(): JobId;
-  /** So many handles on the same data, the first one `store` itself. */
+  /** This many handles on the same data. The first one is `store`. */
   handles(count: number): Promise<Store[]>;
   job(sketch?: JobSketch): NewJob;
-  /** Enqueues one job and gives its row. */
+  /** Enqueues one job and returns its row. */
   add(sketch?: JobSketch): Promise<JobRow>;
   addMany(jobs: readonly NewJob[]): Promise<void>;
   claim(request?: Partial<ClaimRequest>): Promise<JobRow[]>;
-  /** Claims the one best job. */
+  /** Claims the best job. */
   claimOne(request?: Partial<ClaimRequest>): Promise<JobRow>;
   load(id: JobId): Promise<JobRow | null>;
-  /** What `decide` makes of an event, as a unit; the event must be allowed. */
+  /** The unit of what `decide` makes of an event. The event must be allowed. */
   unit(row: JobRow, event: JobEvent, how?: Decided): Unit;
   commit(...units: Unit[]): Promise<Outcome[]>;
-  /** Decides, commits, and gives the row that came of it. */
+  /** Decides, commits, and returns the resulting row. */
   write(row: JobRow, event: JobEvent, how?: Decided): Promise<JobRow>;
   start(row: JobRow): Promise<JobRow>;
   effect(...effects: Effect[]): Promise<Outcome>;
@@ -140,8 +141,8 @@ export function claimRequest(
 /** A job as an enqueue at `now` would make it. */
 export function sketchJob(sketch: JobSketch, now: Instant, nextId: () => JobId): NewJob {
   const { dueAt = now, waitAt = null, totalAt = null, heartbeat = null, ...said } = sketch;
-  const isHeld = said.limitKey !== undefined || (said.needs ?? 0) > 0;
-  const state = isHeld ? "pending" : dueAt > now ? "scheduled" : "available";
+  const isPending = said.limitKey !== undefined || (said.needs ?? 0) > 0;
+  const state = isPending ? "pending" : dueAt > now ? "scheduled" : "available";
   const priority = said.priority ?? 0;
   const rank = rankOf(priority, dueAt);
   return {
@@ -154,40 +155,26 @@ export function sketchJob(sketch: JobSketch, now: Instant, nextId: () => JobId):
     options: null,
     ...said,
     priority,
-    image: {
-      state,
-      ...waitingWake({ state, rank, waitAt, totalAt }),
-      rank,
-      attempt: 0,
-      returns: 0,
-      expiredClaims: 0,
-      waitAt,
-      totalAt,
-      startedAt: null,
-      softAt: null,
-      hardAt: null,
-      stallAt: null,
-      heartbeat,
-      finishedAt: null,
-      pruneAt: null,
-      deadLetter: false,
-    },
+    image: unstartedImage(
+      { state, rank, attempt: 0, returns: 0, expiredClaims: 0, waitAt, totalAt, heartbeat },
+      waitingWake({ state, rank, waitAt, totalAt }),
+    ),
   };
 }
 
-/** A row that must be there. */
+/** A row that must exist. */
 export function found(row: JobRow | null | undefined): JobRow {
   assert(row, "the job must be there");
   return row;
 }
 
-/** Why a unit was refused; a unit that was not is a failure of the case. */
+/** Why a unit was refused. Fails the case if it was not. */
 export function refused(outcome: Outcome | undefined): Extract<Outcome, { ok: false }> {
   assert(outcome && !outcome.ok, "the unit must be refused");
   return outcome;
 }
 
-/** Splits a list into batches that a store takes. */
+/** Splits a list into batches that a store accepts. */
 export function batches<Item>(items: readonly Item[], size = 1_000): Item[][] {
   const found: Item[][] = [];
   for (let start = 0; start < items.length; start += size) found.push(items.slice(start, start + size));

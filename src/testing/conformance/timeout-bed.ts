@@ -4,36 +4,36 @@ import type { Instant } from "../../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
 
-/** A timeout store on fresh, empty data; one that serves nothing else can be tested as well. */
+/** A timeout store on new, empty data. It need not implement the other ports. */
 export interface OpenedTimeoutStore {
   readonly timeouts: TimeoutStore;
-  /** The store's own time. */
+  /** The store's time. */
   clock(): Promise<Instant>;
   close(): Promise<void>;
-  /** A second handle on the same data, over a connection of its own where there are connections. */
+  /** A second handle on the same data, over its own connection if the store has connections. */
   another?(): Promise<Pick<OpenedTimeoutStore, "timeouts" | "close">>;
-  /** The same data after all handles were closed; left out by a store that is gone with its process. */
+  /** The same data after all handles were closed. Left out by a store whose data ends with the process. */
   reopen?(): Promise<Pick<OpenedTimeoutStore, "timeouts" | "close">>;
   /** Frees what `open` took. */
   dispose?(): Promise<void>;
 }
 
-/** A timeout store on fresh data, and short ways to say what cases say often. */
+/** A timeout store on new data, with shortcuts for what cases often do. */
 export interface TimeoutBed {
   readonly timeouts: TimeoutStore;
   readonly opened: OpenedTimeoutStore;
-  /** The store's time when the case began; cases count from here and pass time themselves. */
+  /** The store's time when the case began. Cases count from here and pass time themselves. */
   readonly now: Instant;
   readonly random: Random;
-  /** So many handles on the same data, the first one `timeouts` itself. */
+  /** This many handles on the same data. The first one is `timeouts`. */
   handles(count: number): Promise<TimeoutStore[]>;
   /** A timeout that is due now, unless the sketch says otherwise. */
   timeout(sketch?: Partial<NewTimeout>): NewTimeout;
-  /** Inserts one timeout and gives its row. */
+  /** Inserts one timeout and returns its row. */
   add(sketch?: Partial<NewTimeout>): Promise<TimeoutRow>;
   addMany(timeouts: readonly NewTimeout[]): Promise<void>;
   claim(request?: Partial<DueRequest>): Promise<TimeoutRow[]>;
-  /** Claims the one first timeout, and gives it with the token that holds it. */
+  /** Claims the first timeout. Returns it with the token of its owner. */
   claimOne(request?: Partial<DueRequest>): Promise<TimeoutRow & { owner: Owner; leaseUntil: Instant }>;
   load(id: TimeoutId): Promise<TimeoutRow | null>;
   all(): Promise<TimeoutRow[]>;
@@ -43,7 +43,7 @@ export interface TimeoutBed {
 export interface TimeoutCase {
   readonly name: string;
   run(bed: TimeoutBed): Promise<void>;
-  /** Says nothing about a store without leases. */
+  /** Does not apply to a store without leases. */
   readonly leases?: true;
   skip?(opened: OpenedTimeoutStore): string | undefined;
   readonly timeout?: number;

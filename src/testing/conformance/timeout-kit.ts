@@ -6,7 +6,7 @@ import { claiming, holding, inserting, managing } from "./timeouts.ts";
 const SECTIONS: readonly { readonly name: string; readonly cases: readonly TimeoutCase[] }[] = [
   { name: "timeouts: insert and claim", cases: [...inserting, ...claiming] },
   { name: "timeouts: leases", cases: holding },
-  { name: "timeouts: cancel, list and look", cases: managing },
+  { name: "timeouts: cancel, list and inspect", cases: managing },
   { name: "timeouts: races, crashes and growth", cases: [...racing, ...surviving, ...growing] },
 ];
 
@@ -24,7 +24,7 @@ async function runOn(each: TimeoutCase, opened: OpenedTimeoutStore): Promise<voi
   }
 }
 
-/** The cases of the timeout port, for a store that serves the others as well. */
+/** The cases of the timeout port, for a store that implements the other ports as well. */
 export const TIMEOUT_SECTIONS: readonly ConformanceSection[] = SECTIONS.map(({ name, cases }) => ({
   name,
   cases: cases.map(
@@ -60,14 +60,14 @@ function timeoutsOf({
 
 export interface TimeoutConformanceOptions {
   readonly name: string;
-  /** Opens the store on fresh, empty data, with the settings it has in production. Called for each case. */
+  /** Opens the store on new, empty data, with its production settings. Called for each case. */
   open(): Promise<OpenedTimeoutStore>;
   readonly runner: Runner;
-  /** Where the kit says what it skips, and why. */
+  /** Prints what the kit skips, and why. */
   readonly print?: (line: string) => void;
 }
 
-/** Registers the cases of the timeout port alone: a store that passes them can stand under a dispatcher. */
+/** Registers only the cases of the timeout port. A dispatcher can run on a store that passes them. */
 export function timeoutConformance({
   name,
   open,

@@ -17,13 +17,13 @@ async function everywhere<Answer>(
 
 export const racing: TimeoutCase[] = [
   {
-    name: `${HANDLES} claimers at once: every timeout is held once, and all are found`,
+    name: `${HANDLES} claimers at once: every timeout is leased once, and all are found`,
     leases: true,
     timeout: 60_000,
     async run(bed) {
       const all = times(1_000, (index) => bed.timeout({ dueAt: bed.now - (index % 7) }));
       await bed.addMany(all);
-      const held = await everywhere(bed, async (timeouts) => {
+      const claimed = await everywhere(bed, async (timeouts) => {
         const mine: TimeoutRow[] = [];
         for (let idle = 0; idle < 3; ) {
           const rows = await timeouts.claimDue(dueRequest(bed, { limit: 7 }));
@@ -33,21 +33,21 @@ export const racing: TimeoutCase[] = [
         }
         return mine;
       });
-      assert.deepEqual(idsOf(held.flat()).toSorted(), idsOf(all).toSorted());
+      assert.deepEqual(idsOf(claimed.flat()).toSorted(), idsOf(all).toSorted());
     },
   },
   {
-    name: "leases that are over, claimed by many at once, go to one each",
+    name: "expired leases, claimed by many at once, go to one owner each",
     leases: true,
     async run(bed) {
       for (let round = 0; round < 10; round++) {
         await bed.addMany(times(20, () => bed.timeout()));
         await bed.claim({ leaseUntil: bed.now + 10 });
-        const held = await everywhere(bed, (timeouts) =>
+        const claimed = await everywhere(bed, (timeouts) =>
           timeouts.claimDue(dueRequest(bed, { now: bed.now + 10 })),
         );
-        const ids = idsOf(held.flat());
-        assert.equal(new Set(ids).size, ids.length, "two claims hold the same timeout");
+        const ids = idsOf(claimed.flat());
+        assert.equal(new Set(ids).size, ids.length, "two claims lease the same timeout");
         assert.equal(ids.length, 20);
         await bed.timeouts.remove(
           ids.map((id) => ({ id })),
@@ -57,7 +57,7 @@ export const racing: TimeoutCase[] = [
     },
   },
   {
-    name: "the same id from many handles is inserted once, and the same key is there once",
+    name: "the same id from many handles is inserted once, and the same key exists once",
     async run(bed) {
       for (let round = 0; round < 10; round++) {
         const timeout = bed.timeout();
@@ -89,7 +89,7 @@ export const racing: TimeoutCase[] = [
   },
 ];
 
-/** A timeout's life told by a caller whose time is `now`: whose clock was right must not show in it. */
+/** A timeout's life, with the time of a caller that passes `now`. It must not show whose clock was right. */
 async function story(bed: TimeoutBed, now: Instant, destination: string): Promise<unknown[]> {
   const { timeouts } = bed;
   const id = `${destination}-timeout`;
@@ -155,14 +155,14 @@ const MANY = 200_000;
 const FEW = 1_000;
 const ROUNDS = 9;
 
-/** The middle cost of a claim, and of the remove that follows it, with so many timeouts pending. */
+/** The median cost of a claim and the remove that follows it. */
 async function claimCost(bed: TimeoutBed): Promise<number> {
   const costs: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const from = realSystem.monotonic();
     const rows = await bed.claim(round % 2 ? {} : { destinations: [{ name: "kit", limit: 100 }] });
-    const held = rows.map(({ id, owner }) => ({ id, ...(owner !== null && { owner }) }));
-    const answers = await bed.timeouts.remove(held, { now: bed.now });
+    const leased = rows.map(({ id, owner }) => ({ id, ...(owner !== null && { owner }) }));
+    const answers = await bed.timeouts.remove(leased, { now: bed.now });
     const next = await bed.timeouts.nextDueAt(round % 2 ? undefined : ["kit"]);
     costs.push(realSystem.monotonic() - from);
     assert(answers.length === 100 && answers.every((answer) => answer === "ok") && next !== null);
@@ -194,7 +194,7 @@ export const growing: TimeoutCase[] = [
       await fill(bed, MANY / 2, bed.now);
       await fill(bed, MANY / 2, bed.now + 3_600_000);
       const large = await claimCost(bed);
-      // Wide, because it must hold on busy machines: a plan that walks the table costs a hundred times more.
+      // Generous, because it must hold on busy machines: a plan that scans the table costs a hundred times more.
       assert(large <= small * 20 + 10, `${large} ms on a large table, ${small} ms on a small one`);
     },
   },

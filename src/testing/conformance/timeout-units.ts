@@ -7,7 +7,7 @@ import { heard, skipWithoutHints } from "./hinting.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { idsOf, refused, type TestBed, times } from "./test-bed.ts";
 
-/* What sagas need (SEMANTICS 7.3 and 7.4): timeouts and records in one step. */
+/** What sagas need (SEMANTICS 7.3 and 7.4): timeouts and records in one unit. */
 
 const KEY: RecordKey = ["saga", "1"];
 
@@ -23,12 +23,12 @@ function list(bed: TestBed): Promise<TimeoutRow[]> {
   return bed.store.timeouts.list({}, null, 1_000);
 }
 
-/** The version of the record, 0 where there is none. */
+/** The version of the record; 0 if there is none. */
 async function versionOf(bed: TestBed): Promise<number> {
   return (await bed.store.records.load([KEY]))[0]?.version ?? 0;
 }
 
-/** What a handler of a timeout commits: the new state, and that the timeout was handled. */
+/** What the handler of a timeout commits: the new state, and the removal of the timeout. */
 function handled(id: TimeoutId, owner: string, version: number): Unit {
   return {
     when: [
@@ -46,7 +46,7 @@ function revokedOf(outcome: Outcome | undefined): readonly Revoked[] | undefined
 
 const guards: ConformanceCase[] = [
   {
-    name: "a held timeout is removed with the record's new version; done again, nothing happens",
+    name: "a leased timeout is removed with the record's new version; repeated, nothing happens",
     async run(bed) {
       const owner = await hold(bed, "t");
       assert.deepEqual(await bed.commit(handled("t", owner, 0)), [{ ok: true }]);
@@ -58,7 +58,7 @@ const guards: ConformanceCase[] = [
     },
   },
   {
-    name: "a timeout that is stolen, released, expired or gone lets nothing of the unit happen",
+    name: "a timeout that is stolen, released, expired or gone refuses the whole unit",
     async run(bed) {
       const { timeouts } = bed.store;
       const refuses = async (id: TimeoutId, owner: string) => {
@@ -150,21 +150,21 @@ const effects: ConformanceCase[] = [
     },
   },
   {
-    name: "what is revoked while somebody holds it counts as leased, and its holder commits nothing",
+    name: "a timeout that is revoked under a lease counts as leased, and its owner commits nothing",
     async run(bed) {
       const owner = await hold(bed, "t");
       assert.deepEqual(revokedOf(await bed.effect({ revoke: { id: "t" } })), [{ pending: 0, leased: 1 }]);
       assert.equal(refused((await bed.commit(handled("t", owner, 0)))[0]).because, "lapsed");
     },
   },
-  { name: "steps of many sagas in one call: each is all or nothing, and none hurts another", run: manySteps },
+  { name: "steps of many sagas in one call: each is all or nothing, and none stops another", run: manySteps },
   {
     name: "a revoke and the handler race: exactly one of them counts",
     timeout: 60_000,
     run: revokeRaces,
   },
   {
-    name: "an insert, a release and a request tell when the first timeout is due",
+    name: "an insert, a release and a request send a hint when the first timeout is due",
     skip: skipWithoutHints,
     async run(bed) {
       const { timeouts } = bed.store;
@@ -181,7 +181,9 @@ const effects: ConformanceCase[] = [
   },
 ];
 
-/** Twenty sagas at once, as a busy engine commits them: every fourth has moved on, and every fifth has lost its lease. */
+/**
+ * Twenty sagas at once, as a busy engine commits them. Every fourth has changed, and every fifth has lost its lease.
+ */
 async function manySteps(bed: TestBed): Promise<void> {
   const { timeouts } = bed.store;
   const names = times(20, (index) => `s${String(index).padStart(2, "0")}`);

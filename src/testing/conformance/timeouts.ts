@@ -5,7 +5,7 @@ import { CLAIM_BATCH, type TimeoutStore } from "../../ports/timeouts.ts";
 import { idsOf, times } from "./test-bed.ts";
 import { LEASE_LENGTH, type TimeoutBed, type TimeoutCase } from "./timeout-bed.ts";
 
-/* Every rule of SEMANTICS 6 that a store keeps, as a case of its own. */
+/** Every rule of SEMANTICS 6 that a store enforces has a case. */
 
 export const inserting: TimeoutCase[] = [
   {
@@ -29,7 +29,7 @@ export const inserting: TimeoutCase[] = [
     },
   },
   {
-    name: "insert: a known id is refused and the first stays, within one call too",
+    name: "insert: a known id is refused and the first stays, also within one call",
     async run(bed) {
       const first = await bed.add({ payload: "1" });
       const again = { ...bed.timeout({ payload: "2" }), id: first.id };
@@ -65,7 +65,7 @@ export const inserting: TimeoutCase[] = [
     },
   },
   {
-    name: "insert: what is stored is a copy, and so is what is given out",
+    name: "insert: what is stored is a copy, and so is what is returned",
     async run(bed) {
       const bytes = new Uint8Array([1, 2]);
       const list = [1];
@@ -81,7 +81,7 @@ export const inserting: TimeoutCase[] = [
     },
   },
   {
-    name: "insert: a key replaces what has it in the same destination or saga, and touches no other",
+    name: "insert: a key replaces the timeout that has it in the same destination or saga, and no other",
     run: keysReplace,
   },
 ];
@@ -96,28 +96,28 @@ async function keysReplace(bed: TimeoutBed): Promise<void> {
     { destination: "a", saga: ["other", "1"] },
   ];
   for (const scope of scopes) await bed.add({ ...scope, key: "key", payload: "1" });
-  const held = await bed.claim();
-  assert.equal(held.length, scopes.length);
-  // Another destination does not matter where the saga is the scope.
+  const claimed = await bed.claim();
+  assert.equal(claimed.length, scopes.length);
+  // If the scope is the saga, the destination does not matter.
   const second = await bed.add({ destination: "b", saga, key: "key", payload: "2" });
-  const [leased] = held.filter((row) => row.saga?.[1] === "1" && row.saga[0] === "saga");
+  const [leased] = claimed.filter((row) => row.saga?.[1] === "1" && row.saga[0] === "saga");
   assert(leased?.owner);
   const answers = await bed.timeouts.remove([{ id: leased.id, owner: leased.owner }], { now: bed.now });
-  assert.deepEqual(answers, ["gone"], "a holder of what was replaced finds it gone");
+  assert.deepEqual(answers, ["gone"], "the owner of what was replaced finds it gone");
   assert.equal((await bed.all()).length, scopes.length);
   assert.deepEqual([second.owner, second.tries, second.payload], [null, 0, "2"]);
   const twice = [bed.timeout({ key: "key", payload: "3" }), bed.timeout({ key: "key", payload: "4" })];
   await bed.addMany(twice);
-  const kept = (await bed.all()).filter(({ destination }) => destination === "kit");
+  const left = (await bed.all()).filter(({ destination }) => destination === "kit");
   assert.deepEqual(
-    kept.map(({ payload }) => payload),
+    left.map(({ payload }) => payload),
     ["4"],
   );
 }
 
 export const claiming: TimeoutCase[] = [
   {
-    name: "claimDue: at the due instant and not a moment before",
+    name: "claimDue: at the due instant and not before",
     async run(bed) {
       const dueAt = bed.now + 1_000;
       const { id } = await bed.add({ dueAt });
@@ -128,7 +128,7 @@ export const claiming: TimeoutCase[] = [
   {
     name: "claimDue: in the order of due instant and id, the first ones first",
     async run(bed) {
-      // By the bytes of UTF-8, which is not the order of UTF-16 for the last two.
+      // By the bytes of UTF-8, which differs from the order of UTF-16 for the last two.
       const ids = ["10", "9", "B", "a", "ä", "\uffee", "\u{1f989}"];
       const later = ids.map((id) => bed.timeout({ id, dueAt: bed.now }));
       const earlier = ids.map((id) => bed.timeout({ id: `${id}-early`, dueAt: bed.now - 5 }));
@@ -147,7 +147,7 @@ export const claiming: TimeoutCase[] = [
     },
   },
   {
-    name: "claimDue: for the destinations that are named, at most so many for each, and no other is touched",
+    name: "claimDue: for the named destinations, at most the limit of each, and no other is touched",
     async run(bed) {
       const many = (destination: string, dueAt: number) =>
         times(5, () => bed.timeout({ destination, dueAt }));
@@ -174,7 +174,7 @@ export const claiming: TimeoutCase[] = [
     },
   },
   {
-    name: "claimDue: a limit of 0, below, a fraction or NaN is a RangeError that names it, and nothing is leased",
+    name: "claimDue: a limit of 0, a negative one, a fraction or NaN is a RangeError that names it, and nothing is leased",
     async run(bed) {
       await bed.add();
       for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, BATCH_LIMIT + 1]) {
@@ -189,20 +189,20 @@ export const claiming: TimeoutCase[] = [
     },
   },
   {
-    name: "claimDue: what one claim holds, no other gets before the lease is over, and then at once",
+    name: "claimDue: what one claim leases, no other gets before the lease expires, and then at once",
     leases: true,
     async run(bed) {
       await bed.add();
-      const held = await bed.claimOne();
-      assert.equal(held.leaseUntil, bed.now + LEASE_LENGTH);
-      assert.deepEqual(await bed.claim({ now: held.leaseUntil - 1 }), []);
-      const again = await bed.claimOne({ now: held.leaseUntil });
-      assert.equal(again.id, held.id);
-      assert.notEqual(again.owner, held.owner);
+      const leased = await bed.claimOne();
+      assert.equal(leased.leaseUntil, bed.now + LEASE_LENGTH);
+      assert.deepEqual(await bed.claim({ now: leased.leaseUntil - 1 }), []);
+      const again = await bed.claimOne({ now: leased.leaseUntil });
+      assert.equal(again.id, leased.id);
+      assert.notEqual(again.owner, leased.owner);
     },
   },
   {
-    name: "claimDue: leased rows at the head neither block nor count",
+    name: "claimDue: leased rows at the front neither block nor count",
     leases: true,
     async run(bed) {
       await bed.addMany(times(50, () => bed.timeout({ dueAt: bed.now - 10 })));
@@ -213,7 +213,7 @@ export const claiming: TimeoutCase[] = [
     },
   },
   {
-    name: "claimDue: a lease that is over is claimed in its place among the free ones",
+    name: "claimDue: an expired lease is claimed in order among the free ones",
     leases: true,
     async run(bed) {
       const [a, b, c] = times(3, (index) => bed.timeout({ dueAt: bed.now + index }));
@@ -226,26 +226,26 @@ export const claiming: TimeoutCase[] = [
   },
 ];
 
-/** The ways in which a lease is lost, each with a timeout that was lost so. */
+/** One timeout for each way in which a lease is lost. */
 async function lostLeases(bed: TimeoutBed): Promise<{ id: TimeoutId; owner: string; loss: LeaseLoss }[]> {
   const { timeouts, now } = bed;
   const lost: { id: TimeoutId; owner: string; loss: LeaseLoss }[] = [];
-  const held = async (until = now + LEASE_LENGTH) => {
+  const leased = async (until = now + LEASE_LENGTH) => {
     await bed.add();
     return bed.claimOne({ leaseUntil: until });
   };
-  const gone = await held();
+  const gone = await leased();
   await timeouts.remove([{ id: gone.id, owner: gone.owner }], { now });
   lost.push({ id: gone.id, owner: gone.owner, loss: "gone" });
-  const stolen = await held(now);
+  const stolen = await leased(now);
   const thief = await bed.claimOne();
   assert.equal(thief.id, stolen.id);
   lost.push({ id: stolen.id, owner: stolen.owner, loss: "stolen" });
-  const unleased = await held();
+  const unleased = await leased();
   await timeouts.release([{ id: unleased.id, dueAt: now + 1_000 }], { now });
   lost.push({ id: unleased.id, owner: unleased.owner, loss: "unleased" });
-  // Inclusive: at `leaseUntil` the lease is over, though nobody has claimed the timeout since.
-  const expired = await held(now);
+  // Inclusive: at `leaseUntil` the lease has expired, even if no other claim took the timeout.
+  const expired = await leased(now);
   lost.push({ id: expired.id, owner: expired.owner, loss: "expired" });
   lost.push({ id: "nobody", owner: "anybody", loss: "gone" });
   return lost;
@@ -254,7 +254,7 @@ async function lostLeases(bed: TimeoutBed): Promise<{ id: TimeoutId; owner: stri
 export const holding: TimeoutCase[] = [
   ...(["remove", "release", "extend"] as const).map(
     (call): TimeoutCase => ({
-      name: `${call}: who does not hold the lease hears gone, unleased, stolen or expired, and nothing changes`,
+      name: `${call}: a caller without the lease gets gone, unleased, stolen or expired, and nothing changes`,
       leases: true,
       async run(bed) {
         const lost = await lostLeases(bed);
@@ -272,23 +272,25 @@ export const holding: TimeoutCase[] = [
     }),
   ),
   {
-    name: "remove: the holder removes it for good; without an owner it goes, and an unknown id is no error",
+    name: "remove: the owner removes it; without an owner anybody does, and an unknown id is no error",
     async run(bed) {
       const { timeouts, now } = bed;
       await bed.add();
       const { id, owner } = await bed.claimOne();
       assert.deepEqual(await timeouts.remove([{ id, owner }], { now }), ["ok"]);
       const free = await bed.add();
-      const held = await bed.claimOne();
-      assert.equal(held.id, free.id);
+      const leased = await bed.claimOne();
+      assert.equal(leased.id, free.id);
       const waiting = await bed.add({ dueAt: now + 5_000 });
-      const answers = await timeouts.remove([{ id: held.id }, { id: waiting.id }, { id: "nobody" }], { now });
+      const answers = await timeouts.remove([{ id: leased.id }, { id: waiting.id }, { id: "nobody" }], {
+        now,
+      });
       assert.deepEqual(answers, ["ok", "ok", "ok"]);
       assert.deepEqual(await bed.all(), []);
     },
   },
   {
-    name: "release: due again at once, or when it says; only an error counts as a try",
+    name: "release: due again at once, or at the new time; only an error counts as a try",
     leases: true,
     async run(bed) {
       const { timeouts, now } = bed;
@@ -307,7 +309,7 @@ export const holding: TimeoutCase[] = [
     },
   },
   {
-    name: "release: a dead one is not claimed, is listed, and is as new once it is requeued",
+    name: "release: a dead timeout is not claimed, is listed, and starts again once it is requeued",
     async run(bed) {
       const { timeouts, now } = bed;
       await bed.add();
@@ -325,7 +327,7 @@ export const holding: TimeoutCase[] = [
     },
   },
   {
-    name: "extend: the lease ends when it says, not before",
+    name: "extend: the lease ends at the new time, not before",
     leases: true,
     async run(bed) {
       await bed.add();
@@ -337,7 +339,7 @@ export const holding: TimeoutCase[] = [
     },
   },
   {
-    name: "reap: frees every lease that is over, says how many, and leaves the others",
+    name: "reap: frees every expired lease, returns how many, and leaves the others",
     leases: true,
     async run(bed) {
       const { timeouts, now } = bed;
@@ -358,11 +360,11 @@ export const holding: TimeoutCase[] = [
       await bed.addMany(times(3, () => bed.timeout()));
       const [a, b] = await bed.claim();
       assert(a?.owner && b);
-      const held = { id: a.id, owner: a.owner };
-      const answers = await timeouts.remove([{ id: b.id, owner: "x" }, held, held], { now });
+      const leased = { id: a.id, owner: a.owner };
+      const answers = await timeouts.remove([{ id: b.id, owner: "x" }, leased, leased], { now });
       assert.deepEqual(answers.slice(1), ["ok", "gone"]);
       assert.notEqual(answers[0], "ok");
-      const many = times(BATCH_LIMIT + 1, () => held);
+      const many = times(BATCH_LIMIT + 1, () => leased);
       await assert.rejects(timeouts.remove(many, { now }), { code: "invalid_limit" });
       assert.deepEqual(await timeouts.remove([], { now }), []);
     },
@@ -371,11 +373,11 @@ export const holding: TimeoutCase[] = [
 
 export const managing: TimeoutCase[] = [
   {
-    name: "cancel: by id, by key or by saga, held or not, and it says how many of each",
+    name: "cancel: by id, by key or by saga, leased or not, and it returns how many of each",
     run: cancels,
   },
   {
-    name: "cancel: what is not pending answers so and is no error",
+    name: "cancel: what is not pending counts 0 and is no error",
     async run({ timeouts, now }) {
       const none = { pending: 0, leased: 0 };
       assert.deepEqual(await timeouts.cancel({ id: "nobody" }, { now }), none);
@@ -393,10 +395,10 @@ export const managing: TimeoutCase[] = [
       await bed.add({ dueAt: now + 200 });
       assert.equal(await timeouts.nextDueAt(), now + 200);
       if (!timeouts.leases) return;
-      const [held] = await bed.claim({ now: now + 200, leaseUntil: now + 400 });
-      assert(held);
+      const [leased] = await bed.claim({ now: now + 200, leaseUntil: now + 400 });
+      assert(leased);
       assert.equal(await timeouts.nextDueAt(), now + 400);
-      await timeouts.remove([{ id: held.id }], { now });
+      await timeouts.remove([{ id: leased.id }], { now });
       assert.equal(await timeouts.nextDueAt(), now + 500);
     },
   },
@@ -418,17 +420,17 @@ export const managing: TimeoutCase[] = [
     },
   },
   {
-    name: "reschedule: moves what is still due at that instant and held by nobody",
+    name: "reschedule: moves what is still due at that instant and not leased",
     async run(bed) {
       const { timeouts, now } = bed;
       const [free, moved] = [await bed.add({ dueAt: now + 100 }), await bed.add({ dueAt: now + 100 })];
       await bed.add();
-      const held = await bed.claimOne();
+      const leased = await bed.claimOne();
       const to = now + 50;
       const moves = [
         { id: free.id, from: now + 100, to },
         { id: moved.id, from: now + 99, to },
-        { id: held.id, from: held.dueAt, to },
+        { id: leased.id, from: leased.dueAt, to },
         { id: "nobody", from: 0, to },
       ];
       assert.equal(await timeouts.reschedule(moves, { now }), bed.timeouts.leases ? 1 : 2);
@@ -448,15 +450,15 @@ async function cancels(bed: TimeoutBed): Promise<void> {
   await bed.add({ key: "b", saga: one });
   await bed.add({ saga: one, dueAt: now + 1 });
   const other = await bed.add({ key: "a", saga: two, dueAt: now + 1 });
-  const held = await bed.claimOne();
+  const leased = await bed.claimOne();
   assert.deepEqual(await timeouts.cancel({ destination: "kit", key: "a" }, { now }), {
     pending: 1,
     leased: 0,
   });
   assert.deepEqual(await timeouts.cancel({ saga: one, key: "a" }, { now }), { pending: 1, leased: 0 });
   assert.deepEqual(await timeouts.cancel({ saga: one }, { now }), { pending: 1, leased: 1 });
-  const answers = await timeouts.remove([{ id: held.id, owner: held.owner }], { now });
-  assert.deepEqual(answers, ["gone"], "whoever holds what is cancelled finds it gone");
+  const answers = await timeouts.remove([{ id: leased.id, owner: leased.owner }], { now });
+  assert.deepEqual(answers, ["gone"], "the owner of a cancelled timeout finds it gone");
   assert.deepEqual(idsOf(await bed.all()), [other.id]);
 }
 

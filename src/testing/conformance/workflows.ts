@@ -1,22 +1,23 @@
 import assert from "node:assert/strict";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { type JobRow, nextFence } from "../../core/job/job.ts";
+import { availableRow, countedDownRow } from "../../core/job/store-formulas.ts";
 import type { Unit } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, found, idsOf, refused, type TestBed, times } from "./test-bed.ts";
 
 const countdowns: ConformanceCase[] = [
   {
-    name: "10,000 countdowns of one step end at zero, and wake it then and not before",
+    name: "10,000 countdowns of one step end at zero, and wake it only then",
     timeout: 120_000,
     async run(bed) {
       const step = await bed.add({ needs: 10_000 });
       const handles = await bed.handles(4);
       const units = times(9_999, (): Unit => ({ effects: [{ countdown: step.id }] }));
-      const lanes = batches(batches(units, 500), 5);
+      const shares = batches(batches(units, 500), 5);
       await Promise.all(
-        lanes.map(async (lane, index) => {
-          for (const batch of lane) await handles[index]?.commit(batch, { now: bed.now });
+        shares.map(async (share, index) => {
+          for (const batch of share) await handles[index]?.commit(batch, { now: bed.now });
         }),
       );
       const waiting = found(await bed.load(step.id));
@@ -24,7 +25,7 @@ const countdowns: ConformanceCase[] = [
       assert.deepEqual((await bed.sweep(bed.now + 60_000)).jobs, []);
       await bed.effect({ countdown: step.id });
       const woken = found(await bed.load(step.id));
-      assert.deepEqual(woken, { ...step, needs: 0, wake: "judge", wakeAt: bed.now, rev: step.rev + 1 });
+      assert.deepEqual(woken, { ...step, needs: 0, wake: "decide", wakeAt: bed.now, rev: step.rev + 1 });
       const [due] = (await bed.sweep(bed.now)).jobs;
       const ready = await bed.write(found(due), { type: "wake" }, { outsider: true });
       assert.equal(ready.state, "available");
@@ -32,7 +33,7 @@ const countdowns: ConformanceCase[] = [
     },
   },
   {
-    name: "an outsider who read a step before its last countdown is stale: the wake is not written over",
+    name: "an outsider that read a step before its last countdown is stale: the wake is not overwritten",
     async run(bed) {
       const read = await bed.add({ needs: 1 });
       await bed.effect({ countdown: read.id });
@@ -56,10 +57,10 @@ const countdowns: ConformanceCase[] = [
   },
 ];
 
-/** What the engine asks of a store to start a workflow and to bring it forward. */
+/** What the engine needs from a store to start and advance a workflow. */
 const units: ConformanceCase[] = [
   {
-    name: "a unit that adds 500 jobs beside a record that must not exist adds all of them, or none",
+    name: "a unit that adds 500 jobs with a record that must not exist adds all of them, or none",
     timeout: 60_000,
     async run(bed) {
       const record = ["workflow", "w"] as const;
@@ -90,7 +91,7 @@ const units: ConformanceCase[] = [
     },
   },
   {
-    name: "the effects of a unit are done in their order: what it adds, it can count down",
+    name: "the effects of a unit are applied in their order: it can count down what it adds",
     async run(bed) {
       const [first, second] = [bed.job({ needs: 1 }), bed.job({ needs: 2 })];
       await bed.effect(
@@ -105,14 +106,14 @@ const units: ConformanceCase[] = [
       assert.deepEqual(idsOf((await bed.sweep()).jobs), [first.id]);
     },
   },
-  { name: "a settle counts down in its own commit, and one that is refused counts nothing", run: settles },
+  { name: "a settle counts down in its commit, and one that is refused counts nothing", run: settles },
   {
     name: "a settle counts several down, and each as often as it is named",
     async run(bed) {
       const [one, two] = [await bed.add({ needs: 1 }), await bed.add({ needs: 3 })];
-      const held = await bed.start(await claimPlain(bed));
+      const running = await bed.start(await claimPlain(bed));
       const effects = [one, two, two].map(({ id }) => ({ countdown: id }));
-      await bed.commit({ ...bed.unit(held, { type: "succeed", signalled: false }), effects });
+      await bed.commit({ ...bed.unit(running, { type: "succeed", signalled: false }), effects });
       assert.deepEqual(
         (await bed.store.jobs.load([one.id, two.id])).map((row) => row?.needs),
         [0, 1],
@@ -120,7 +121,7 @@ const units: ConformanceCase[] = [
     },
   },
   {
-    name: "the results for many steps at once, half a million characters each, come back as they were",
+    name: "the results for many steps at once, half a million characters each, come back unchanged",
     timeout: 60_000,
     async run(bed) {
       const rows = await Promise.all(times(12, () => bed.add({ needs: 1 })));
@@ -138,7 +139,7 @@ const units: ConformanceCase[] = [
   },
 ];
 
-/** A job that waits for nobody, claimed. */
+/** A claimed job without dependencies. */
 async function claimPlain(bed: TestBed): Promise<JobRow> {
   await bed.add();
   return bed.claimOne();
@@ -147,9 +148,9 @@ async function claimPlain(bed: TestBed): Promise<JobRow> {
 async function settles(bed: TestBed): Promise<void> {
   const next = await bed.add({ needs: 2 });
   const effects = [{ countdown: next.id }];
-  const held = await bed.start(await claimPlain(bed));
-  const success = { ...bed.unit(held, { type: "succeed", signalled: false }), effects };
-  const stranger = { ...success, job: { ...success.job, id: held.id, fence: held.fence + 1 } };
+  const running = await bed.start(await claimPlain(bed));
+  const success = { ...bed.unit(running, { type: "succeed", signalled: false }), effects };
+  const stranger = { ...success, job: { ...success.job, id: running.id, fence: running.fence + 1 } };
   assert.equal(refused((await bed.commit(stranger))[0]).because, "lost");
   assert.equal(found(await bed.load(next.id)).needs, 2);
   assert.deepEqual(await bed.commit(success), [{ ok: true }]);
@@ -161,23 +162,23 @@ async function settles(bed: TestBed): Promise<void> {
 
 const stops: ConformanceCase[] = [
   {
-    name: "a stop ends a live job whatever its fence, and voids its attempt",
+    name: "a stop ends a live job under any fence, and voids its attempt",
     async run(bed) {
       const waiting = await bed.add({ needs: 1, queue: "other" });
       await bed.add();
-      const held = await bed.start(await bed.claimOne());
-      for (const row of [waiting, held]) {
+      const running = await bed.start(await bed.claimOne());
+      for (const row of [waiting, running]) {
         const image = bed.unit(row, { type: "cancel" }).job?.image;
         assert(image);
         const fence = nextFence(row.fence, 99);
         assert.deepEqual(await bed.effect({ stop: row.id, image, nextFence: fence }), { ok: true });
         const stopped = { ...row, ...image, fence, rev: row.rev + 1 };
         assert.deepEqual(await bed.load(row.id), stopped);
-        // A second stop finds a job that has ended, and leaves it as it is.
+        // A second stop finds a finished job and leaves it unchanged.
         await bed.effect({ stop: row.id, image, nextFence: nextFence(fence, 1) });
         assert.deepEqual(await bed.load(row.id), stopped);
       }
-      const late = bed.unit(held, { type: "succeed", signalled: false });
+      const late = bed.unit(running, { type: "succeed", signalled: false });
       assert.equal(refused((await bed.commit(late))[0]).because, "lost");
       assert.deepEqual((await bed.sweep(bed.now + 3_600_000)).jobs, []);
     },
@@ -193,14 +194,14 @@ const stops: ConformanceCase[] = [
 
 const limits: ConformanceCase[] = [
   {
-    name: "a step with a limit is woken at its last need but one, and its limit holds it until the last is gone",
+    name: "a step with a limit is woken at its last need but one, and its limit does not admit it before the last",
     async run(bed) {
       const step = await bed.add({ limitKey: "key", needs: 3, options: { limit: {} } });
       await bed.effect({ countdown: step.id });
-      assert.deepEqual(await bed.load(step.id), { ...step, needs: 2 });
+      const counted = countedDownRow(step, bed.now);
+      assert.deepEqual(await bed.load(step.id), counted);
       await bed.effect({ countdown: step.id }, { admit: "key", count: 10, limit: { concurrency: 5 } });
-      const woken = { ...step, needs: 1, wake: "judge", wakeAt: bed.now, rev: step.rev + 1 };
-      assert.deepEqual(await bed.load(step.id), woken);
+      assert.deepEqual(await bed.load(step.id), countedDownRow(counted, bed.now));
       assert.deepEqual(idsOf((await bed.sweep()).jobs), [step.id]);
       await bed.effect({ countdown: step.id }, { admit: "key", count: 10, limit: { concurrency: 5 } });
       assert.equal(found(await bed.load(step.id)).state, "available");
@@ -210,7 +211,7 @@ const limits: ConformanceCase[] = [
     },
   },
   {
-    name: "a scheduled job is counted down as well: what kept it from its limit is gone when it is due",
+    name: "a scheduled job is counted down as well, so its limit can admit it when it is due",
     async run(bed) {
       const step = await bed.add({ limitKey: "key", needs: 1, options: { limit: {} } });
       const { image } = bed.job({ dueAt: bed.now + 60_000 });
@@ -237,17 +238,17 @@ const limits: ConformanceCase[] = [
       assert.deepEqual(await bed.claim(), []);
     },
   },
-  { name: "an admitted job is written like a promoted one", run: admitsAsPromoted },
+  { name: "an admission writes a job as a promotion does", run: admitsAsPromoted },
   {
     name: "a limit admits no job that still needs others, and none that has ended",
     async run(bed) {
-      const held = await bed.add({ limitKey: "key", needs: 1 });
+      const pending = await bed.add({ limitKey: "key", needs: 1 });
       await bed.write(await bed.add({ limitKey: "key" }), { type: "cancel" }, { outsider: true });
       await bed.effect({ admit: "key", count: 10 });
       assert.deepEqual(await bed.claim(), []);
-      assert.deepEqual(await bed.load(held.id), held);
-      await bed.effect({ countdown: held.id }, { admit: "key", count: 10 });
-      assert.deepEqual(idsOf(await bed.claim()), [held.id]);
+      assert.deepEqual(await bed.load(pending.id), pending);
+      await bed.effect({ countdown: pending.id }, { admit: "key", count: 10 });
+      assert.deepEqual(idsOf(await bed.claim()), [pending.id]);
     },
   },
 ];
@@ -255,8 +256,7 @@ const limits: ConformanceCase[] = [
 async function admitsAsPromoted(bed: TestBed): Promise<void> {
   const row = await bed.add({ limitKey: "key", totalAt: bed.now + 5_000, waitAt: bed.now + 9_000 });
   await bed.effect({ admit: "key", count: 1 });
-  const admitted = { state: "available", wake: "judge", wakeAt: bed.now + 5_000, rev: row.rev + 1 } as const;
-  assert.deepEqual(await bed.load(row.id), { ...row, ...admitted });
+  assert.deepEqual(await bed.load(row.id), availableRow(row));
 }
 
 export const workflows: ConformanceSection = {

@@ -1,11 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { seededRandom } from "../../../src/core/random.ts";
-import { type Engine, type JobRow, openEngine, silentLogger } from "../../../src/index.ts";
+import type { Engine, JobRow } from "../../../src/index.ts";
+import { withEntriesFile } from "../support/entries-file.ts";
 import { EventCheck } from "./event-check.ts";
 import { ATTEMPTS, type CrashPayload, type CrashResult, crashJob } from "./jobs.ts";
 
@@ -40,19 +39,13 @@ const SETTLE_WITHIN = 90_000;
  * stopped past its lease and continued, and the store itself is hurt. Afterwards every acknowledged job must have
  * exactly one verdict, given by the last attempt that was entered, and the recorded events must say just that.
  */
-export async function crashRun(options: CrashOptions): Promise<CrashReport> {
-  const folder = await mkdtemp(join(tmpdir(), "curfew-crash-"));
-  const entriesFile = join(folder, "entries");
-  await writeFile(entriesFile, "");
-  const engine = await openEngine({ store: options.store, logger: silentLogger, events: "durable" });
-  const run = new CrashRun(options, engine, entriesFile);
-  try {
-    return await run.run();
-  } finally {
-    await run.end();
-    await engine.close({ drain: "0s" });
-    await rm(folder, { recursive: true, force: true });
-  }
+export function crashRun(options: CrashOptions): Promise<CrashReport> {
+  const opened = { store: options.store, events: "durable" } as const;
+  return withEntriesFile(
+    "crash",
+    opened,
+    (engine, entriesFile) => new CrashRun(options, engine, entriesFile),
+  );
 }
 
 class CrashRun {

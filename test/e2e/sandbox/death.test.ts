@@ -9,7 +9,7 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
       {
         type: "killed",
         code: "killed",
-        message: `The sandbox ended in the middle of the attempt (exit code ${code})`,
+        message: `The sandbox ended during the attempt (exit code ${code})`,
         details: { exitCode: code, signal: null },
       },
     ]);
@@ -41,7 +41,7 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
     const stage = await openStage({ concurrency: 1, memory: "128mb" });
     const row = await stage.play("outOfBuffers", null, { timeouts: { attempt: "30s" } });
     expect(row.errors).toMatchObject([
-      { type: "killed", message: expect.stringMatching(/it took \d+ MB of 128/) },
+      { type: "killed", message: expect.stringMatching(/it used \d+ MB, and 128 MB are allowed/) },
     ]);
   });
 
@@ -174,6 +174,6 @@ describe("8.7 isolation (8.4)", () => {
     const denied = await stage.play("readSecret", null, { timeouts: { attempt: "10s" } });
     expect(denied.errors).toMatchObject([{ code: "ERR_ACCESS_DENIED" }]);
     const row = await stage.play("loop");
-    expect(row.errors).toMatchObject([{ forced: true, stack: "(no stack: its capture is switched off)" }]);
+    expect(row.errors).toMatchObject([{ forced: true, stack: "(no stack: capture is turned off)" }]);
   });
 });

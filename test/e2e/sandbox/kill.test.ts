@@ -141,7 +141,7 @@ describe("8.1 what hangs is ended at its hard deadline (5.1, 5.2, 8.2, 8.4, 8.8)
   it("the capture can be switched off", async () => {
     const stage = await openStage({ concurrency: 1, capture: false });
     const row = await stage.play("loop");
-    expect(row.errors?.[0]?.stack).toBe("(no stack: its capture is switched off)");
+    expect(row.errors?.[0]?.stack).toBe("(no stack: capture is turned off)");
   });
 
   it("grandchildren go with their group", async () => {

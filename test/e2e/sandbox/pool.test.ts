@@ -132,7 +132,7 @@ describe("8.5 the pool", () => {
     expect(row.errors).toMatchObject([
       {
         code: "load_timeout",
-        message: expect.stringContaining("act-slow.ts: it was not loaded within 8s"),
+        message: expect.stringContaining("act-slow.ts: not loaded within 8s"),
         stack: expect.stringContaining("at loopWhileLoading (file:"),
       },
     ]);

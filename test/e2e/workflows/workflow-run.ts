@@ -1,8 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { seededRandom } from "../../../src/core/random.ts";
 import {
@@ -10,14 +8,13 @@ import {
   chain,
   type Engine,
   group,
-  openEngine,
   type StepNode,
-  silentLogger,
   step,
   type WorkflowHandle,
   type WorkflowNode,
   type WorkflowView,
 } from "../../../src/index.ts";
+import { withEntriesFile } from "../support/entries-file.ts";
 import { crashStep, type StepOutcome } from "./jobs.ts";
 
 export interface RunOptions {
@@ -53,19 +50,9 @@ interface Begun {
  * Workflows of ten steps on a real store, worked on by processes that are killed with SIGKILL at random moments. Each
  * must end as its steps say, each step must have run after those before it, and have been given their accepted results.
  */
-export async function workflowRun(options: RunOptions): Promise<RunReport> {
-  const folder = await mkdtemp(join(tmpdir(), "curfew-workflows-"));
-  const entriesFile = join(folder, "entries");
-  await writeFile(entriesFile, "");
-  const engine = await openEngine({ store: options.store, logger: silentLogger });
-  const run = new WorkflowRun(options, engine, entriesFile);
-  try {
-    return await run.run();
-  } finally {
-    await run.end();
-    await engine.close({ drain: "0s" });
-    await rm(folder, { recursive: true, force: true });
-  }
+export function workflowRun(options: RunOptions): Promise<RunReport> {
+  const { store } = options;
+  return withEntriesFile("workflows", { store }, (engine, file) => new WorkflowRun(options, engine, file));
 }
 
 class WorkflowRun {

@@ -4,8 +4,8 @@ import type { NewJob } from "../../../src/core/job/envelope.ts";
 import type { JobId, JobRow } from "../../../src/core/job/job.ts";
 import { isTerminal } from "../../../src/core/job/lifecycle.ts";
 import type { Effect, Store, Unit } from "../../../src/ports/store.ts";
-import type { Violation } from "../checker.ts";
 import type { Trace } from "../trace.ts";
+import { WorldChecker } from "../world-checker.ts";
 
 /** A cron as the world planned it, and what was seen of it. */
 export interface CronLedger {
@@ -30,26 +30,17 @@ export interface UniqueLedger {
 }
 
 /** Watches the store from outside, and knows what must never happen. It goes by true time. */
-export class CronChecker {
-  readonly violations: Violation[] = [];
+export class CronChecker extends WorldChecker {
   readonly crons = new Map<string, CronLedger>();
   readonly uniques = new Map<string, UniqueLedger>();
-  readonly #now: () => number;
-  readonly #trace: Trace;
   readonly #memory: Store;
   readonly #manual = new Set<JobId>();
   fired = 0;
   unique = 0;
 
   constructor(memory: Store, now: () => number, trace: Trace) {
+    super(now, trace);
     this.#memory = memory;
-    this.#now = now;
-    this.#trace = trace;
-  }
-
-  report(rule: string, says: string): void {
-    this.violations.push({ rule, says, at: this.#now() });
-    this.#trace.add("CHECKER", `${rule}: ${says}`);
   }
 
   /** The memory store does a call in one go, so what is loaded right before and after it is what it saw and made. */
@@ -82,7 +73,7 @@ export class CronChecker {
     for (const { job, manual } of (effect.body as unknown as CronBody).runs)
       if (job !== undefined && manual) this.#manual.add(job);
     const ledger = this.crons.get(effect.put[1]);
-    if (ledger) ledger.knownAt ??= Math.floor(this.#now());
+    if (ledger) ledger.knownAt ??= Math.floor(this.now());
   }
 
   async #added(job: NewJob): Promise<void> {
@@ -97,13 +88,13 @@ export class CronChecker {
 
   async #firedBy(cron: CronLedger, job: NewJob): Promise<void> {
     const instant = Date.parse(String(job.options?.meta?.scheduledFor));
-    this.#trace.add("store", `${cron.name} adds ${job.id} for ${instant}`);
+    this.trace.add("store", `${cron.name} adds ${job.id} for ${instant}`);
     const before = cron.last === undefined ? null : await this.#load(cron.last);
     cron.last = job.id;
     if (this.#manual.has(job.id)) return;
     this.fired += 1;
-    if (instant > this.#now())
-      this.report("no cron fires early", `${cron.name} fired ${instant - this.#now()} ms before its instant`);
+    if (instant > this.now())
+      this.report("no cron fires early", `${cron.name} fired ${instant - this.now()} ms before its instant`);
     const twice = cron.fired.get(instant);
     if (twice !== undefined)
       this.report("one firing per instant", `${cron.name} fired twice for ${instant}: ${twice}, ${job.id}`);
@@ -120,7 +111,7 @@ export class CronChecker {
         period === null || isReplaced
           ? !isTerminal(row.state)
           : row.state !== "cancelled" && row.state !== "discarded";
-      if (blocks && (period === null || createdAt + period > this.#now()))
+      if (blocks && (period === null || createdAt + period > this.now()))
         this.report("one job per unique key", `${type}: ${job.id} was added while ${id} is ${row.state}`);
     }
     jobs.push({ id: job.id, createdAt: job.createdAt });

@@ -9,30 +9,19 @@ import {
 } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import type { Violation } from "../checker.ts";
-import { Dice, subSeed } from "../dice.ts";
-import { type Place, ROUGH, startFleet, troubledNetwork } from "../fleet.ts";
+import type { Dice } from "../dice.ts";
+import { type Place, ROUGH, scatter, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
 import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
-import { EPOCH, Scheduler } from "../scheduler.ts";
-import { Trace } from "../trace.ts";
+import { EPOCH, type Scheduler } from "../scheduler.ts";
+import type { Trace } from "../trace.ts";
+import { createWorld, type World, type WorldOptions, type WorldReport } from "../world.ts";
 import { CronChecker, type CronLedger } from "./cron-checker.ts";
 
-export interface CronSimOptions {
-  readonly seed: number;
-  /** A defect planted on purpose, to prove that the checker can see one. */
-  readonly mutate?: (store: Store, dice: Dice) => Store;
-  readonly isTraced?: boolean;
-}
-
-export interface CronSimReport {
-  readonly violations: readonly Violation[];
-  readonly trace: Trace;
+export interface CronSimReport extends WorldReport {
   readonly fired: number;
   readonly unique: number;
-  readonly events: number;
 }
 
 const CALM_FOR = 90_000;
@@ -47,7 +36,7 @@ const UNIQUE: Record<string, UniqueOptions> = {
 const uniqueJobs = Object.entries(UNIQUE).map(([type, unique]) => defineJob({ type, unique }));
 
 /** One world of processes that fire the same crons and enqueue the same unique jobs, from its seed to its end. */
-export function simulateCrons(options: CronSimOptions): Promise<CronSimReport> {
+export function simulateCrons(options: WorldOptions): Promise<CronSimReport> {
   return new CronWorld(options).run();
 }
 
@@ -57,7 +46,8 @@ interface PlannedCron extends CronLedger {
 }
 
 class CronWorld {
-  readonly #scheduler = new Scheduler();
+  readonly #world: World;
+  readonly #scheduler: Scheduler;
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #checker: CronChecker;
@@ -67,15 +57,15 @@ class CronWorld {
   readonly #places: Place[];
   readonly #calmAt: number;
 
-  constructor({ seed, mutate, isTraced = false }: CronSimOptions) {
-    const scheduler = this.#scheduler;
-    this.#dice = new Dice(subSeed(seed, "crons"));
-    this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
-    const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+  constructor(options: WorldOptions) {
+    const world = createWorld("crons", options);
+    const { scheduler, memory } = world;
+    this.#world = world;
+    this.#scheduler = scheduler;
+    this.#dice = world.dice;
+    this.#trace = world.trace;
     this.#checker = new CronChecker(memory, () => scheduler.now, this.#trace);
-    const mutated = mutate?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
-    this.#store = this.#checker.watch(mutated);
-    const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
+    this.#store = this.#checker.watch(world.mutated(memory));
     const { network, isTroubled } = troubledNetwork(world, ROUGH);
     this.#network = network;
     this.#calmAt = this.#dice.between(20_000, 120_000);
@@ -139,12 +129,8 @@ class CronWorld {
   }
 
   #scheduleChaos(isTroubled: boolean): void {
-    const repeat = (times: number, run: (place: Place) => void) => {
-      for (let nth = 0; nth < times; nth++) {
-        const place = this.#dice.pick(this.#places);
-        this.#scheduler.after(this.#dice.random() * this.#calmAt, null, () => run(place));
-      }
-    };
+    const repeat = (times: number, run: (place: Place) => void) =>
+      scatter(this.#world, this.#places, this.#calmAt, times, run);
     repeat(60 + this.#dice.int(60), ({ engine, machine }) => {
       if (engine && !machine.isDead)
         this.#scheduler.after(0, machine, () => void this.#operate(engine, machine));

@@ -2,10 +2,9 @@ import { decodeRecord, type SagaRecord } from "../../../src/core/saga/saga-recor
 import type { Json } from "../../../src/core/schema.ts";
 import type { TimeoutId } from "../../../src/core/timeout/timeout.ts";
 import type { Outcome, RecordRow, Store, Unit } from "../../../src/ports/store.ts";
-import type { Violation } from "../checker.ts";
 import type { Machine } from "../machine.ts";
-import type { Trace } from "../trace.ts";
 import { short } from "../trace.ts";
+import { WorldChecker } from "../world-checker.ts";
 import type { HandlerWatch, Script, SimState } from "./sim-saga.ts";
 
 interface ToldEvent {
@@ -38,8 +37,7 @@ const historyOf = (record: SagaRecord | null) =>
   record ? (record.state as unknown as SimState).history : [];
 
 /** Knows what was sent, requested and revoked, and looks at every commit that touches a saga. */
-export class SagaChecker implements HandlerWatch {
-  readonly violations: Violation[] = [];
+export class SagaChecker extends WorldChecker implements HandlerWatch {
   readonly requested = new Map<TimeoutId, Requested>();
   readonly sent = new Map<number, Sent>();
   readonly #handled = new Set<number>();
@@ -48,31 +46,19 @@ export class SagaChecker implements HandlerWatch {
   /** The numbers of messages, by the rows they are stored as. */
   readonly #mail = new Map<TimeoutId, number>();
   readonly #entries = new Map<number, number>();
-  readonly #now: () => number;
-  readonly #trace: Trace;
   /** Of each saga and process, the last message of that process that was handled. */
   readonly #lastHandled = new Map<string, number>();
   steps = 0;
 
-  constructor(now: () => number, trace: Trace) {
-    this.#now = now;
-    this.#trace = trace;
-  }
-
-  report(rule: string, says: string): void {
-    this.violations.push({ rule, says, at: this.#now() });
-    this.#trace.add("CHECKER", `${rule}: ${says}`);
-  }
-
   entered(by: Machine, n: number, eventId: string): number {
     const before = this.#entries.get(n) ?? 0;
     this.#entries.set(n, before + 1);
-    this.#trace.add(by.name, `enters ${n} (${short(eventId)}), try ${before + 1}`);
+    this.trace.add(by.name, `enters ${n} (${short(eventId)}), try ${before + 1}`);
     const timeout = this.requested.get(eventId);
-    if (timeout && this.#now() < timeout.dueAt)
+    if (timeout && this.now() < timeout.dueAt)
       this.report(
         "nothing is handled before it is due",
-        `${n} was entered ${timeout.dueAt - this.#now()} ms early`,
+        `${n} was entered ${timeout.dueAt - this.now()} ms early`,
       );
     return before;
   }
@@ -159,7 +145,7 @@ export class SagaChecker implements HandlerWatch {
 
   #finish(row: TimeoutId, n: number | undefined, saga: string): void {
     if (n === undefined) return;
-    this.#trace.add("store", `${saga} handled ${n} (${short(row)})`);
+    this.trace.add("store", `${saga} handled ${n} (${short(row)})`);
     if (this.#handled.has(n)) this.report("nothing is handled twice", `${saga}: ${n}`);
     this.#handled.add(n);
     const timeout = this.requested.get(row);
@@ -169,7 +155,7 @@ export class SagaChecker implements HandlerWatch {
     }
     if (timeout.over === "taken back")
       this.report("nothing is handled after its revoke", `${saga}: ${n} (${short(row)})`);
-    if (this.#now() < timeout.dueAt) this.report("nothing is handled before it is due", `${saga}: ${n}`);
+    if (this.now() < timeout.dueAt) this.report("nothing is handled before it is due", `${saga}: ${n}`);
     timeout.over = "handled";
   }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { rulesBroken } from "../world.ts";
 import { SAGA_MUTANTS } from "./saga-mutants.ts";
 import { simulateSagas } from "./simulate-sagas.ts";
 
@@ -53,11 +54,7 @@ describe("sagas under virtual time and faults", () => {
 
 describe("the checker of sagas can fail", () => {
   it.each(SAGA_MUTANTS)("it catches $name", async ({ mutate, caughtBy }) => {
-    const rules: string[] = [];
-    for (let seed = 1; seed <= MOST_SEEDS && !rules.some((rule) => caughtBy.test(rule)); seed++) {
-      const { violations } = await simulateSagas({ seed, mutate });
-      rules.push(...violations.map(({ rule }) => rule));
-    }
-    expect(rules.join("\n")).toMatch(caughtBy);
+    const rules = await rulesBroken(MOST_SEEDS, caughtBy, (seed) => simulateSagas({ seed, mutate }));
+    expect(rules).toMatch(caughtBy);
   });
 });

@@ -2,41 +2,29 @@ import { CurfewError } from "../../../src/core/errors.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import type { Violation } from "../checker.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { MILD, type Place, startFleet, troubledNetwork } from "../fleet.ts";
+import { MILD, type Place, scatter, scatterFaults, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
 import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
-import { EPOCH, Scheduler } from "../scheduler.ts";
-import { Trace } from "../trace.ts";
+import { EPOCH, type Scheduler } from "../scheduler.ts";
+import type { Trace } from "../trace.ts";
+import { createWorld, runUntilSettled, type World, type WorldOptions, type WorldReport } from "../world.ts";
 import { SagaChecker } from "./saga-checker.ts";
 import { KEYS, Scripts, type SimSaga, simSaga } from "./sim-saga.ts";
 
-export interface SagaSimOptions {
-  readonly seed: number;
-  /** A defect planted on purpose, to prove that the checker can see one. */
-  readonly mutate?: (store: Store, dice: Dice) => Store;
-  readonly isTraced?: boolean;
-}
-
-export interface SagaSimReport {
-  readonly violations: readonly Violation[];
-  readonly trace: Trace;
+export interface SagaSimReport extends WorldReport {
   readonly steps: number;
   readonly timeouts: number;
-  readonly events: number;
 }
 
 const SAGAS = ["s0", "s1", "s2"];
 const LEASE = "10s";
 /** Ten tries of a message take nine minutes, and a timeout that it requested at last comes after them. */
 const SETTLES_WITHIN = 40 * 60_000;
-const SETTLE_STEP = 5_000;
 
 /** One world of processes that host the same sagas, from its seed to its end. */
-export async function simulateSagas(options: SagaSimOptions): Promise<SagaSimReport> {
+export async function simulateSagas(options: WorldOptions): Promise<SagaSimReport> {
   return new SagaWorld(options).run();
 }
 
@@ -46,7 +34,8 @@ interface SagaPlace extends Place {
 }
 
 class SagaWorld {
-  readonly #scheduler = new Scheduler();
+  readonly #world: World;
+  readonly #scheduler: Scheduler;
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #checker: SagaChecker;
@@ -60,23 +49,26 @@ class SagaWorld {
   readonly #events: "durable" | "off";
   #orders = 0;
 
-  constructor({ seed, mutate, isTraced = false }: SagaSimOptions) {
-    const scheduler = this.#scheduler;
+  constructor(options: WorldOptions) {
+    const { seed } = options;
+    const world = createWorld("sagas", options);
+    const { scheduler, memory } = world;
+    this.#world = world;
+    this.#scheduler = scheduler;
+    this.#dice = world.dice;
+    this.#trace = world.trace;
     this.#events = seed % 2 === 0 ? "durable" : "off";
-    this.#dice = new Dice(subSeed(seed, "sagas"));
-    this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
     this.#checker = new SagaChecker(() => scheduler.now, this.#trace);
-    this.#memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    this.#memory = memory;
     const watched = this.#checker.watch(this.#memory);
-    this.#store = mutate?.(watched, new Dice(subSeed(seed, "mutation"))) ?? watched;
-    const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
+    this.#store = world.mutated(watched);
     const { network, isTroubled } = troubledNetwork(world, MILD);
     this.#network = network;
     this.#scripts = new Scripts(new Dice(subSeed(seed, "scripts")));
     this.#retention = this.#dice.pick(["0s", "3s", "1d"] as const);
     const open = (place: Place, machine: Machine) => this.#open(place, machine);
     this.#places = startFleet({ ...world, downFor: [50, 4_000], open });
-    if (isTroubled) this.#scheduleFaults();
+    if (isTroubled) scatterFaults(world, this.#places, { span: 30_000, crashes: 4 });
   }
 
   async #open(place: SagaPlace, machine: Machine): Promise<void> {
@@ -99,37 +91,12 @@ class SagaWorld {
     }
   }
 
-  #scheduleFaults(): void {
-    const dice = this.#dice;
-    const repeat = (times: number, run: (place: Place) => void) => {
-      for (let nth = 0; nth < times; nth++) {
-        const place = dice.pick(this.#places);
-        this.#scheduler.after(dice.random() * 30_000, null, () => run(place));
-      }
-    };
-    repeat(dice.int(4), ({ machine }) => machine.crash("kill -9"));
-    repeat(dice.int(4), ({ machine }) => machine.pause(dice.between(200, 25_000), "SIGSTOP"));
-    repeat(dice.int(2), ({ machine }) => machine.suspend(dice.between(300, 25_000)));
-    repeat(dice.int(2), (place) => void this.#redeploy(place));
-  }
-
-  async #redeploy({ engine, machine }: Place): Promise<void> {
-    if (!engine || machine.isDead) return;
-    await engine.close({ drain: `${this.#dice.int(4) * 500}ms` });
-    if (!machine.isDead) machine.crash("is replaced");
-  }
-
   #schedule(): void {
-    const dice = this.#dice;
-    const operations = 30 + dice.int(40);
-    for (let nth = 0; nth < operations; nth++) {
-      const place = dice.pick(this.#places);
-      this.#scheduler.after(dice.random() * 30_000, null, () => {
-        const { engine, machine, saga } = place;
-        if (!engine || !saga || machine.isDead) return;
-        this.#scheduler.after(0, machine, () => void this.#operate(engine, machine, saga));
-      });
-    }
+    scatter(this.#world, this.#places, 30_000, 30 + this.#dice.int(40), (place: SagaPlace) => {
+      const { engine, machine, saga } = place;
+      if (!engine || !saga || machine.isDead) return;
+      this.#scheduler.after(0, machine, () => void this.#operate(engine, machine, saga));
+    });
   }
 
   async #operate(engine: Engine, machine: Machine, saga: SimSaga): Promise<void> {
@@ -161,12 +128,7 @@ class SagaWorld {
     this.#schedule();
     await scheduler.runUntil(isOver, EPOCH + 31_000);
     this.#network.rates = NO_FAULTS;
-    const limit = scheduler.now + SETTLES_WITHIN;
-    let left = ["the beginning"];
-    while (left.length > 0 && scheduler.now < limit && !isOver()) {
-      await scheduler.runUntil(isOver, scheduler.now + SETTLE_STEP);
-      left = await this.#left();
-    }
+    const left = await runUntilSettled(this.#world, isOver, SETTLES_WITHIN, () => this.#left());
     if (!isOver()) {
       for (const what of left) this.#checker.report("everything settles", what);
       const { events } = await this.#memory.inspect.events(null, 100_000);

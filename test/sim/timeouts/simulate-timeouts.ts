@@ -1,29 +1,18 @@
 import { Engine } from "../../../src/engine/engine.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import type { Violation } from "../checker.ts";
-import { Dice, subSeed } from "../dice.ts";
-import { type Place, ROUGH, startFleet, troubledNetwork } from "../fleet.ts";
+import type { Dice } from "../dice.ts";
+import { type Place, ROUGH, scatter, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
 import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
-import { EPOCH, Scheduler } from "../scheduler.ts";
-import { Trace } from "../trace.ts";
+import { EPOCH, type Scheduler } from "../scheduler.ts";
+import type { Trace } from "../trace.ts";
+import { createWorld, type World, type WorldOptions, type WorldReport } from "../world.ts";
 import { TimeoutChecker } from "./timeout-checker.ts";
 
-export interface TimeoutSimOptions {
-  readonly seed: number;
-  /** A defect planted on purpose, to prove that the checker can see one. */
-  readonly mutate?: (store: Store, dice: Dice) => Store;
-  readonly isTraced?: boolean;
-}
-
-export interface TimeoutSimReport {
-  readonly violations: readonly Violation[];
-  readonly trace: Trace;
+export interface TimeoutSimReport extends WorldReport {
   readonly handled: number;
-  readonly events: number;
 }
 
 const LEASE = 8_000;
@@ -32,13 +21,14 @@ const SETTLES_WITHIN = 30 * 60_000;
 const SETTLE_STEP = 5_000;
 
 /** One world of processes that dispatch from the same store, from its seed to its end. */
-export function simulateTimeouts(options: TimeoutSimOptions): Promise<TimeoutSimReport> {
+export function simulateTimeouts(options: WorldOptions): Promise<TimeoutSimReport> {
   return new TimeoutWorld(options).run();
 }
 
 /** A place in which a process runs; whenever it dies, it is started again as a new process. */
 class TimeoutWorld {
-  readonly #scheduler = new Scheduler();
+  readonly #world: World;
+  readonly #scheduler: Scheduler;
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #checker: TimeoutChecker;
@@ -50,15 +40,16 @@ class TimeoutWorld {
   #made = 0;
   readonly #keys = new Map<string, string>();
 
-  constructor({ seed, mutate, isTraced = false }: TimeoutSimOptions) {
-    const scheduler = this.#scheduler;
-    this.#dice = new Dice(subSeed(seed, "timeouts"));
-    this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
+  constructor(options: WorldOptions) {
+    const world = createWorld("timeouts", options);
+    const { scheduler, memory } = world;
+    this.#world = world;
+    this.#scheduler = scheduler;
+    this.#dice = world.dice;
+    this.#trace = world.trace;
     this.#checker = new TimeoutChecker(() => scheduler.now, this.#trace);
-    this.#memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
-    const mutated = mutate?.(this.#memory, new Dice(subSeed(seed, "mutation"))) ?? this.#memory;
-    this.#store = this.#checker.watch(mutated);
-    const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
+    this.#memory = memory;
+    this.#store = this.#checker.watch(world.mutated(memory));
     const { network, isTroubled } = troubledNetwork(world, ROUGH);
     this.#network = network;
     this.#calmAt = this.#dice.between(5_000, 60_000);
@@ -100,12 +91,8 @@ class TimeoutWorld {
   }
 
   #scheduleChaos(isTroubled: boolean): void {
-    const repeat = (times: number, run: (place: Place) => void) => {
-      for (let nth = 0; nth < times; nth++) {
-        const place = this.#dice.pick(this.#places);
-        this.#scheduler.after(this.#dice.random() * this.#calmAt, null, () => run(place));
-      }
-    };
+    const repeat = (times: number, run: (place: Place) => void) =>
+      scatter(this.#world, this.#places, this.#calmAt, times, run);
     repeat(40 + this.#dice.int(80), ({ engine, machine }) => {
       if (engine && !machine.isDead)
         this.#scheduler.after(0, machine, () => void this.#operate(engine, machine));

@@ -1,8 +1,7 @@
 import type { TimeoutId, TimeoutRow } from "../../../src/core/timeout/timeout.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import type { Revoked, TimeoutStore } from "../../../src/ports/timeouts.ts";
-import type { Violation } from "../checker.ts";
-import type { Trace } from "../trace.ts";
+import { WorldChecker } from "../world-checker.ts";
 
 /** What is known about one timeout from outside. */
 interface Ledger {
@@ -21,22 +20,9 @@ interface Ledger {
  * Watches the timeout store and the handlers from outside, and knows what must never happen. It asks the engine nothing,
  * and goes by true time.
  */
-export class TimeoutChecker {
-  readonly violations: Violation[] = [];
+export class TimeoutChecker extends WorldChecker {
   readonly #ledgers = new Map<TimeoutId, Ledger>();
-  readonly #now: () => number;
-  readonly #trace: Trace;
   handled = 0;
-
-  constructor(now: () => number, trace: Trace) {
-    this.#now = now;
-    this.#trace = trace;
-  }
-
-  report(rule: string, says: string): void {
-    this.violations.push({ rule, says, at: this.#now() });
-    this.#trace.add("CHECKER", `${rule}: ${says}`);
-  }
 
   #of(id: TimeoutId): Ledger {
     let ledger = this.#ledgers.get(id);
@@ -66,9 +52,9 @@ export class TimeoutChecker {
 
   entered(id: TimeoutId, dueAt: number): void {
     const { isCancelled, isRemoved } = this.#of(id);
-    this.#trace.add("handler", `enters ${id}`);
-    if (this.#now() < dueAt)
-      this.report("none fires early", `${id} came ${dueAt - this.#now()} ms before it was due`);
+    this.trace.add("handler", `enters ${id}`);
+    if (this.now() < dueAt)
+      this.report("none fires early", `${id} came ${dueAt - this.now()} ms before it was due`);
     if (isCancelled) this.report("none is handled after a confirmed cancel", id);
     if (isRemoved) this.report("none is handled after it was removed", id);
   }
@@ -118,7 +104,7 @@ export class TimeoutChecker {
 
   #claimed({ id, owner, leaseUntil }: TimeoutRow): void {
     const ledger = this.#of(id);
-    if (ledger.lease && ledger.lease.leaseUntil > this.#now())
+    if (ledger.lease && ledger.lease.leaseUntil > this.now())
       this.report("no two hold the same", `${id} was claimed while ${ledger.lease.owner} held it`);
     ledger.lease = { owner: owner as string, leaseUntil: leaseUntil as number };
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Store } from "../../../src/ports/store.ts";
 import type { TimeoutStore } from "../../../src/ports/timeouts.ts";
 import type { Dice } from "../dice.ts";
+import { rulesBroken } from "../world.ts";
 import { simulateTimeouts } from "./simulate-timeouts.ts";
 
 const BATCHES = 4;
@@ -86,11 +87,7 @@ const MUTANTS: Record<string, { caughtBy: RegExp; mutate: (store: Store, dice: D
 
 describe("the checker of timeouts can fail", () => {
   it.each(Object.entries(MUTANTS))("it catches a store that %s", async (_name, { caughtBy, mutate }) => {
-    const rules: string[] = [];
-    for (let seed = 1; seed <= MOST_SEEDS && !rules.some((rule) => caughtBy.test(rule)); seed++) {
-      const { violations } = await simulateTimeouts({ seed, mutate });
-      rules.push(...violations.map(({ rule }) => rule));
-    }
-    expect(rules.join("\n")).toMatch(caughtBy);
+    const rules = await rulesBroken(MOST_SEEDS, caughtBy, (seed) => simulateTimeouts({ seed, mutate }));
+    expect(rules).toMatch(caughtBy);
   });
 });

@@ -1,52 +1,41 @@
 import { CurfewError } from "../../../src/core/errors.ts";
 import { processor } from "../../../src/engine/attempt/processor.ts";
 import { Engine } from "../../../src/engine/engine.ts";
-import { resultKey } from "../../../src/engine/workflows/workflow-records.ts";
+import { RESULTS } from "../../../src/engine/workflows/workflow-records.ts";
 import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import type { Violation } from "../checker.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { MILD, type Place, startFleet, troubledNetwork } from "../fleet.ts";
+import { MILD, type Place, scatter, scatterFaults, startFleet, troubledNetwork } from "../fleet.ts";
 import type { Machine } from "../machine.ts";
 import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
-import { EPOCH, Scheduler } from "../scheduler.ts";
-import { Trace } from "../trace.ts";
+import { EPOCH, type Scheduler } from "../scheduler.ts";
+import type { Trace } from "../trace.ts";
+import { createWorld, runUntilSettled, type World, type WorldOptions, type WorldReport } from "../world.ts";
 import { built, Specs, simSteps } from "./sim-workflow.ts";
 import { type Started, WorkflowChecker } from "./workflow-checker.ts";
 
-export interface WorkflowSimOptions {
-  readonly seed: number;
-  /** A defect planted on purpose, to prove that the checker can see one. */
-  readonly mutate?: (store: Store, dice: Dice) => Store;
-  readonly isTraced?: boolean;
-}
-
-export interface WorkflowSimReport {
-  readonly violations: readonly Violation[];
-  readonly trace: Trace;
+export interface WorkflowSimReport extends WorldReport {
   readonly workflows: number;
   readonly ends: Readonly<Record<string, number>>;
   readonly entries: number;
-  readonly events: number;
 }
 
 /** In which operations are drawn. */
 const BUSY = 20_000;
 /** Claims of dead processes run out, attempts of theirs stall after a minute, three times over and step after step. */
 const SETTLES_WITHIN = 60 * 60_000;
-const SETTLE_STEP = 5_000;
 const ENDS = ["workflow.completed", "workflow.failed", "workflow.cancelled"] as const;
 
 /** One world of processes that work on the same workflows, from its seed to its end. */
-export async function simulateWorkflows(options: WorkflowSimOptions): Promise<WorkflowSimReport> {
+export async function simulateWorkflows(options: WorldOptions): Promise<WorkflowSimReport> {
   return new WorkflowWorld(options).run();
 }
 
 /** A place in which a process runs; whenever it dies, it is started again as a new process. */
 class WorkflowWorld {
-  readonly #scheduler = new Scheduler();
+  readonly #world: World;
+  readonly #scheduler: Scheduler;
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #checker: WorkflowChecker;
@@ -56,21 +45,24 @@ class WorkflowWorld {
   readonly #specs: Specs;
   readonly #places: Place[];
 
-  constructor({ seed, mutate, isTraced = false }: WorkflowSimOptions) {
-    const scheduler = this.#scheduler;
-    this.#dice = new Dice(subSeed(seed, "workflows"));
-    this.#trace = new Trace({ isKept: isTraced, now: () => scheduler.now - EPOCH });
+  constructor(options: WorldOptions) {
+    const { seed } = options;
+    const world = createWorld("workflows", options);
+    const { scheduler, memory } = world;
+    this.#world = world;
+    this.#scheduler = scheduler;
+    this.#dice = world.dice;
+    this.#trace = world.trace;
     this.#checker = new WorkflowChecker(() => scheduler.now, this.#trace);
-    this.#memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    this.#memory = memory;
     const watched = this.#checker.watch(this.#memory);
-    this.#store = mutate?.(watched, new Dice(subSeed(seed, "mutation"))) ?? watched;
-    const world = { seed, dice: this.#dice, scheduler, trace: this.#trace };
+    this.#store = world.mutated(watched);
     const { network, isTroubled } = troubledNetwork(world, MILD);
     this.#network = network;
     this.#specs = new Specs(new Dice(subSeed(seed, "specs")));
     const open = (place: Place, machine: Machine) => this.#open(place, machine);
     this.#places = startFleet({ ...world, downFor: [50, 4_000], open });
-    if (isTroubled) this.#scheduleFaults();
+    if (isTroubled) scatterFaults(world, this.#places, { span: BUSY, crashes: 6 });
   }
 
   async #open(place: Place, machine: Machine): Promise<void> {
@@ -99,37 +91,11 @@ class WorkflowWorld {
     }
   }
 
-  #scheduleFaults(): void {
-    const dice = this.#dice;
-    const repeat = (times: number, run: (place: Place) => void) => {
-      for (let nth = 0; nth < times; nth++) {
-        const place = dice.pick(this.#places);
-        this.#scheduler.after(dice.random() * BUSY, null, () => run(place));
-      }
-    };
-    repeat(dice.int(6), ({ machine }) => machine.crash("kill -9"));
-    repeat(dice.int(4), ({ machine }) => machine.pause(dice.between(200, 25_000), "SIGSTOP"));
-    repeat(dice.int(2), ({ machine }) => machine.suspend(dice.between(300, 25_000)));
-    repeat(dice.int(2), (place) => void this.#redeploy(place));
-  }
-
-  async #redeploy({ engine, machine }: Place): Promise<void> {
-    if (!engine || machine.isDead) return;
-    await engine.close({ drain: `${this.#dice.int(4) * 500}ms` });
-    if (!machine.isDead) machine.crash("is replaced");
-  }
-
   #schedule(): void {
-    const dice = this.#dice;
-    const operations = 12 + dice.int(20);
-    for (let nth = 0; nth < operations; nth++) {
-      const place = dice.pick(this.#places);
-      this.#scheduler.after(dice.random() * BUSY, null, () => {
-        const { engine, machine } = place;
-        if (!engine || machine.isDead) return;
-        this.#scheduler.after(0, machine, () => void this.#operate(engine, machine));
-      });
-    }
+    scatter(this.#world, this.#places, BUSY, 12 + this.#dice.int(20), ({ engine, machine }) => {
+      if (!engine || machine.isDead) return;
+      this.#scheduler.after(0, machine, () => void this.#operate(engine, machine));
+    });
   }
 
   async #operate(engine: Engine, machine: Machine): Promise<void> {
@@ -202,12 +168,10 @@ class WorkflowWorld {
     this.#schedule();
     await scheduler.runUntil(isOver, EPOCH + BUSY + 1_000);
     this.#network.rates = NO_FAULTS;
-    const limit = scheduler.now + SETTLES_WITHIN;
-    let left = ["the beginning"];
-    while (left.length > 0 && scheduler.now < limit && !isOver()) {
-      await scheduler.runUntil(isOver, scheduler.now + SETTLE_STEP);
-      left = [...this.#checker.unsettled(), ...(await this.#liveJobs())];
-    }
+    const left = await runUntilSettled(this.#world, isOver, SETTLES_WITHIN, async () => [
+      ...this.#checker.unsettled(),
+      ...(await this.#liveJobs()),
+    ]);
     if (!isOver()) {
       for (const what of left) this.#checker.report("everything settles", what);
       await this.#check();
@@ -223,7 +187,7 @@ class WorkflowWorld {
 
   async #check(): Promise<void> {
     for (const workflow of this.#checker.workflows.values()) {
-      const [row] = await this.#memory.records.load([resultKey(workflow.id)]);
+      const [row] = await this.#memory.records.load([RESULTS.key(workflow.id)]);
       this.#checker.check(workflow, row?.body);
     }
     for (const row of await this.#memory.inspect.jobs({}, null, 10_000)) {

@@ -3,12 +3,11 @@ import type { NewJob } from "../../../src/core/job/envelope.ts";
 import type { JobRow } from "../../../src/core/job/job.ts";
 import { isTerminal } from "../../../src/core/job/lifecycle.ts";
 import type { Json } from "../../../src/core/schema.ts";
-import { decodeWorkflow, type WorkflowRecord } from "../../../src/core/workflow/workflow-record.ts";
+import type { WorkflowRecord } from "../../../src/core/workflow/workflow-record.ts";
 import type { Outcome, Store, Unit } from "../../../src/ports/store.ts";
-import type { Violation } from "../checker.ts";
 import type { Machine } from "../machine.ts";
-import type { Trace } from "../trace.ts";
 import { short } from "../trace.ts";
+import { WorldChecker } from "../world-checker.ts";
 import {
   callbacksIn,
   handedOnBy,
@@ -43,8 +42,7 @@ interface Position {
 type End = "completed" | "cancelled" | "discarded";
 
 /** Knows every workflow that was drawn, and looks at every entry into a handler and every commit that ends a job. */
-export class WorkflowChecker {
-  readonly violations: Violation[] = [];
+export class WorkflowChecker extends WorldChecker {
   readonly workflows = new Map<string, Started>();
   /** The jobs of steps, by the numbers of those. */
   readonly jobs = new Map<number, string>();
@@ -54,19 +52,7 @@ export class WorkflowChecker {
   readonly #positions = new Map<number, Position>();
   readonly #entries = new Map<number, number>();
   readonly #told = new Map<string, string>();
-  readonly #now: () => number;
-  readonly #trace: Trace;
   entered = 0;
-
-  constructor(now: () => number, trace: Trace) {
-    this.#now = now;
-    this.#trace = trace;
-  }
-
-  report(rule: string, says: string): void {
-    this.violations.push({ rule, says, at: this.#now() });
-    this.#trace.add("CHECKER", `${rule}: ${says}`);
-  }
 
   add(id: string, spec: Spec, hasTimeout: boolean): Started {
     const workflow: Started = {
@@ -106,7 +92,7 @@ export class WorkflowChecker {
     const times = this.#entries.get(n) ?? 0;
     this.#entries.set(n, times + 1);
     this.entered += 1;
-    this.#trace.add(by.name, `enters ${n} (${short(job)}), time ${times + 1}`);
+    this.trace.add(by.name, `enters ${n} (${short(job)}), time ${times + 1}`);
     if (this.retried.has(job)) return times;
     const { before, callback } = this.#positions.get(n) as Position;
     if (this.jobs.get(n) !== job) this.report("a step is one job", `${n} is ${this.jobs.get(n)}, not ${job}`);
@@ -169,7 +155,7 @@ export class WorkflowChecker {
         "limits are kept",
         `${held} steps hold places of "${limitKey}", which has ${limit.concurrency}`,
       );
-    if (held === limit.concurrency) this.#trace.add("store", `"${limitKey}" is full`);
+    if (held === limit.concurrency) this.trace.add("store", `"${limitKey}" is full`);
   }
 
   #stored(job: NewJob): void {
@@ -185,14 +171,14 @@ export class WorkflowChecker {
     for (const effect of unit.effects ?? []) {
       if ("enqueue" in effect) this.#stored(effect.enqueue);
       if ("put" in effect && effect.put[0] === "workflow")
-        this.#written(effect.put[1], decodeWorkflow(effect.body));
+        this.#written(effect.put[1], effect.body as unknown as WorkflowRecord);
       if ("delete" in effect && effect.delete[0] === "workflow") this.#forgotten(effect.delete[1]);
     }
     const state = unit.job?.image?.state;
     if (!before || state === undefined || !isTerminal(state) || isTerminal(before.state)) return;
     const script = JSON.parse(before.payload) as Script | null;
     if (!script || this.retried.has(before.id)) return;
-    this.#trace.add("store", `${script.n} is ${state}`);
+    this.trace.add("store", `${script.n} is ${state}`);
     if (this.ends.has(script.n))
       this.report("a step ends once", `${script.n} was ${this.ends.get(script.n)} and is ${state}`);
     this.ends.set(script.n, state);
@@ -206,13 +192,13 @@ export class WorkflowChecker {
       this.report("a state stands", `${id} was ${before.state} and is ${record.state}`);
     workflow.record = record;
     if (record.state !== "running" && before?.state !== record.state)
-      this.#trace.add("store", `${short(id)} has ${record.state}`);
+      this.trace.add("store", `${short(id)} has ${record.state}`);
   }
 
   #forgotten(id: string): void {
     const workflow = this.workflows.get(id);
     if (workflow) workflow.record = undefined;
-    this.#trace.add("store", `${short(id)} is forgotten`);
+    this.trace.add("store", `${short(id)} is forgotten`);
   }
 
   /** What is not at its rest yet. */

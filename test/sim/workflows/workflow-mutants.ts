@@ -1,6 +1,7 @@
 import { isTerminal } from "../../../src/core/job/lifecycle.ts";
 import type { Effect, JobWrite, Store, Unit } from "../../../src/ports/store.ts";
 import type { Dice } from "../dice.ts";
+import { loadingAsCompleted } from "../mutants.ts";
 
 /** Defects planted on purpose: each must be caught, and by a rule that is meant for it. */
 export interface WorkflowMutant {
@@ -80,15 +81,6 @@ export const WORKFLOW_MUTANTS: readonly WorkflowMutant[] = [
   {
     name: "a store that runs what comes after a failure",
     caughtBy: /a failure halts its chain|nothing runs after a failure|everything settles|end state is right/,
-    mutate: (store) => ({
-      ...store,
-      jobs: {
-        ...store.jobs,
-        load: async (ids) =>
-          (await store.jobs.load(ids)).map((row) =>
-            row?.state === "discarded" ? { ...row, state: "completed" as const } : row,
-          ),
-      },
-    }),
+    mutate: (store) => loadingAsCompleted(store, "discarded"),
   },
 ];

@@ -1,8 +1,8 @@
 // tidy: table
 
 /**
- * Every reason that `why` can give, in the order in which they go first. The guide "Troubleshooting by symptom" has a
- * section for each, and a test compares the two.
+ * All reasons that `why` can give, in order of precedence. The guide "Troubleshooting by symptom" has a section for
+ * each, and a test compares the two.
  */
 export const WHY_CODES = {
   unique_key_held: "Nothing was enqueued: another job holds the unique key.",

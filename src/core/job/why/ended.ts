@@ -70,7 +70,7 @@ const CODES: { readonly [type: string]: WhyCode } = {
   parent_results_too_large: "parent_results_too_large",
 };
 
-/** The error that was kept last says what ended it. */
+/** The last stored error says what ended the job. */
 function discarded(row: JobRow): WhyReason {
   const error = row.errors?.at(-1);
   const since = row.finishedAt;

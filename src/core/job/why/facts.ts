@@ -5,12 +5,12 @@ import type { WorkflowRecord } from "../../workflow/workflow-record.ts";
 import type { HeldSlots } from "../held-slots.ts";
 import type { JobRow } from "../job.ts";
 
-/** Jobs before this one are counted up to this many: the count must not cost more the longer a queue is. */
+/** Jobs before this one are counted up to this number: the cost must not grow with the queue. */
 export const MOST_AHEAD = 1_000;
 
 /** A limit that a job waits for. */
 export interface LimitFacts {
-  /** What holds: an operator's word before that of the job. */
+  /** The limit that applies: an operator's override goes before what the job says. */
   readonly limit: KeyLimit;
   readonly slots: HeldSlots;
   /** Jobs that wait for the same limit before this one, up to MOST_AHEAD + 1. */
@@ -25,7 +25,7 @@ export interface WorkflowFacts {
   readonly before: readonly JobRow[];
 }
 
-/** Everything that `why` is decided from: one job and the rows around it, as they were read. */
+/** The input of `why`: one job and the rows around it, as they were read. */
 export interface WhyFacts {
   readonly now: Instant;
   readonly row: JobRow;
@@ -35,17 +35,17 @@ export interface WhyFacts {
     readonly startedAt: Instant;
     readonly endsAt: Instant | null;
   } | null;
-  /** Workers whose records are there, silent ones included. */
+  /** Workers that have a record, including silent ones. */
   readonly workers: readonly WorkerReport[];
-  /** There are more workers than were read, so that nothing is known about those who seem to be missing. */
+  /** There are more workers than were read, so a worker that seems to be missing may exist. */
   readonly hasMoreWorkers: boolean;
   /** The worker that holds an active job; null if its record is gone. */
   readonly holder: WorkerReport | null;
   /** Available jobs of the queue before this one, up to MOST_AHEAD + 1; null if it is not available. */
   readonly ahead: number | null;
-  /** Starts per millisecond of its queue over the last minutes; null if there were none or nobody looked. */
+  /** Starts of its queue per millisecond over the last minutes; null if there were none or they were not read. */
   readonly pace: number | null;
-  /** The concurrency of the whole queue and who uses it; null if it has none. */
+  /** The concurrency of the queue and what uses it; null if it has none. */
   readonly queueSlots: { readonly concurrency: number; readonly slots: HeldSlots } | null;
   readonly limit: LimitFacts | null;
   readonly workflow: WorkflowFacts | null;

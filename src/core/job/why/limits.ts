@@ -5,7 +5,7 @@ import { act, counted, reason, roughly, WAIT, type WhyReason } from "./reason.ts
 
 type Full = "limit_full" | "limit_strict" | "rate_full";
 
-/** What of a limit is used up; undefined while it has room. */
+/** Which part of a limit is used up; undefined while it has room. */
 export function isLimitFull(facts: LimitFacts): Full | undefined {
   const { limit, slots } = facts;
   const { concurrency, rate } = limit;
@@ -59,7 +59,7 @@ function fullReason(full: Full, key: string, { limit, slots }: LimitFacts, now: 
   return heldReason("limit_full", `Limit "${key}"`, limit.concurrency as number, slots, who, raise, now);
 }
 
-/** Names a job that holds a slot, and when the first of those that are named must have ended. */
+/** Names a job that holds a slot, and when the first named one must have ended. */
 export function heldReason(
   code: "limit_full" | "queue_slots_full",
   what: string,

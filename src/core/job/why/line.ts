@@ -4,16 +4,16 @@ import { liveWorkers, MOST_AHEAD, type WhyFacts } from "./facts.ts";
 import { aheadText, heldReason } from "./limits.ts";
 import { act, reason, roughly, WAIT, type WhyReason } from "./reason.ts";
 
-/** A worker with a free slot claims within this time, hints lost or not. */
+/** A worker with a free slot claims within this time, even if a hint is lost. */
 const CLAIMED_WITHIN = 5_000;
 
-/** Why an available job has not been claimed: the line before it, and the slots of those who could run it. */
+/** Why an available job has not been claimed: the jobs before it, and the slots of the workers that could run it. */
 export function lineReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
   const { row, ahead } = facts;
   if (row.state !== "available" || ahead === null) return [];
   const reasons = [...queueSlots(facts)];
   if (ahead > 0) reasons.push(jobsAhead(facts, ahead));
-  // Nobody can run it, or the queue itself is full: how many slots workers have says nothing.
+  // No worker can run it, or the queue is full. Then the free slots of workers say nothing.
   if (isBlocked || reasons.length > 0) return reasons;
   const able = liveWorkers(facts).filter(
     (worker) => !worker.isStopping && takesQueue(worker, row.queue) && hasProcessor(worker, row.type),

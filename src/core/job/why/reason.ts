@@ -2,7 +2,7 @@ import type { Instant } from "../../time.ts";
 import type { JobId, JobState } from "../job.ts";
 import type { WhyCode } from "./codes.ts";
 
-/** What somebody can do about a reason. `wait`: nothing is wrong, and nothing needs to be done. */
+/** What to do about a reason. `wait`: nothing is wrong, and nothing needs to be done. */
 export type WhyActionName =
   | "wait"
   | "activate"
@@ -21,12 +21,12 @@ export type WhyActionName =
 
 export interface WhyAction {
   readonly name: WhyActionName;
-  /** What it is done to: the id of a job or worker, the name of a queue, the key of a limit. */
+  /** The target: the id of a job or worker, the name of a queue, the key of a limit. */
   readonly target: string | null;
   readonly text: string;
 }
 
-/** Who or what a reason is about, for whoever wants to look at it next. */
+/** What a reason is about, to look at next. */
 export interface WhyWho {
   readonly kind: "job" | "worker" | "queue" | "limit" | "workflow";
   readonly id: string;
@@ -37,19 +37,19 @@ export interface WhyReason {
   readonly code: WhyCode;
   readonly sentence: string;
   readonly since: Instant | null;
-  /** When it ends by itself; null if it does not, or if nobody can tell. */
+  /** When it ends by itself; null if it does not, or if that is unknown. */
   readonly until: Instant | null;
   readonly who: WhyWho | null;
-  /** Where the documentation says more. */
+  /** The page of the documentation. */
   readonly link: string;
   readonly action: WhyAction;
 }
 
-/** The answer to why a job does not run or does not end: the first reason is the one to act on. */
+/** Why a job does not run or does not end. Act on the first reason. */
 export interface Why {
   readonly id: JobId;
   readonly state: JobState;
-  /** When it was asked. */
+  /** When the question was asked. */
   readonly at: Instant;
   readonly reasons: readonly WhyReason[];
   toString(): string;

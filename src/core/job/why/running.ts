@@ -6,11 +6,11 @@ import { backoffDelay } from "../retry.ts";
 import type { WhyFacts } from "./facts.ts";
 import { act, reason, roughly, WAIT, type WhyReason } from "./reason.ts";
 
-/** A worker that runs something beats about once a second; this much later it is silent. */
+/** A worker with a running attempt beats about once a second. After this time it counts as silent. */
 const BUSY_SILENT_AFTER = 5_000;
-/** A worker that only claimed may beat as seldom as an idle one, every five seconds. */
+/** A worker that has only claimed may beat as rarely as an idle one, every five seconds. */
 const CLAIM_SILENT_AFTER = 7_000;
-/** A standstill longer ago than this explains nothing about now. */
+/** A standstill that is older than this does not explain the present. */
 const BLOCKED_LATELY = 60_000;
 
 /** Why an active job has not ended. */
@@ -18,7 +18,7 @@ export function whyActive(facts: WhyFacts): WhyReason[] {
   return facts.row.startedAt === null ? whyClaimed(facts) : whyRunning(facts, facts.row.startedAt);
 }
 
-/** The name of the worker that holds a job: of a remote one, the server claims in its own name. */
+/** The name of the worker that holds a job. For a remote worker, the server claims in its own name. */
 function holderOf(row: JobRow): string {
   return row.policy?.worker ?? row.worker ?? "";
 }
@@ -89,7 +89,7 @@ function whoHolds(row: JobRow) {
   return { kind: "worker", id: holderOf(row) } as const;
 }
 
-/** The last sign of life: of the handler where it beats for itself, else of its worker. */
+/** The last beat: of the handler if it beats itself, else of its worker. */
 function lastSign({ row, holder }: WhyFacts): Instant {
   const ownBeat = row.stallAt !== null && row.heartbeat !== null ? row.stallAt - row.heartbeat : 0;
   return Math.max(row.startedAt as Instant, holder?.seenAt ?? 0, ownBeat);
@@ -97,7 +97,7 @@ function lastSign({ row, holder }: WhyFacts): Instant {
 
 function workerSilent(facts: WhyFacts): WhyReason[] {
   const { row, now, holder } = facts;
-  // A remote worker beats for its jobs one by one, and less often.
+  // A remote worker beats for each of its jobs, and less often.
   const since = lastSign(facts);
   const patience = holder?.isRemote || row.policy?.worker !== undefined ? 30_000 : BUSY_SILENT_AFTER;
   if (now - since <= patience) return [];

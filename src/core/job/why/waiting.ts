@@ -7,9 +7,9 @@ import { lineReasons } from "./line.ts";
 import { act, counted, reason, roughly, WAIT, type WhyReason } from "./reason.ts";
 import { workerReasons } from "./workers.ts";
 
-/** A sweep that is alive acts within this time; later than that, no engine is running. */
+/** A living sweep acts within this time. If something is due for longer, no engine is running. */
 const SWEPT_WITHIN = 5_000;
-/** The longest that a worker puts a job off that it cannot run: the delay of a sandbox that does not load. */
+/** The longest delay with which a worker releases a job that it cannot run: that of a sandbox that does not load. */
 const LONGEST_GIVEN_BACK = 6 * 60_000;
 
 const START_ENGINE = act(
@@ -17,7 +17,7 @@ const START_ENGINE = act(
   "Start any process that opens this store: every engine sweeps. If one runs, look for store errors in its log.",
 );
 
-/** Why a waiting job has not started, the first to act on first. */
+/** Why a waiting job has not started. The first reason is the one to act on. */
 export function whyWaiting(facts: WhyFacts): WhyReason[] {
   const { row } = facts;
   const blockers = [...queueReasons(facts), ...workerReasons(facts)];
@@ -27,7 +27,7 @@ export function whyWaiting(facts: WhyFacts): WhyReason[] {
     ...expiryReasons(facts),
     ...workflowReasons(facts),
     ...holdReasons(row),
-    // A worker that cannot run a job gives it back for a few seconds: that is why it waits, and not its due time.
+    // A worker that cannot run a job releases it for a few seconds. That is why it waits, not its due time.
     ...(isPutOff ? [...blockers, ...later] : [...later, ...blockers]),
     ...limitReasons(facts),
     ...lineReasons(facts, blockers.length > 0),
@@ -104,7 +104,7 @@ function holdReasons(row: JobRow): WhyReason[] {
   return [reason("on_hold", sentence, { since: row.createdAt, action })];
 }
 
-/** Reasons of time: the job is not due, or was put off. */
+/** Reasons of time: the job is not due, or was delayed. */
 function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
   const { row, now } = facts;
   if (row.state !== "scheduled" && row.state !== "retryable") return [];
@@ -170,7 +170,7 @@ function queueReasons({ row, now, pausedAt, maintenance }: WhyFacts): WhyReason[
   return reasons;
 }
 
-/** Not why it waits, but how long it may. */
+/** Not why it waits, but how long it may wait. */
 function endReasons({ row, now }: WhyFacts): WhyReason[] {
   const reasons: WhyReason[] = [];
   const { waitAt, totalAt, id } = row;

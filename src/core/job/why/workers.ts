@@ -9,7 +9,7 @@ export function workerReasons(facts: WhyFacts): WhyReason[] {
   const live = liveWorkers(facts);
   const takers = live.filter((worker) => takesQueue(worker, row.queue));
   const able = takers.filter((worker) => hasProcessor(worker, row.type));
-  // Those that were not read may be able to run it.
+  // Workers that were not read may be able to run it.
   if (able.length === 0 && hasMoreWorkers) return [];
   if (live.length === 0) return [noWorker(facts)];
   if (takers.length === 0) return [noWorkerForQueue(facts, live)];

@@ -1,0 +1,62 @@
+import { api, part, type Query, type Result } from "./client.ts";
+import type { BulkResult, Events, Explanation, Job, Logs, Page, Progress } from "./wire.ts";
+
+/** What pages ask about jobs, and do to them. */
+
+const path = (id: string) => `/jobs/${part(id)}`;
+
+async function unwrapped<Key extends string, Value>(
+  name: Key,
+  asked: Promise<Result<Readonly<Record<Key, Value>>>>,
+): Promise<Result<Value>> {
+  const result = await asked;
+  return result.ok ? { ok: true, data: result.data[name] } : result;
+}
+
+export const readJob = (id: string, signal?: AbortSignal) =>
+  unwrapped<"job", Job>("job", api.get(path(id), {}, signal));
+export const readExplanation = (id: string, signal?: AbortSignal) =>
+  unwrapped<"explanation", Explanation>("explanation", api.get(`${path(id)}/explain`, {}, signal));
+export const readHistory = (id: string, signal?: AbortSignal) =>
+  api.get<Events>(`/events/${part(id)}/history`, {}, signal);
+export const readLogs = (id: string, signal?: AbortSignal) => api.get<Logs>(`${path(id)}/logs`, {}, signal);
+export const readProgress = (id: string, signal?: AbortSignal) =>
+  api.get<Progress>(`${path(id)}/progress`, {}, signal);
+export const findJobs = (query: Query, signal?: AbortSignal) =>
+  api.get<Page<Job>>("/admin/jobs", query, signal);
+
+export const retryJob = (id: string, keepsDeadline: boolean, reason: string) =>
+  api.post(`/admin${path(id)}/retry`, { keep_deadline: keepsDeadline }, reason);
+export const cancelJob = (id: string, reason: string) => api.post(`/admin${path(id)}/cancel`, {}, reason);
+export const prioritiseJob = (id: string, priority: number, reason: string) =>
+  api.patch(`/admin${path(id)}`, { priority }, reason);
+export const activateJob = (id: string, reason: string) => api.post(`${path(id)}/activate`, {}, reason);
+export const extendJob = (
+  id: string,
+  limits: { readonly attempt?: number | undefined; readonly total?: number | undefined },
+  reason: string,
+) =>
+  api.patch(
+    path(id),
+    {
+      ...(limits.attempt !== undefined && { timeout_ms: limits.attempt }),
+      ...(limits.total !== undefined && { total_timeout_ms: limits.total }),
+    },
+    reason,
+  );
+export const enqueueCopy = (body: unknown) => unwrapped<"job", Job>("job", api.post("/jobs", body));
+
+export type BulkAction = "retry" | "cancel" | "delete";
+/** Which jobs are meant: those that are named, or all that a filter fits. */
+export type BulkTarget =
+  | { readonly job_ids: readonly string[] }
+  | { readonly filter: Readonly<Record<string, unknown>> };
+
+export const previewBulk = (action: BulkAction, target: BulkTarget) =>
+  api.post<BulkResult>(`/admin/jobs/bulk/${action}`, { ...target, dry_run: true });
+export const runBulk = (action: BulkAction, target: BulkTarget, reason: string, cursor?: string | null) =>
+  api.post<BulkResult>(
+    `/admin/jobs/bulk/${action}`,
+    { ...target, confirm: true, limit: 1_000, ...(cursor && { cursor }) },
+    reason,
+  );

@@ -1,0 +1,72 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { serverNow } from "../state/clock.ts";
+import { pulse } from "../state/live.ts";
+import type { ApiError, Result } from "./client.ts";
+
+/** What a page knows of something on the server. What was read once stays while it is read again, or cannot be. */
+export interface Resource<Value> {
+  readonly data: Value | undefined;
+  readonly error: ApiError | undefined;
+  readonly isLoading: boolean;
+  /** When `data` was read, by the server's clock. */
+  readonly at: number | undefined;
+  reload(): void;
+}
+
+interface Options {
+  /** Reads again with every pulse of the live line (each 3 s), at most this often in milliseconds; false: never. */
+  readonly live?: number | false;
+}
+
+/**
+ * Reads something and keeps it fresh. `key` says what it is: when it changes, what was read is dropped. A null key reads
+ * nothing.
+ */
+export function useResource<Value>(
+  key: string | null,
+  read: (signal: AbortSignal) => Promise<Result<Value>>,
+  { live = false }: Options = {},
+): Resource<Value> {
+  const [state, setState] = useState<Omit<Resource<Value>, "reload"> & { readonly key: string | null }>(
+    emptyOf(key),
+  );
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(read);
+  latest.current = read;
+  const readAt = useRef(0);
+
+  // A new turn reads again.
+  useEffect(() => {
+    if (key === null) return;
+    const gone = new AbortController();
+    readAt.current = serverNow();
+    setState((before) => (before.key === key ? { ...before, isLoading: true } : emptyOf(key)));
+    latest.current(gone.signal).then((result) => {
+      if (gone.signal.aborted) return;
+      setState((before) =>
+        result.ok
+          ? { key, data: result.data, error: undefined, isLoading: false, at: serverNow() }
+          : { ...before, key, error: result.error, isLoading: false },
+      );
+    });
+    return () => gone.abort();
+  }, [key, turn]);
+
+  const beat = live === false ? 0 : pulse.value;
+  useEffect(() => {
+    if (live !== false && beat > 0 && serverNow() - readAt.current >= live) setTurn((count) => count + 1);
+  }, [beat, live]);
+
+  const shown = state.key === key ? state : emptyOf<Value>(key);
+  return { ...shown, reload: () => setTurn((count) => count + 1) };
+}
+
+function emptyOf<Value>(key: string | null) {
+  const nothing: Omit<Resource<Value>, "reload"> = {
+    data: undefined,
+    error: undefined,
+    isLoading: key !== null,
+    at: undefined,
+  };
+  return { ...nothing, key };
+}

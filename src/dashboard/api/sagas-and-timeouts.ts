@@ -1,0 +1,48 @@
+import { api, part } from "./client.ts";
+import type { Saga, Timeout } from "./wire.ts";
+
+/**
+ * Sagas and leased timeouts. Older servers serve neither: they answer 404, and the pages say so. Every path and name of
+ * these calls stands in this file, and their types in `wire.ts`.
+ */
+
+export interface Listed<Item> {
+  readonly items: readonly Item[];
+  /** Where the next page begins; null on the last one. */
+  readonly pagination?: { readonly next_cursor: string | null };
+}
+
+export const readSagas = (type: string | null, after: string | null, signal?: AbortSignal) =>
+  api.get<Listed<Saga>>("/admin/sagas", { type, after }, signal);
+export const readSaga = (type: string, id: string, signal?: AbortSignal) =>
+  api.get<{ readonly saga: Saga }>(`/admin/sagas/${part(type)}/${part(id)}`, {}, signal);
+
+export interface TimeoutQuery {
+  readonly destination?: string | null;
+  /** Instants in milliseconds. */
+  readonly from?: number;
+  readonly to?: number;
+  readonly isDead?: boolean;
+  readonly after?: string | null;
+}
+
+export const readTimeouts = ({ destination, from, to, isDead, after }: TimeoutQuery, signal?: AbortSignal) =>
+  api.get<Listed<Timeout>>(
+    "/admin/timeouts",
+    {
+      destination,
+      from: from === undefined ? null : new Date(from).toISOString(),
+      to: to === undefined ? null : new Date(to).toISOString(),
+      dead: isDead,
+      after,
+    },
+    signal,
+  );
+
+const timeoutPath = (id: string) => `/admin/timeouts/${part(id)}`;
+export const revokeTimeout = (id: string, reason: string) =>
+  api.post(`${timeoutPath(id)}/revoke`, {}, reason);
+export const rescheduleTimeout = (id: string, dueAt: number, reason: string) =>
+  api.post(`${timeoutPath(id)}/reschedule`, { due_at: new Date(dueAt).toISOString() }, reason);
+export const requeueTimeout = (id: string, reason: string) =>
+  api.post(`${timeoutPath(id)}/requeue`, {}, reason);

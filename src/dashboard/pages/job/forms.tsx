@@ -1,0 +1,223 @@
+import { useState } from "preact/hooks";
+import type { ApiError, Result } from "../../api/client.ts";
+import { activateJob, cancelJob, enqueueCopy, prioritiseJob, retryJob } from "../../api/jobs.ts";
+import type { Job } from "../../api/wire.ts";
+import { go, href } from "../../state/router.ts";
+import { whyNot } from "../../state/session.ts";
+import { toast } from "../../state/toasts.ts";
+import { ActionDialog } from "../../ui/dialog.tsx";
+import { ReasonField, TextArea, TextField } from "../../ui/fields.tsx";
+import { limitText } from "../../ui/format.ts";
+
+export interface FormProps {
+  readonly job: Job;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+/** Runs an action and keeps what the server said where it refused. */
+function useAction() {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError>();
+  const run = async <Value,>(act: () => Promise<Result<Value>>, done: (value: Value) => void) => {
+    setBusy(true);
+    const result = await act();
+    setBusy(false);
+    if (result.ok) done(result.data);
+    else setError(result.error);
+  };
+  return { busy: isBusy, error, run };
+}
+
+export function CancelForm({ job, onClose, onDone }: FormProps) {
+  const [reason, setReason] = useState("");
+  const { busy, error, run } = useAction();
+  const act = () =>
+    run(
+      () => cancelJob(job.id, reason),
+      () => {
+        toast("The job is cancelled.");
+        onDone();
+      },
+    );
+  return (
+    <ActionDialog
+      title={`Cancel ${job.type}`}
+      action="Cancel the job"
+      isDanger
+      busy={busy}
+      error={error}
+      whyNot={whyNot("operate")}
+      onAct={act}
+      onClose={onClose}
+    >
+      <p>
+        {job.state === "active"
+          ? "The handler hears the signal now, and nothing it writes from here on counts."
+          : "The job does not start."}{" "}
+        A cancelled job is not retried; it can be copied.
+      </p>
+      <ReasonField value={reason} onInput={setReason} />
+    </ActionDialog>
+  );
+}
+
+export function RetryForm({ job, onClose, onDone }: FormProps) {
+  const [reason, setReason] = useState("");
+  const [keeps, setKeeps] = useState(false);
+  const { busy, error, run } = useAction();
+  const act = () =>
+    run(
+      () => retryJob(job.id, keeps, reason),
+      () => {
+        toast("The job waits again.");
+        onDone();
+      },
+    );
+  const blocked =
+    whyNot("operate") ?? (job.state === "discarded" ? undefined : "Only a discarded job is retried.");
+  return (
+    <ActionDialog
+      title={`Retry ${job.type}`}
+      action="Retry the job"
+      busy={busy}
+      error={error}
+      whyNot={blocked}
+      onAct={act}
+      onClose={onClose}
+    >
+      <p>
+        Attempts start anew: {job.max_attempts} of them.{" "}
+        {keeps ? "Its deadline stays." : "wait and total count from now."}
+      </p>
+      <label class="check">
+        <input type="checkbox" checked={keeps} onChange={(event) => setKeeps(event.currentTarget.checked)} />
+        Keep the deadline
+      </label>
+      <ReasonField value={reason} onInput={setReason} />
+    </ActionDialog>
+  );
+}
+
+export function PriorityForm({ job, onClose, onDone }: FormProps) {
+  const [text, setText] = useState(String(job.priority));
+  const [reason, setReason] = useState("");
+  const { busy, error, run } = useAction();
+  const priority = /^-?\d{1,3}$/.test(text.trim()) ? Number(text) : Number.NaN;
+  const isValid = priority >= -100 && priority <= 100;
+  const act = () =>
+    run(
+      () => prioritiseJob(job.id, priority, reason),
+      () => {
+        toast(`Its priority is ${priority}.`);
+        onDone();
+      },
+    );
+  return (
+    <ActionDialog
+      title={`Priority of ${job.type}`}
+      action={isValid ? `Set it to ${priority}` : "Set it"}
+      busy={busy}
+      error={error}
+      whyNot={whyNot("operate") ?? (isValid ? undefined : "Write a number first.")}
+      onAct={act}
+      onClose={onClose}
+    >
+      <TextField
+        label="Priority, from -100 to 100"
+        isFirst
+        value={text}
+        onInput={setText}
+        error={isValid ? undefined : "Write a whole number from -100 to 100."}
+        hint="Higher goes first. Jobs of the same priority keep their order."
+      />
+      <ReasonField value={reason} onInput={setReason} />
+    </ActionDialog>
+  );
+}
+
+export function RunNowForm({ job, onClose, onDone }: FormProps) {
+  const [reason, setReason] = useState("");
+  const { busy, error, run } = useAction();
+  const act = () =>
+    run(
+      () => activateJob(job.id, reason),
+      () => {
+        toast("The job is available.");
+        onDone();
+      },
+    );
+  return (
+    <ActionDialog
+      title={`Run ${job.type} now`}
+      action="Run it now"
+      busy={busy}
+      error={error}
+      whyNot={whyNot("operate")}
+      onAct={act}
+      onClose={onClose}
+    >
+      <p>It becomes available at once. A worker takes it as soon as it has a free slot.</p>
+      <ReasonField value={reason} onInput={setReason} />
+    </ActionDialog>
+  );
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What a new job is made of, so that it can be changed before it is sent. */
+function copyOf(job: Job): string {
+  const options = {
+    queue: job.queue,
+    ...(job.priority !== 0 && { priority: job.priority }),
+    ...(job.timeout_ms !== undefined && { timeout_ms: job.timeout_ms }),
+  };
+  const body = {
+    type: job.type,
+    args: job.args,
+    ...(Object.keys(job.meta).length > 0 && { meta: job.meta }),
+    options,
+  };
+  return JSON.stringify(body, null, 2);
+}
+
+function parsed(text: string): { readonly value?: Record<string, unknown>; readonly error?: string } {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? { value } : { error: "Write an object with type and args." };
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+export function CopyForm({ job, onClose }: FormProps) {
+  const [text, setText] = useState(copyOf(job));
+  const { busy, error, run } = useAction();
+  const { value, error: wrong } = parsed(text);
+  const act = () =>
+    run(
+      () => enqueueCopy(value),
+      (made) => {
+        toast("A new job is enqueued.");
+        go(href(`jobs/${made.id}`));
+      },
+    );
+  return (
+    <ActionDialog
+      title={`Copy ${job.type}`}
+      action="Enqueue the copy"
+      busy={busy}
+      error={error}
+      whyNot={whyNot("enqueue") ?? wrong}
+      onAct={act}
+      onClose={onClose}
+    >
+      <p>
+        A new job with an id of its own. This one stays as it is.
+        {job.timeout_ms !== undefined && ` Its attempts may take ${limitText(job.timeout_ms)}.`}
+      </p>
+      <TextArea label="The new job" value={text} onInput={setText} rows={14} error={wrong} />
+    </ActionDialog>
+  );
+}

@@ -1,0 +1,455 @@
+import type { ComponentChildren } from "preact";
+import { LimitLetter } from "../../../ui/badge.tsx";
+import { clockText, dayText, durationText, exactText, shortClockText } from "../../../ui/format.ts";
+import { headlineOf } from "./headline.ts";
+import { MarkShape } from "./marks.tsx";
+import type { Label, Segment, TimelineModel } from "./model.ts";
+import { type Bracket, type LimitRow, limitRows } from "./rows.ts";
+import { CUT_WIDTH, type Scale } from "./scale.ts";
+
+const LANE = 74;
+const ROW = 34;
+const BAR = { top: 34, height: 24 };
+/** About as wide as a letter of a label, in per cent of a plot of 800 px. */
+const LETTER = 0.8;
+
+const pc = (value: number): string => `${value.toFixed(3)}%`;
+
+/** A job's life and its five limits, drawn in one picture that also reads as a table. */
+export function Timeline({
+  model,
+  children,
+}: {
+  readonly model: TimelineModel;
+  readonly children?: ComponentChildren;
+}) {
+  const rows = limitRows(model);
+  return (
+    <section class={`card tl${model.isPreview ? " previewing" : ""}`} aria-label="Deadline timeline">
+      <Head model={model} />
+      <div class="tl-row tl-axis">
+        <div class="g" />
+        <Axis model={model} />
+      </div>
+      <div class="tl-row tl-lane">
+        <div class="g">
+          <b>The job</b>
+          <span class="by">
+            attempt {model.job.attempt} of {model.job.max_attempts}
+          </span>
+        </div>
+        <Lane model={model} />
+        <div class="l" />
+      </div>
+      {rows.map((row) => (
+        <Row key={row.name} row={row} model={model} />
+      ))}
+      {children || <Legend />}
+      <AsTable rows={rows} model={model} />
+    </section>
+  );
+}
+
+function Head({ model }: { readonly model: TimelineModel }) {
+  const { letter, label, value, chain } = headlineOf(model);
+  return (
+    <div class="tl-head">
+      <div class="tl-count">
+        <div class="k">
+          {letter && <LimitLetter name={letter} as="next" />}
+          {label}
+        </div>
+        <div class={value.length > 9 ? "v words" : "v"}>{value}</div>
+      </div>
+      <ol class="tl-next">
+        {chain.map(({ title, text, tone, isMaybe }) => (
+          <li key={title} class={`${tone ? `is-${tone}` : ""}${isMaybe ? " maybe" : ""}`}>
+            <b>{title}</b>
+            <span title={text}>{text}</span>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineModel }) {
+  const nowAt = scale.x(now);
+  const isLong = scale.until - scale.from > 36 * 3_600_000;
+  const isFine = scale.ticks.length > 1 && (scale.ticks[1] as number) - (scale.ticks[0] as number) < 60_000;
+  const text = (at: number) =>
+    isLong ? `${dayText(at).slice(0, 3)} ${shortClockText(at)}` : isFine ? clockText(at) : shortClockText(at);
+  const gap = isLong || isFine ? 6 : 4;
+  const near = (x: number) =>
+    (endedAt === null && Math.abs(x - nowAt) < gap + 4) ||
+    scale.cuts.some((cut) => Math.abs(cut.x + CUT_WIDTH / 2 - x) < gap + 4);
+  return (
+    <svg class="p" height="34" aria-hidden="true">
+      {scale.ticks.map((at, index) => {
+        const x = scale.x(at);
+        return (
+          <g key={at}>
+            <line class="g-grid" x1={pc(x)} x2={pc(x)} y1="26" y2="34" />
+            {!near(x) && x > 1 && x < 97 && (
+              <text class={index % 2 === 1 ? "wide" : undefined} x={pc(x)} y="20" text-anchor="middle">
+                {text(at)}
+              </text>
+            )}
+          </g>
+        );
+      })}
+      {scale.cuts.map((cut) => (
+        <text key={cut.from} x={pc(cut.x + CUT_WIDTH / 2)} y="20" text-anchor="middle">
+          {durationText(cut.to - cut.from)}
+        </text>
+      ))}
+      {endedAt === null && (
+        <svg aria-hidden="true" x={pc(nowAt)} y="5" overflow="visible">
+          <rect class="nowpill" x="-34" width="68" height="20" rx="10" />
+          <text class="now" x="0" y="14" text-anchor="middle">
+            {clockText(now)}
+          </text>
+        </svg>
+      )}
+    </svg>
+  );
+}
+
+/** What every row repeats, so that lines read as one from top to bottom. */
+function Guides({
+  model: { scale, guides },
+  height,
+}: {
+  readonly model: TimelineModel;
+  readonly height: number;
+}) {
+  return (
+    <>
+      {scale.ticks.map((at) => (
+        <line key={at} class="g-grid" x1={pc(scale.x(at))} x2={pc(scale.x(at))} y1="0" y2={height} />
+      ))}
+      {guides.map(({ kind, at }) => (
+        <line
+          key={`${kind} ${at}`}
+          class={`g-${kind}`}
+          x1={pc(scale.x(at))}
+          x2={pc(scale.x(at))}
+          y1="0"
+          y2={height}
+        />
+      ))}
+    </>
+  );
+}
+
+function Cuts({ scale, height }: { readonly scale: Scale; readonly height: number }) {
+  const steps = Math.ceil(height / 12);
+  const wave = `M0 -2 ${Array.from({ length: steps }, (_, index) => `q${index % 2 ? -4 : 4} 6 0 12`).join(" ")}`;
+  return (
+    <>
+      {scale.cuts.map((cut) => (
+        <g key={cut.from}>
+          <rect class="brk" x={pc(cut.x + 1.5)} width={pc(CUT_WIDTH - 3)} y="0" height={height} />
+          {[1.5, CUT_WIDTH - 1.5].map((edge) => (
+            <svg key={edge} aria-hidden="true" x={pc(cut.x + edge)} overflow="visible">
+              <path class="brk-l" d={wave} />
+            </svg>
+          ))}
+        </g>
+      ))}
+    </>
+  );
+}
+
+function Lane({ model }: { readonly model: TimelineModel }) {
+  const { scale, segments, marks } = model;
+  return (
+    <svg
+      class="p"
+      height={LANE}
+      role="img"
+      aria-label={`What happened so far: ${marks.map(({ text }) => text).join("; ")}`}
+    >
+      <Guides model={model} height={LANE} />
+      {segments.map((segment) => (
+        <SegmentBar key={`${segment.kind} ${segment.from}`} segment={segment} scale={scale} />
+      ))}
+      <Cuts scale={scale} height={LANE} />
+      {placed(model).map(({ x, anchor, label }) => (
+        <text
+          key={`${label.text} ${label.at}`}
+          class={`wide halo ${label.tone}`}
+          x={pc(x)}
+          y="26"
+          text-anchor={anchor}
+        >
+          {label.text}
+        </text>
+      ))}
+      {marks.map(({ kind, at, text }) => (
+        <svg key={`${kind} ${at}`} x={pc(scale.x(at))} y={BAR.top + BAR.height / 2} overflow="visible">
+          <title>{`${text}\n${exactText(at)}`}</title>
+          <MarkShape kind={kind} />
+        </svg>
+      ))}
+    </svg>
+  );
+}
+
+const RECTS: Readonly<Partial<Record<Segment["kind"], string>>> = {
+  wait: "seg-wait",
+  run: "seg-run",
+  "run-future": "seg-run-future",
+  grace: "seg-grace",
+  "grace-future": "seg-grace future",
+  ghost: "seg-ghost",
+  preview: "seg-preview",
+};
+const TEXTS: Readonly<Partial<Record<Segment["kind"], string>>> = {
+  wait: "in-wait",
+  run: "in-run",
+  ghost: "",
+};
+
+function SegmentBar({
+  segment: { kind, from, to, text },
+  scale,
+}: {
+  readonly segment: Segment;
+  readonly scale: Scale;
+}) {
+  const x = scale.x(from);
+  const width = Math.max(0, scale.x(to) - x);
+  const middle = BAR.top + BAR.height / 2;
+  if (kind === "backoff")
+    return (
+      <g>
+        <line
+          class="seg-backoff"
+          x1={pc(x + 1)}
+          x2={pc(Math.max(x + 1, x + width - 0.5))}
+          y1={middle}
+          y2={middle}
+        />
+        {text && width > text.length * LETTER && (
+          <text class="wide" x={pc(x + width / 2)} y={BAR.top + BAR.height + 14} text-anchor="middle">
+            {text}
+          </text>
+        )}
+      </g>
+    );
+  const isHatched = kind === "grace" || kind === "grace-future";
+  const short = text?.replace(/ ran .*/, "").replace(/, if needed/, "") ?? "";
+  const shown =
+    text === undefined
+      ? ""
+      : width > text.length * LETTER + 1
+        ? text
+        : width > short.length * LETTER + 1
+          ? short
+          : "";
+  return (
+    <g>
+      <rect
+        class={RECTS[kind]}
+        {...(isHatched && { fill: "url(#hatch)" })}
+        x={pc(x)}
+        width={pc(Math.max(0.35, width))}
+        y={BAR.top}
+        height={BAR.height}
+        rx="3"
+      />
+      {shown !== "" && TEXTS[kind] !== undefined && (
+        <text class={`wide ${TEXTS[kind]}`} x={pc(x + width / 2)} y={middle + 4} text-anchor="middle">
+          {shown}
+        </text>
+      )}
+    </g>
+  );
+}
+
+interface Placed {
+  readonly x: number;
+  readonly anchor: "start" | "middle" | "end";
+  readonly label: Label;
+}
+
+/** Labels that would overlap one that stands before them in the list are left out; the chain above has them too. */
+function placed({ labels, scale, now, endedAt }: TimelineModel): Placed[] {
+  const taken: [number, number][] = endedAt === null ? [[scale.x(now) - 0.5, scale.x(now) + 0.5]] : [];
+  return labels.flatMap((label) => {
+    const x = scale.x(label.at);
+    const width = label.text.length * LETTER + 1;
+    const options = [
+      ["middle", x - width / 2, x + width / 2],
+      ["end", x - width - 0.4, x - 0.4],
+      ["start", x + 0.4, x + width + 0.4],
+    ] as const;
+    const found = options.find(
+      ([, from, to]) => from >= -2 && to <= 102 && taken.every(([a, b]) => to < a || from > b),
+    );
+    if (!found) return [];
+    const [anchor, from, to] = found;
+    taken.push([from, to]);
+    return [{ x: anchor === "end" ? x - 0.4 : anchor === "start" ? x + 0.4 : x, anchor, label }];
+  });
+}
+
+function Row({ row, model }: { readonly row: LimitRow; readonly model: TimelineModel }) {
+  const { name, left, letter } = row;
+  const rule = model.limits.rules[name];
+  const [strong, rest] = left;
+  return (
+    <div class={`tl-row limit${letter === "next" ? " next" : ""}`}>
+      <div class="g">
+        <LimitLetter name={name} as={letter} />
+        <b>{name}</b>
+        <span class="len">{rule.value.replace(/ \(.*/, "")}</span>
+        <span
+          class="by"
+          title={rule.others === "" ? `Set by ${rule.by}` : `Set by ${rule.by}; ${rule.others}`}
+        >
+          by {name === "heartbeat" && model.limits.isBeatenByWorker ? "worker" : rule.by}
+        </span>
+      </div>
+      <svg class="p" height={ROW} role="img" aria-label={`${name} ${rule.value}, ${strong} ${rest}`}>
+        <Guides model={model} height={ROW} />
+        {row.silences.map(({ from, to }) => (
+          <line
+            key={from}
+            class="gone"
+            x1={pc(model.scale.x(from))}
+            x2={pc(model.scale.x(to))}
+            y1="17"
+            y2="17"
+          />
+        ))}
+        {row.beats.map((at) => (
+          <circle key={at} class="beat" cx={pc(model.scale.x(at))} cy="17" r="2.5" />
+        ))}
+        {row.brackets.map((bracket, index) => (
+          <BracketLine
+            key={bracket.from}
+            bracket={bracket}
+            scale={model.scale}
+            until={row.brackets[index + 1]?.from ?? null}
+          />
+        ))}
+        <Cuts scale={model.scale} height={ROW} />
+      </svg>
+      <div class="l">
+        <span>
+          {strong !== "" && <b>{strong}</b>} {rest}
+        </span>
+      </div>
+    </div>
+  );
+}
+
+function BracketLine({
+  bracket,
+  scale,
+  until,
+}: {
+  readonly bracket: Bracket;
+  readonly scale: Scale;
+  /** Where the next one begins. */
+  readonly until: number | null;
+}) {
+  const { from, to, used, tone, isGhost, isOpen, isHard, note } = bracket;
+  const x = scale.x(from);
+  const end = scale.x(to);
+  const ghost = isGhost ? " ghost" : "";
+  const isCutOff = to > scale.until;
+  const room = (until === null ? 100 : scale.x(until)) - end;
+  const width = (note?.length ?? 0) * LETTER + 1;
+  const inside = end - x > width + 4 && (used === undefined || end - scale.x(used) > width + 2);
+  const isBehind = room > width && !inside;
+  const [noteFrom, noteTo] = isBehind ? [end, end + width] : [end - width, end];
+  const isHidden = scale.cuts.some((cut) => cut.x < noteTo && cut.x + CUT_WIDTH > noteFrom);
+  return (
+    <g>
+      <line class={`br${ghost}`} x1={pc(x)} x2={pc(end)} y1="17" y2="17" />
+      <line class={`br-cap${ghost}`} x1={pc(x)} x2={pc(x)} y1="12" y2="22" />
+      {!isOpen && !isCutOff && (
+        <line
+          class={`br-cap${isHard ? " hard" : ghost}`}
+          x1={pc(end)}
+          x2={pc(end)}
+          y1={isHard ? 10 : 12}
+          y2={isHard ? 24 : 22}
+        />
+      )}
+      {(isOpen || isCutOff) && (
+        <svg aria-hidden="true" x={pc(end)} overflow="visible">
+          <path class="br-open" d="M-7 12l6 5-6 5" />
+        </svg>
+      )}
+      {used !== undefined && used > from && (
+        <line class={`br-used ${tone}`} x1={pc(x)} x2={pc(scale.x(Math.min(used, to)))} y1="17" y2="17" />
+      )}
+      {note && !isHidden && (isBehind || inside) && (
+        <text
+          class={`wide halo ${isGhost ? "" : tone === "soft" || tone === "force" ? tone : ""}`}
+          x={pc(isBehind ? end + 0.8 : end - 0.8)}
+          y="21"
+          text-anchor={isBehind ? "start" : "end"}
+        >
+          {note}
+        </text>
+      )}
+    </g>
+  );
+}
+
+function Legend() {
+  const items: readonly (readonly [string, ComponentChildren])[] = [
+    ["waiting", <rect key="1" class="seg-wait" x=".5" y=".5" width="21" height="9" rx="2" />],
+    ["running", <rect key="2" class="seg-run" width="22" height="10" rx="2" />],
+    ["may still run", <rect key="3" class="seg-run-future" x=".5" y=".5" width="21" height="9" rx="2" />],
+    [
+      "grace",
+      <rect key="4" class="seg-grace" fill="url(#hatch)" x=".5" y=".5" width="21" height="9" rx="2" />,
+    ],
+    ["backoff", <line key="5" class="seg-backoff" x1="1" x2="21" y1="5" y2="5" />],
+    ["predicted", <rect key="6" class="seg-ghost" x=".5" y=".5" width="21" height="9" rx="2" />],
+  ];
+  return (
+    <div class="tl-foot">
+      {items.map(([name, drawing]) => (
+        <span key={name}>
+          <svg aria-hidden="true">{drawing}</svg>
+          {name}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function AsTable({ rows, model }: { readonly rows: readonly LimitRow[]; readonly model: TimelineModel }) {
+  return (
+    <div class="sr">
+      <table>
+        <caption>Limits of this job</caption>
+        <thead>
+          <tr>
+            <th>Limit</th>
+            <th>Length</th>
+            <th>Set by</th>
+            <th>State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ name, left }) => (
+            <tr key={name}>
+              <td>{name}</td>
+              <td>{model.limits.rules[name].value}</td>
+              <td>{model.limits.rules[name].by}</td>
+              <td>{left.join(" ")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,65 @@
+import { api, part } from "../../api/client.ts";
+import { useResource } from "../../api/resource.ts";
+import type { Job } from "../../api/wire.ts";
+import { href } from "../../state/router.ts";
+import { Card } from "../../ui/card.tsx";
+import { Mark } from "../../ui/icon.tsx";
+
+/** What `GET /jobs/:id/why` says. */
+interface WhyReply {
+  readonly reasons: readonly {
+    readonly code: string;
+    readonly sentence: string;
+    readonly since: string | null;
+    readonly until: string | null;
+    readonly who: { readonly kind: string; readonly id: string } | null;
+    readonly action: { readonly name: string; readonly target: string | null; readonly text: string };
+  }[];
+}
+
+const TITLES: Readonly<Partial<Record<Job["state"], string>>> = {
+  active: "Why is it still running?",
+  completed: "How did it end?",
+  discarded: "Why did it end?",
+  cancelled: "Why did it end?",
+};
+
+/** The engine's own answer in sentences: the first reason is the one to act on, so its action stands below. */
+export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
+  const reply = useResource(`why ${id}`, (signal) => api.get<WhyReply>(`/jobs/${part(id)}/why`, {}, signal), {
+    live: 5_000,
+  });
+  const reasons = reply.data?.reasons ?? [];
+  const [first] = reasons;
+  if (!first) return null;
+  return (
+    <Card title={TITLES[job.state] ?? "Why is it not running?"}>
+      <ul class="why">
+        {reasons.map(({ code, sentence, who }, index) => (
+          <li key={`${index} ${code}`} class={index === 0 ? "is-soft" : "is-wait"}>
+            <Mark name={index === 0 ? "grace" : "info"} />
+            <span class="anywhere">
+              {sentence} {who && <Who kind={who.kind} id={who.id} job={id} />}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <p class="do">{first.action.text}</p>
+    </Card>
+  );
+}
+
+const PAGES: Readonly<Record<string, (id: string) => string>> = {
+  job: (id) => `jobs/${part(id)}`,
+  queue: (id) => `jobs?queue=${part(id)}`,
+  worker: () => "workers",
+  limit: () => "limits",
+  workflow: () => "workflows",
+};
+
+/** A link to what the reason names, unless that is this job itself. */
+function Who({ kind, id, job }: { readonly kind: string; readonly id: string; readonly job: string }) {
+  const page = PAGES[kind];
+  if (!page || id === job) return null;
+  return <a href={href(page(id))}>{kind === "job" ? "Show that job" : `Show the ${kind}`}</a>;
+}

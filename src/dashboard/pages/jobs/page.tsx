@@ -1,0 +1,241 @@
+import { useMemo, useState } from "preact/hooks";
+import { api } from "../../api/client.ts";
+import { type BulkAction, type BulkTarget, findJobs } from "../../api/jobs.ts";
+import { type Resource, useResource } from "../../api/resource.ts";
+import type { Job, JobState, Page as PageOf, Stats } from "../../api/wire.ts";
+import { serverNow } from "../../state/clock.ts";
+import { figures } from "../../state/live.ts";
+import { href, hrefWith, query, setQuery } from "../../state/router.ts";
+import { whyNot } from "../../state/session.ts";
+import { STATE_LOOKS } from "../../ui/badge.tsx";
+import { BulkBar } from "../../ui/bulk-bar.tsx";
+import { Button, copyText } from "../../ui/button.tsx";
+import { Empty, Failure, Skeleton, StaleNote } from "../../ui/callout.tsx";
+import { PageHead } from "../../ui/card.tsx";
+import { FilterBar } from "../../ui/filter-bar.tsx";
+import { countText } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { Table } from "../../ui/table.tsx";
+import { type Tab, Tabs } from "../../ui/tabs.tsx";
+import { BulkForm } from "./bulk-form.tsx";
+import { jobColumns } from "./columns.tsx";
+import { ExportButton } from "./csv-export.tsx";
+import { filterOf, filtersOf, listQuery, stateOf } from "./filters.ts";
+import { SavedViews } from "./saved-views.tsx";
+
+const TABS: readonly JobState[] = [
+  "available",
+  "scheduled",
+  "pending",
+  "active",
+  "retryable",
+  "completed",
+  "discarded",
+  "cancelled",
+];
+
+/** Jobs over all queues, by any filters at once. Everything that is chosen stands in the URL. */
+export function Page() {
+  const asked = listQuery(query.value, serverNow());
+  const isFirstPage = !query.value.has("cursor");
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  const isBusy = ids.size > 0;
+  const jobs = useResource(
+    `jobs ${JSON.stringify({ ...asked, since: query.value.get("last") ?? asked.since })}`,
+    (signal) => findJobs(listQuery(query.value, serverNow()), signal),
+    {
+      // Rows that somebody is choosing from stay where they are.
+      live: isFirstPage && !isBusy ? 3_000 : false,
+    },
+  );
+  const stats = useResource(
+    `stats ${query.value.get("queue") ?? ""}`,
+    (signal) => api.get<Stats>("/admin/stats", { queue: query.value.get("queue") }, signal),
+    { live: 3_000 },
+  );
+  const queues = (figures.value?.queues ?? []).map(({ queue }) => queue);
+  const types = [...new Set(jobs.data?.items.map(({ type }) => type) ?? [])];
+  return (
+    <>
+      <PageHead title="Jobs">
+        <SavedViews />
+        <Button icon="link" onClick={() => void copyText(location.href, "the link")}>
+          Copy link
+        </Button>
+        <ExportButton />
+      </PageHead>
+      <Tabs label="States" current={stateOf(query.value) ?? "all"} tabs={tabsOf(stats.data)} />
+      <FilterBar filters={filtersOf(queues, types)} />
+      <StaleNote of={jobs} what="The list" />
+      <List jobs={jobs} ids={ids} setIds={setIds} />
+    </>
+  );
+}
+
+function tabsOf(stats: Stats | undefined): Tab[] {
+  // Counts are those of the queue alone: other filters would have to be counted one by one.
+  const isCounted = !["type", "last", "since", "until"].some((name) => query.value.has(name));
+  const to = (state: string | null) => hrefWith({ state, cursor: null });
+  return [
+    { id: "all", title: "All", href: to(null) },
+    ...TABS.map((state) => {
+      const count = stats?.jobs[state];
+      const isOver = state === "completed" || state === "discarded" || state === "cancelled";
+      const text =
+        count === undefined || !isCounted
+          ? undefined
+          : `${countText(count)}${isOver && count > 0 ? " in 24 h" : ""}`;
+      return { id: state, title: STATE_LOOKS[state].word, href: to(state), count: text };
+    }),
+  ];
+}
+
+interface ListProps {
+  readonly jobs: Resource<PageOf<Job>>;
+  readonly ids: ReadonlySet<string>;
+  readonly setIds: (ids: ReadonlySet<string>) => void;
+}
+
+function List({ jobs, ids, setIds }: ListProps) {
+  const [action, setAction] = useState<{ readonly action: BulkAction; readonly target: BulkTarget } | null>(
+    null,
+  );
+  const columns = useMemo(jobColumns, [query.value.get("order")]);
+  if (!jobs.data)
+    return jobs.error ? (
+      <Failure what="The list" error={jobs.error} onRetry={jobs.reload} />
+    ) : (
+      <div class="tablewrap">
+        <Skeleton />
+      </div>
+    );
+  const { items, pagination } = jobs.data;
+  if (items.length === 0) return <Nothing />;
+  const start = (name: BulkAction, target: BulkTarget) => setAction({ action: name, target });
+  return (
+    <>
+      <Table
+        label="Jobs"
+        class="jt"
+        rows={items}
+        columns={columns}
+        idOf={({ id }) => id}
+        hrefOf={({ id }) => href(`jobs/${id}`)}
+        selection={{ ids, set: setIds }}
+      />
+      <Foot shown={items.length} pagination={pagination} />
+      <BulkBar
+        count={ids.size}
+        onClear={() => setIds(new Set())}
+        note={<Matching total={pagination.total} onAct={start} />}
+      >
+        {(["retry", "cancel", "delete"] as const).map((name) => (
+          <Button
+            key={name}
+            small
+            kind={name === "retry" ? "primary" : name === "cancel" ? "danger" : "plain"}
+            whyNot={whyNot("operate")}
+            onClick={() => start(name, { job_ids: [...ids] })}
+          >
+            {{ retry: "Retry…", cancel: "Cancel…", delete: "Delete…" }[name]}
+          </Button>
+        ))}
+      </BulkBar>
+      {action && (
+        <BulkForm
+          {...action}
+          onClose={() => setAction(null)}
+          onDone={() => {
+            setAction(null);
+            setIds(new Set());
+            jobs.reload();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** The same action for everything that the filter fits, not only for this page. */
+function Matching({
+  total,
+  onAct,
+}: {
+  readonly total: number | undefined;
+  readonly onAct: (action: BulkAction, target: BulkTarget) => void;
+}) {
+  const filter = filterOf(query.value, serverNow());
+  const { state } = filter;
+  const action =
+    state === "discarded" ? "retry" : state === "completed" || state === "cancelled" ? "delete" : "cancel";
+  if (Object.keys(filter).length === 0 || total === undefined || whyNot("operate")) return null;
+  return (
+    <button type="button" class="link nowrap" onClick={() => onAct(action, { filter })}>
+      or {action} all {countText(total)} that match
+    </button>
+  );
+}
+
+function Foot({
+  shown,
+  pagination,
+}: {
+  readonly shown: number;
+  readonly pagination: PageOf<Job>["pagination"];
+}) {
+  const { total, total_is_exact, has_more, next_cursor } = pagination;
+  const isFirstPage = !query.value.has("cursor");
+  return (
+    <div class="foot bare">
+      <span>
+        {shown} of {total_is_exact ? "" : "more than "}
+        {countText(total ?? shown)}
+      </span>
+      {!total_is_exact && <span>Only the first 10,000 were counted; the list itself is exact.</span>}
+      <span class="push rowf">
+        <span class="hide-s rowf">
+          <kbd>j</kbd> <kbd>k</kbd> move <kbd>x</kbd> select <kbd>Enter</kbd> open
+        </span>
+        {!isFirstPage && (
+          <a class="btn small" href={hrefWith({ cursor: null })}>
+            First page
+          </a>
+        )}
+        {has_more && (
+          <a class="btn small" href={hrefWith({ cursor: next_cursor })}>
+            {query.value.get("order") === "asc" ? "Newer" : "Older"}
+            <Icon name="right" small />
+          </a>
+        )}
+      </span>
+    </div>
+  );
+}
+
+function Nothing() {
+  const names = ["state", "queue", "type", "last", "since", "until"].filter((name) => query.value.has(name));
+  if (names.length === 0 && !query.value.has("cursor"))
+    return (
+      <div class="tablewrap">
+        <Empty icon="jobs" title="No jobs yet">
+          <p>Enqueue one from your code, or over HTTP:</p>
+          <div class="code">
+            <div>{`curl ${location.origin}/ojs/v1/jobs -H 'Content-Type: application/json' -d '{"type":"hello","args":[]}'`}</div>
+          </div>
+        </Empty>
+      </div>
+    );
+  return (
+    <div class="tablewrap">
+      <Empty icon="search" title="No job fits these filters">
+        <p class="rowf wrap">
+          {names.map((name) => (
+            <Button key={name} small onClick={() => setQuery({ [name]: null, cursor: null })}>
+              {`Remove ${name}: ${query.value.get(name)?.slice(0, 60)}`}
+            </Button>
+          ))}
+        </p>
+      </Empty>
+    </div>
+  );
+}

@@ -1,0 +1,276 @@
+import { useState } from "preact/hooks";
+import { liftOverride, overrideLimit, readLimits } from "../../api/operations.ts";
+import { useResource } from "../../api/resource.ts";
+import type { Limit, Page as PageOf, Rate } from "../../api/wire.ts";
+import { query } from "../../state/router.ts";
+import { whyNot } from "../../state/session.ts";
+import { ActionForm } from "../../ui/action-form.tsx";
+import { Tag } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Empty } from "../../ui/callout.tsx";
+import { PageHead } from "../../ui/card.tsx";
+import { TextField } from "../../ui/fields.tsx";
+import { countText, limitText, plural, readLimit } from "../../ui/format.ts";
+import { Meter } from "../../ui/meter.tsx";
+import { Pager } from "../../ui/pager.tsx";
+import { Commands, Shown } from "../../ui/shown.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { Time } from "../../ui/time.tsx";
+
+type FormName = "override" | "lift";
+
+/** How many jobs of a key run at once, and how many start in a stretch of time. */
+export function Page() {
+  const cursor = query.value.get("cursor");
+  const [isNew, setNew] = useState(false);
+  const limits = useResource(`limits ${cursor}`, (signal) => readLimits(cursor, signal), { live: 3_000 });
+  return (
+    <>
+      <PageHead
+        title="Limits"
+        below="Jobs with the same key share a limit, in whatever queue they are. Jobs over it wait, and do not hold up others."
+      >
+        <Button icon="plus" whyNot={whyNot("operate")} onClick={() => setNew(true)}>
+          Override a key…
+        </Button>
+      </PageHead>
+      <Shown of={limits} what="The list">
+        {(page) => <List page={page} onChange={limits.reload} />}
+      </Shown>
+      {isNew && (
+        <OverrideForm
+          onClose={() => setNew(false)}
+          onDone={() => {
+            setNew(false);
+            limits.reload();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function List({ page, onChange }: { readonly page: PageOf<Limit>; readonly onChange: () => void }) {
+  const [form, setForm] = useState<{ readonly limit: Limit; readonly name: FormName } | null>(null);
+  const { items, pagination } = page;
+  const close = () => setForm(null);
+  const done = () => {
+    setForm(null);
+    onChange();
+  };
+  if (items.length === 0)
+    return (
+      <div class="tablewrap">
+        <Empty icon="limits" title="No key is limited now">
+          <p>A limit is here while jobs of its key live, or somebody overrides it. A job brings it along:</p>
+          <Commands
+            lines={[
+              'defineJob({ type: "crm.sync", limit: { key: "crm", concurrency: 2, rate: { limit: 50, per: "1m" } } });',
+            ]}
+          />
+        </Empty>
+      </div>
+    );
+  return (
+    <>
+      <Table
+        label="Limits"
+        rows={items}
+        columns={columnsOf((limit, name) => setForm({ limit, name }))}
+        idOf={({ key }) => key}
+      />
+      <Pager shown={items.length} next={pagination.next_cursor} />
+      {form?.name === "override" && <OverrideForm limit={form.limit} onClose={close} onDone={done} />}
+      {form?.name === "lift" && (
+        <ActionForm
+          title={`Remove the override of ${form.limit.key}`}
+          action="Remove the override"
+          act={(reason) => liftOverride(form.limit.key, reason)}
+          said={`Key ${form.limit.key} is as its jobs say again.`}
+          onClose={close}
+          onDone={done}
+        >
+          <p>What the jobs of the key say holds again, for every process and at once.</p>
+        </ActionForm>
+      )}
+    </>
+  );
+}
+
+/** `PT60S` as `1m`. */
+export function periodText(period: string): string {
+  const seconds = /^PT(\d+(?:\.\d+)?)S$/.exec(period)?.[1];
+  return seconds === undefined ? period : limitText(Math.round(Number(seconds) * 1_000));
+}
+
+const rateWords = ({ limit, period }: Rate) => `${countText(limit)} per ${periodText(period)}`;
+
+function columnsOf(onForm: (limit: Limit, name: FormName) => void): Column<Limit>[] {
+  return [
+    {
+      id: "key",
+      title: "Key",
+      phone: "title",
+      class: "c-name",
+      render: ({ key, override }) => (
+        <span class="rowf min0">
+          <span class="name clip mono" title={key}>
+            {key}
+          </span>
+          {override && <Tag tone="soft">overridden</Tag>}
+        </span>
+      ),
+    },
+    {
+      id: "running",
+      title: "Run at once",
+      render: ({ active, concurrency }) =>
+        concurrency === null ? (
+          <span>
+            {active} <span class="t3">no bound</span>
+          </span>
+        ) : (
+          <span class="stack-meter">
+            <span>
+              {active} of {concurrency}
+            </span>
+            <Meter
+              share={active / concurrency}
+              label={`${active} of ${concurrency} run`}
+              tone={active >= concurrency ? "warn" : undefined}
+            />
+          </span>
+        ),
+    },
+    {
+      id: "rate",
+      title: "Starts",
+      render: ({ rate, starts }) =>
+        rate === null ? (
+          <span class="t3">no rate</span>
+        ) : (
+          <span class="stack-meter">
+            <span class="nowrap">
+              {starts} of {rateWords(rate)}
+            </span>
+            <Meter
+              share={starts / rate.limit}
+              label={`${starts} of ${rate.limit} starts are used`}
+              tone={starts >= rate.limit ? "warn" : undefined}
+            />
+          </span>
+        ),
+    },
+    ...waitingColumns(onForm),
+  ];
+}
+
+function waitingColumns(onForm: (limit: Limit, name: FormName) => void): Column<Limit>[] {
+  return [
+    { id: "waiting", title: "Wait for it", isNumber: true, render: ({ waiting }) => countText(waiting) },
+    {
+      id: "next",
+      title: "Room again",
+      class: "nowrap t2",
+      render: ({ next_at, available, waiting }) =>
+        next_at !== null ? (
+          <Time at={next_at} />
+        ) : available !== null && available > 0 ? (
+          "now"
+        ) : waiting > 0 ? (
+          "when one ends"
+        ) : (
+          "–"
+        ),
+    },
+    {
+      id: "actions",
+      title: <span class="sr">Actions</span>,
+      phone: "line",
+      class: "c-actions",
+      render: (limit) => (
+        <span class="rowf end">
+          <Button small whyNot={whyNot("operate")} onClick={() => onForm(limit, "override")}>
+            Override…
+          </Button>
+          {limit.override && (
+            <Button small whyNot={whyNot("operate")} onClick={() => onForm(limit, "lift")}>
+              Remove override…
+            </Button>
+          )}
+        </span>
+      ),
+    },
+  ];
+}
+
+const isCount = (text: string) => text === "" || text === "none" || /^[1-9]\d{0,6}$/.test(text);
+
+interface OverrideProps {
+  readonly limit?: Limit;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function OverrideForm({ limit, onClose, onDone }: OverrideProps) {
+  const [key, setKey] = useState(limit?.key ?? "");
+  const [concurrency, setConcurrency] = useState(String(limit?.concurrency ?? ""));
+  const [starts, setStarts] = useState(limit?.rate ? String(limit.rate.limit) : "");
+  const [per, setPer] = useState(limit?.rate ? periodText(limit.rate.period) : "1m");
+  const span = readLimit(per);
+  const isEmpty = concurrency === "" && starts === "";
+  const isValid = isCount(concurrency) && isCount(starts) && (span !== undefined || !/^\d/.test(starts));
+  const change = {
+    ...(concurrency !== "" && { concurrency: concurrency === "none" ? "none" : Number(concurrency) }),
+    ...(starts !== "" && {
+      rate: starts === "none" ? "none" : { limit: Number(starts), period: `PT${(span ?? 0) / 1_000}S` },
+    }),
+  };
+  const blocked =
+    key.trim() === ""
+      ? "Name the key."
+      : !isValid
+        ? "Correct the marked fields."
+        : isEmpty
+          ? "Say how many run at once, or how many start."
+          : undefined;
+  return (
+    <ActionForm
+      title={limit ? `Override ${limit.key}` : "Override the limit of a key"}
+      action="Set the override"
+      blocked={blocked}
+      act={(reason) => overrideLimit(key.trim(), change, reason)}
+      said={`Key ${key.trim()} has a new limit.`}
+      onClose={onClose}
+      onDone={onDone}
+    >
+      <p>
+        It holds over what the jobs say, for every process and at once, until somebody removes it.
+        {limit && limit.waiting > 0 && ` ${plural(limit.waiting, "job waits", "jobs wait")} for this key.`}
+      </p>
+      {!limit && <TextField label="Key" value={key} onInput={setKey} isMono isFirst />}
+      <TextField
+        label="Jobs at once"
+        value={concurrency}
+        onInput={(value) => setConcurrency(value.trim())}
+        hint="A number; none lifts the bound; empty leaves it to the jobs."
+        error={isCount(concurrency) ? undefined : "A whole number from 1, none, or nothing."}
+      />
+      <div class="f2">
+        <TextField
+          label="Starts"
+          value={starts}
+          onInput={(value) => setStarts(value.trim())}
+          error={isCount(starts) ? undefined : "A whole number from 1, none, or nothing."}
+        />
+        <TextField
+          label="in each"
+          value={per}
+          onInput={setPer}
+          isMono
+          error={span === undefined ? "Such as 1s, 1m or 1h." : undefined}
+        />
+      </div>
+    </ActionForm>
+  );
+}

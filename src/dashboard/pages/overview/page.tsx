@@ -1,0 +1,240 @@
+import { api } from "../../api/client.ts";
+import { findJobs } from "../../api/jobs.ts";
+import { useResource } from "../../api/resource.ts";
+import type {
+  DeadLetterStats,
+  Events,
+  History,
+  Job,
+  Page as PageOf,
+  Queues,
+  Stats,
+  Workers,
+} from "../../api/wire.ts";
+import { now, serverNow } from "../../state/clock.ts";
+import { figures } from "../../state/live.ts";
+import { href, query, setQuery } from "../../state/router.ts";
+import { LinkButton } from "../../ui/button.tsx";
+import { Failure, Skeleton, StaleNote } from "../../ui/callout.tsx";
+import { Card, PageHead } from "../../ui/card.tsx";
+import { countText, durationText, rateText } from "../../ui/format.ts";
+import { Mark } from "../../ui/icon.tsx";
+import { Sparkline } from "../../ui/sparkline.tsx";
+import { Segments } from "../../ui/tabs.tsx";
+import { Time } from "../../ui/time.tsx";
+import { type Concern, concernsOf } from "./attention.ts";
+import { Due } from "./due.tsx";
+import { Plots } from "./plots.tsx";
+import { RANGES, type Range } from "./ranges.ts";
+
+const LATELY = 5_000;
+const RARELY = 15_000;
+const SAMPLE = 200;
+
+function useSeen(range: Range) {
+  const { span, period } = RANGES[range];
+  const read = <Value,>(
+    name: string,
+    path: string,
+    values: Record<string, string | number> = {},
+    live = LATELY,
+  ) => useResource(`overview ${name}`, (signal) => api.get<Value>(path, values, signal), { live });
+  const list = (name: string, values: Record<string, string | number>) =>
+    useResource<PageOf<Job>>(
+      `overview ${name}`,
+      (signal) => findJobs({ per_page: SAMPLE, ...values }, signal),
+      { live: LATELY },
+    );
+  return {
+    stats: read<Stats>("stats", "/admin/stats"),
+    queues: read<Queues>("queues", "/admin/queues", { per_page: 200 }),
+    workers: read<Workers>("workers", "/admin/workers", { per_page: 200 }),
+    active: list("active", { state: "active" }),
+    waiting: list("waiting", { state: "available", order: "asc" }),
+    letters: read<DeadLetterStats>("letters", "/admin/dead-letter/stats", {}, RARELY),
+    stuck: read<Events>("stuck", "/events", { types: "job.stuck", limit: 100 }, RARELY),
+    paused: read<{ enabled: boolean; reason: string | null; started_at: string | null }>(
+      "maintenance",
+      "/admin/system/maintenance",
+      {},
+      RARELY,
+    ),
+    history: useResource(
+      `overview history ${range}`,
+      (signal) =>
+        api.get<History>(
+          "/admin/stats/history",
+          { period, since: new Date(serverNow() - span).toISOString() },
+          signal,
+        ),
+      { live: range === "1h" ? LATELY : RARELY },
+    ),
+  };
+}
+
+/** What needs somebody, then how things are. */
+export function Page() {
+  const asked = query.value.get("range") as Range | null;
+  const range: Range = asked !== null && asked in RANGES ? asked : "1h";
+  const seen = useSeen(range);
+  const { stats, queues, workers } = seen;
+  if (!stats.data || !queues.data || !workers.data) {
+    const failed = [stats, queues, workers].find(({ error }) => error);
+    return (
+      <>
+        <PageHead title="Overview" />
+        {failed?.error ? (
+          <Failure what="The overview" error={failed.error} onRetry={failed.reload} />
+        ) : (
+          <Skeleton rows={6} />
+        )}
+      </>
+    );
+  }
+  const concerns = concernsOf({
+    now: now.value,
+    queues: queues.data.items,
+    workers: workers.data.items,
+    active: seen.active.data,
+    waiting: seen.waiting.data,
+    deadLetters: seen.letters.data,
+    history: seen.history.data?.data ?? [],
+    stuck: seen.stuck.data?.events ?? [],
+    pausedAll: seen.paused.data,
+  });
+  return (
+    <>
+      <PageHead title="Overview">
+        <Segments
+          label="Range of the plots"
+          value={range}
+          options={(Object.keys(RANGES) as Range[]).map((one) => [one, one])}
+          onChange={(value) => setQuery({ range: value === "1h" ? null : value }, { isStep: false })}
+        />
+      </PageHead>
+      <StaleNote of={stats} what="What is" />
+      <Attention concerns={concerns} at={queues.at} />
+      <Figures
+        stats={stats.data}
+        oldest={seen.waiting.data?.items[0]}
+        letters={seen.letters.data}
+        pace={(seen.history.data?.data ?? []).slice(-60, -1).map(({ processed }) => processed)}
+      />
+      <Due active={seen.active.data} waiting={seen.waiting.data} />
+      <Plots history={seen.history} range={range} />
+    </>
+  );
+}
+
+function Attention({
+  concerns,
+  at,
+}: {
+  readonly concerns: readonly Concern[];
+  readonly at: number | undefined;
+}) {
+  const checked = (
+    <>
+      Checked <Time at={at} />
+    </>
+  );
+  if (concerns.length === 0)
+    return (
+      <Card title="Nothing needs you" aside={checked}>
+        <p class="calm">
+          <Mark name="done" /> Queues have workers, workers beat, and no job is near its end.
+        </p>
+      </Card>
+    );
+  return (
+    <Card title="Needs attention" note={concerns.length} aside={checked}>
+      <ul class="attn">
+        {concerns.map(({ id, mark, tone, title, text, since, action, to }) => (
+          <li key={id} class={`is-${tone}`}>
+            <Mark name={mark} />
+            <div class="what">
+              <b class="anywhere">{title}</b>
+              <p>{text}</p>
+            </div>
+            <span class="since">{since}</span>
+            <LinkButton small href={href(to)}>
+              {action}
+            </LinkButton>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+interface FiguresProps {
+  readonly stats: Stats;
+  readonly oldest: Job | undefined;
+  readonly letters: DeadLetterStats | undefined;
+  /** How many ended, over time. */
+  readonly pace: readonly number[];
+}
+
+/** Six numbers, each a link to what it counts. */
+function Figures({ stats, oldest, letters, pace: ended }: FiguresProps) {
+  const { jobs } = stats;
+  const pace = figures.value?.throughput;
+  const waits = oldest
+    ? `oldest ${durationText(now.value - Date.parse(oldest.created_at))}, in ${oldest.queue}`
+    : "none waits";
+  const over = jobs.completed + jobs.discarded + jobs.cancelled;
+  const all: readonly (readonly [name: string, value: string, unit: string, below: string, to: string])[] = [
+    [
+      "Ended",
+      pace ? rateText(pace.processed_per_second) : "–",
+      "/s",
+      `${countText(over)} in 24 h`,
+      "jobs?state=completed",
+    ],
+    [
+      "Running",
+      countText(jobs.active),
+      "",
+      `${countText(stats.workers)} ${stats.workers === 1 ? "worker" : "workers"}`,
+      "jobs?state=active",
+    ],
+    ["Waiting", countText(jobs.available), "", waits, "jobs?state=available&order=asc"],
+    [
+      "Scheduled",
+      countText(jobs.scheduled),
+      "",
+      `${countText(jobs.retryable)} wait for a retry`,
+      "jobs?state=scheduled",
+    ],
+    [
+      "Discarded",
+      countText(jobs.discarded),
+      "in 24 h",
+      `${rateText(pace?.failed_per_second ?? 0)} attempts fail per s`,
+      "jobs?state=discarded",
+    ],
+    [
+      "Dead letters",
+      letters ? `${countText(letters.total)}${letters.total_is_exact ? "" : "+"}` : "–",
+      "",
+      letters?.oldest_at ? `oldest ${durationText(now.value - Date.parse(letters.oldest_at))}` : "none",
+      "jobs?state=discarded",
+    ],
+  ];
+  return (
+    <div class="figs">
+      {all.map(([name, value, unit, below, to]) => (
+        <a class="fig" key={name} href={href(to)}>
+          <span class="k">{name}</span>
+          <span class="v">
+            {value} {unit && <small>{unit}</small>}
+          </span>
+          <span class="d" title={below}>
+            {below}
+          </span>
+          {name === "Ended" && <Sparkline label="How many ended, over time" values={ended} />}
+        </a>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,186 @@
+import { useState } from "preact/hooks";
+import { readEvents } from "../../api/operations.ts";
+import { useResource } from "../../api/resource.ts";
+import { readSaga } from "../../api/sagas-and-timeouts.ts";
+import type { Saga, SagaTimeout, WireEvent } from "../../api/wire.ts";
+import { href } from "../../state/router.ts";
+import { whyNot } from "../../state/session.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button, CopyButton } from "../../ui/button.tsx";
+import { Card, Facts, PageHead } from "../../ui/card.tsx";
+import { Icon, Mark } from "../../ui/icon.tsx";
+import { JsonTree } from "../../ui/json-tree.tsx";
+import { Shown } from "../../ui/shown.tsx";
+import { Time } from "../../ui/time.tsx";
+import { sagaLook } from "../sagas/page.tsx";
+import { TimeoutForm, type TimeoutFormName } from "../timeouts/timeout-forms.tsx";
+
+export function Page({ params }: { readonly params: Readonly<Record<string, string>> }) {
+  const { type = "", id = "" } = params;
+  const saga = useResource(`saga ${type} ${id}`, (signal) => readSaga(type, id, signal), { live: 3_000 });
+  return (
+    <Shown of={saga} what={`Saga ${id}`} offers={`the saga ${id} of type ${type}`}>
+      {(data) => <Details saga={data.saga} onChange={saga.reload} />}
+    </Shown>
+  );
+}
+
+function Details({ saga, onChange }: { readonly saga: Saga; readonly onChange: () => void }) {
+  const { type, id } = saga;
+  const events = useResource(
+    `saga events ${saga.version}`,
+    (signal) => readEvents("saga.*,timeout.*", 1_000, signal),
+    {
+      live: 6_000,
+    },
+  );
+  return (
+    <>
+      <PageHead
+        title={id}
+        tab={`Saga ${id}`}
+        above={
+          <nav class="crumb" aria-label="Where you are">
+            <a href={href("sagas")}>Sagas</a>
+            <Icon name="right" small />
+            <a href={href("sagas", { type })}>{type}</a>
+          </nav>
+        }
+        beside={<Badge look={sagaLook(saga)} pill />}
+        below={
+          <>
+            Started <Time at={saga.started_at} />, changed <Time at={saga.changed_at} />, version{" "}
+            {saga.version}.
+          </>
+        }
+      />
+      <div class="pair">
+        <Pending saga={saga} onChange={onChange} />
+        <Card title="State">
+          <div class="pad stack-gap">
+            <Facts
+              of={[
+                [
+                  "Id",
+                  <span key="id" class="id">
+                    {id} <CopyButton text={id} what="the id" />
+                  </span>,
+                ],
+                ["Completed", saga.completed_at && <Time at={saga.completed_at} as="when" />],
+              ]}
+            />
+            <JsonTree value={saga.state} what="the state" />
+          </div>
+        </Card>
+      </div>
+      <Card title="Steps" note="the newest first">
+        <Shown of={events} what="Its history" rows={4}>
+          {(data) => <Steps events={stepsOf(saga, data.events)} />}
+        </Shown>
+      </Card>
+    </>
+  );
+}
+
+/** The events of one saga, the newest first. */
+export function stepsOf({ type, id }: Pick<Saga, "type" | "id">, events: readonly WireEvent[]): WireEvent[] {
+  return events.filter(({ data }) => data.saga_id === id && data.saga_type === type).reverse();
+}
+
+function Pending({ saga, onChange }: { readonly saga: Saga; readonly onChange: () => void }) {
+  const [form, setForm] = useState<{ readonly timeout: SagaTimeout; readonly name: TimeoutFormName } | null>(
+    null,
+  );
+  const why = whyNot("operate");
+  return (
+    <Card
+      title="Pending timeouts"
+      note={String(saga.pending.length)}
+      aside={<a href={href("timeouts")}>All that are due</a>}
+    >
+      {saga.pending.length === 0 ? (
+        <p class="pad t2">
+          {saga.completed_at ? "None: it has completed." : "None: only a message wakes it."}
+        </p>
+      ) : (
+        <ul class="lines">
+          {saga.pending.map((timeout) => (
+            <li key={timeout.id}>
+              <span class="two">
+                <b>{timeout.name}</b>
+                <small>{timeout.key === null ? "no key" : `key ${timeout.key}`}</small>
+              </span>
+              <span class="t2 nowrap">
+                {timeout.due_at === undefined ? (
+                  "due later"
+                ) : (
+                  <>
+                    <Time at={timeout.due_at} />, <Time at={timeout.due_at} as="when" />
+                  </>
+                )}
+              </span>
+              <span class="push rowf">
+                <Button small whyNot={why} onClick={() => setForm({ timeout, name: "reschedule" })}>
+                  Reschedule…
+                </Button>
+                <Button small kind="danger" whyNot={why} onClick={() => setForm({ timeout, name: "revoke" })}>
+                  Revoke…
+                </Button>
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+      {form && (
+        <TimeoutForm
+          name={form.name}
+          ids={[form.timeout.id]}
+          what={form.timeout.name}
+          dueAt={form.timeout.due_at}
+          onClose={() => setForm(null)}
+          onDone={() => {
+            setForm(null);
+            onChange();
+          }}
+        />
+      )}
+    </Card>
+  );
+}
+
+const LOOKS = {
+  "saga.started": { mark: "running", tone: "run", says: "started by" },
+  "saga.handled": { mark: "done", tone: "done", says: "handled" },
+  "saga.completed": { mark: "done", tone: "done", says: "completed with" },
+  "saga.ignored": { mark: "cancelled", tone: "off", says: "ignored" },
+  "saga.not_found": { mark: "cancelled", tone: "off", says: "was not there for" },
+  "saga.failed": { mark: "discarded", tone: "force", says: "failed at" },
+} as const;
+
+function Steps({ events }: { readonly events: readonly WireEvent[] }) {
+  if (events.length === 0)
+    return <p class="pad t2">None of its steps is among the newest 1,000 events of sagas.</p>;
+  return (
+    <ol class="lines steps">
+      {events.map(({ id, type, time, data }) => {
+        const look = LOOKS[type as keyof typeof LOOKS] ?? { mark: "info", tone: "wait", says: type };
+        const event = data.event as { readonly kind?: string; readonly name?: string } | undefined;
+        return (
+          <li key={id} class={`is-${look.tone}`}>
+            <Mark name={look.mark} />
+            <span class="t3 nowrap when">
+              <Time at={time} as="when" />
+            </span>
+            <span>
+              {look.says} {event?.kind === "timeout" ? "the timeout" : "the message"} <b>{event?.name}</b>
+            </span>
+            {typeof data.error === "string" && <span class="tone clip">{data.error}</span>}
+            {data.because !== undefined && <span class="t3 clip">{plain(data.because)}</span>}
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));

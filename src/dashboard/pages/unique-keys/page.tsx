@@ -1,0 +1,115 @@
+import { readUniqueKeys } from "../../api/operations.ts";
+import { useResource } from "../../api/resource.ts";
+import type { Page as PageOf, UniqueKey } from "../../api/wire.ts";
+import { href, query } from "../../state/router.ts";
+import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
+import { Empty } from "../../ui/callout.tsx";
+import { PageHead } from "../../ui/card.tsx";
+import { shortId } from "../../ui/format.ts";
+import { Pager } from "../../ui/pager.tsx";
+import { Commands, Shown } from "../../ui/shown.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { Time } from "../../ui/time.tsx";
+
+/** Keys that keep other jobs out, and the jobs that hold them. */
+export function Page() {
+  const cursor = query.value.get("cursor");
+  const keys = useResource(`unique keys ${cursor}`, (signal) => readUniqueKeys(cursor, signal), {
+    live: 6_000,
+  });
+  return (
+    <>
+      <PageHead
+        title="Unique keys"
+        below="While a job holds a key, another job with the same key is not stored beside it."
+      />
+      <Shown of={keys} what="The list">
+        {(page) => <List page={page} />}
+      </Shown>
+    </>
+  );
+}
+
+function List({ page: { items, pagination } }: { readonly page: PageOf<UniqueKey> }) {
+  if (items.length === 0)
+    return (
+      <div class="tablewrap">
+        <Empty icon="unique" title="No job holds a unique key">
+          <p>One job at a time per customer, say:</p>
+          <Commands lines={['defineJob({ type: "report.render", unique: { payload: ["customer.id"] } });']} />
+        </Empty>
+      </div>
+    );
+  return (
+    <>
+      <Table
+        label="Unique keys"
+        rows={items}
+        columns={COLUMNS}
+        idOf={({ key, job_id }) => `${key} ${job_id}`}
+      />
+      <Pager
+        shown={items.length}
+        total={pagination.total}
+        isExact={pagination.total_is_exact}
+        next={pagination.next_cursor}
+      />
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<UniqueKey>[] = [
+  {
+    id: "key",
+    title: "Key",
+    phone: "title",
+    class: "c-wide",
+    render: ({ key }) => (
+      <span class="mono clip" title={key}>
+        {key}
+      </span>
+    ),
+  },
+  {
+    id: "job",
+    title: "Held by",
+    phone: "line",
+    class: "c-name",
+    render: ({ job_id, type }) => (
+      <span class="two">
+        <a class="name clip" href={href(`jobs/${job_id}`)}>
+          {type ?? "a job that is gone"}
+        </a>
+        <span class="id">{shortId(job_id)}</span>
+      </span>
+    ),
+  },
+  {
+    id: "queue",
+    title: "Queue",
+    phone: "hide",
+    class: "c-queue",
+    render: ({ queue }) =>
+      queue === null ? (
+        <span class="t3">–</span>
+      ) : (
+        <a class="clip" href={href(`queues/${encodeURIComponent(queue)}`)}>
+          {queue}
+        </a>
+      ),
+  },
+  {
+    id: "state",
+    title: "State",
+    phone: "side",
+    render: ({ state }) =>
+      state === "gone" ? <span class="t3">gone</span> : <Badge look={STATE_LOOKS[state]} />,
+  },
+  {
+    id: "until",
+    title: "Free again",
+    class: "t2 nowrap",
+    render: ({ locked_until }) =>
+      locked_until === undefined ? "when the job ends" : <Time at={locked_until} as="when" />,
+  },
+];

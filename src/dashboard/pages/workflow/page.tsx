@@ -1,0 +1,231 @@
+import { useState } from "preact/hooks";
+import { cancelWorkflow, readWorkflow } from "../../api/operations.ts";
+import { useResource } from "../../api/resource.ts";
+import type { Workflow, WorkflowStep } from "../../api/wire.ts";
+import { now } from "../../state/clock.ts";
+import { href } from "../../state/router.ts";
+import { whyNot } from "../../state/session.ts";
+import { ActionForm } from "../../ui/action-form.tsx";
+import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
+import { Button, CopyButton } from "../../ui/button.tsx";
+import { Callout } from "../../ui/callout.tsx";
+import { Card, Facts, PageHead } from "../../ui/card.tsx";
+import { durationText, plural, shortId } from "../../ui/format.ts";
+import { JsonTree } from "../../ui/json-tree.tsx";
+import { Shown } from "../../ui/shown.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { Time } from "../../ui/time.tsx";
+import { Deadline } from "../workflows/page.tsx";
+import { KINDS, nameOf, WORKFLOW_LOOKS } from "../workflows/workflow-look.ts";
+import { Graph } from "./graph.tsx";
+import { layoutOf } from "./layers.ts";
+
+export function Page({ params }: { readonly params: Readonly<Record<string, string>> }) {
+  const id = params.id ?? "";
+  const workflow = useResource(`workflow ${id}`, (signal) => readWorkflow(id, signal), { live: 3_000 });
+  return (
+    <Shown of={workflow} what="The workflow">
+      {(data) => <Details workflow={data.workflow} onChange={workflow.reload} />}
+    </Shown>
+  );
+}
+
+function Details({ workflow, onChange }: { readonly workflow: Workflow; readonly onChange: () => void }) {
+  const [isCancelling, setCancelling] = useState(false);
+  const { steps = [], steps_total, failure } = workflow;
+  const layout = layoutOf(workflow);
+  return (
+    <>
+      <Head workflow={workflow} onCancel={() => setCancelling(true)} />
+      {failure && (
+        <Callout tone="force">
+          <p class="grow">
+            <b>
+              Failed: {failure.job_type ?? failure.reason}
+              {failure.message ? ". " : ""}
+            </b>
+            {failure.message}
+          </p>
+          {failure.job_id && (
+            <a class="btn small" href={href(`jobs/${failure.job_id}`)}>
+              Open the job
+            </a>
+          )}
+        </Callout>
+      )}
+      <Card title="Steps" note={KINDS[workflow.type]} aside={<Legend workflow={workflow} />}>
+        <Graph layout={layout} />
+        {!layout.isSaid && (
+          <p class="graph-note t3 small">
+            The server says the order of the steps. Those that ran at the same time stand above each other.
+          </p>
+        )}
+        <Table
+          label="Steps"
+          rows={steps}
+          columns={COLUMNS}
+          idOf={(step) => step.id}
+          hrefOf={(step) => href(`jobs/${step.id}`)}
+        />
+        {steps_total > steps.length && (
+          <p class="foot">
+            {plural(steps.length, "step is", "steps are")} shown of {steps_total}.
+          </p>
+        )}
+      </Card>
+      <About workflow={workflow} />
+      {isCancelling && (
+        <CancelForm
+          workflow={workflow}
+          onClose={() => setCancelling(false)}
+          onDone={() => {
+            setCancelling(false);
+            onChange();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function About({ workflow }: { readonly workflow: Workflow }) {
+  const { id, meta } = workflow;
+  return (
+    <div class="below">
+      <Card title="About it">
+        <div class="pad stack-gap">
+          <Facts
+            of={[
+              [
+                "Id",
+                <span key="id" class="id">
+                  {id} <CopyButton text={id} what="the id" />
+                </span>,
+              ],
+              ["Started", <Time key="at" at={workflow.created_at} as="when" />],
+              ["Ended", workflow.completed_at && <Time at={workflow.completed_at} as="when" />],
+              ["Deadline", <Deadline key="deadline" workflow={workflow} />],
+            ]}
+          />
+          {Object.keys(meta).length > 0 && <JsonTree value={meta} what="the meta data" />}
+        </div>
+      </Card>
+    </div>
+  );
+}
+
+interface CancelProps {
+  readonly workflow: Workflow;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function CancelForm({ workflow, onClose, onDone }: CancelProps) {
+  const { id, state } = workflow;
+  return (
+    <ActionForm
+      title={`Cancel ${nameOf(workflow)}`}
+      action="Cancel the workflow"
+      isDanger
+      right="enqueue"
+      blocked={state === "running" ? undefined : "It has ended."}
+      act={(reason) => cancelWorkflow(id, reason)}
+      said="The workflow is cancelled."
+      onClose={onClose}
+      onDone={onDone}
+    >
+      <p>
+        Steps that wait do not start. Handlers of steps that run hear the signal, and nothing they write
+        counts. Steps that completed stay as they are.
+      </p>
+    </ActionForm>
+  );
+}
+
+function Head({ workflow, onCancel }: { readonly workflow: Workflow; readonly onCancel: () => void }) {
+  const { state, created_at, completed_at, steps_completed, steps_total } = workflow;
+  const took = (completed_at === null ? now.value : Date.parse(completed_at)) - Date.parse(created_at);
+  return (
+    <PageHead
+      title={workflow.name ?? shortId(workflow.id)}
+      tab={`Workflow ${nameOf(workflow)}`}
+      above={
+        <nav class="crumb" aria-label="Where you are">
+          <a href={href("workflows")}>Workflows</a>
+        </nav>
+      }
+      beside={<Badge look={WORKFLOW_LOOKS[state]} pill />}
+      below={`${steps_completed} of ${plural(steps_total, "step")} completed, ${state === "running" ? "for" : "in"} ${durationText(took)}.`}
+    >
+      <Button
+        kind="danger"
+        whyNot={whyNot("enqueue") ?? (state === "running" ? undefined : "It has ended.")}
+        onClick={onCancel}
+      >
+        Cancel…
+      </Button>
+    </PageHead>
+  );
+}
+
+function Legend({
+  workflow: { steps_completed, jobs_failed, jobs_cancelled, steps_total },
+}: {
+  readonly workflow: Workflow;
+}) {
+  const left = steps_total - steps_completed - jobs_failed - jobs_cancelled;
+  return (
+    <span class="t2 small">
+      {[
+        `${steps_completed} completed`,
+        jobs_failed > 0 && `${jobs_failed} failed`,
+        jobs_cancelled > 0 && `${jobs_cancelled} cancelled`,
+        left > 0 && `${left} to go`,
+      ]
+        .filter(Boolean)
+        .join(", ")}
+    </span>
+  );
+}
+
+const COLUMNS: readonly Column<WorkflowStep>[] = [
+  {
+    id: "type",
+    title: "Step",
+    phone: "title",
+    class: "c-name",
+    render: ({ id, type }) => (
+      <a class="name clip" href={href(`jobs/${id}`)} title={type}>
+        {type}
+      </a>
+    ),
+  },
+  { id: "state", title: "State", phone: "side", render: ({ state }) => <Badge look={STATE_LOOKS[state]} /> },
+  {
+    id: "progress",
+    title: "Progress",
+    isNumber: true,
+    phone: "hide",
+    render: ({ progress }) => (progress === null ? "–" : `${Math.round(progress * 100)} %`),
+  },
+  {
+    id: "started",
+    title: "Started",
+    isNumber: true,
+    class: "t2 nowrap",
+    render: ({ started_at }) => <Time at={started_at} as="when" />,
+  },
+  {
+    id: "ran",
+    title: "Ran",
+    isNumber: true,
+    render: ({ started_at, completed_at }) =>
+      started_at === undefined ? (
+        <span class="t3">–</span>
+      ) : (
+        <span class="nowrap">
+          {durationText((completed_at ? Date.parse(completed_at) : now.value) - Date.parse(started_at))}
+        </span>
+      ),
+  },
+];

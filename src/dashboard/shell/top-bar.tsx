@@ -1,0 +1,66 @@
+import { now } from "../state/clock.ts";
+import { heardAt, liveState } from "../state/live.ts";
+import { logOut, visit } from "../state/session.ts";
+import { nextTheme, theme } from "../state/theme.ts";
+import { Button } from "../ui/button.tsx";
+import { clockText, zoneName, zoneText } from "../ui/format.ts";
+import { Icon } from "../ui/icon.tsx";
+import { openedLayer } from "./shell-keys.tsx";
+
+export function TopBar() {
+  const open = () => {
+    openedLayer.value = "palette";
+  };
+  return (
+    <header class="top">
+      <button class="search" type="button" onClick={open}>
+        <Icon name="search" />
+        <span>Find a job, a page or a command</span>
+        <kbd>/</kbd>
+        <kbd>Ctrl K</kbd>
+      </button>
+      <span class="push" />
+      <span class="where" title="Times are in your zone. Hover over a time for UTC.">
+        <Icon name="clock" small />
+        {zoneName()}
+        {zoneName() === "UTC" ? "" : `, ${zoneText(now.value)}`}
+      </span>
+      <Live />
+      <span class="hide-s">
+        <Button kind="ghost" icon="theme" label={`Theme: ${theme.value}`} onClick={nextTheme} />
+      </span>
+      <Who />
+    </header>
+  );
+}
+
+/** Whether what is shown is what is. */
+function Live() {
+  const at = heardAt.value;
+  if (liveState.value === "live")
+    return (
+      <span class="live" title={at === null ? "" : `Last heard at ${clockText(at)}`}>
+        Live
+      </span>
+    );
+  const text =
+    liveState.value === "connecting" || at === null ? "Connecting" : `Stale since ${clockText(at)}`;
+  return (
+    <span class="live stale" role="status">
+      {text}
+    </span>
+  );
+}
+
+function Who() {
+  if (visit.value.state !== "known") return null;
+  const { name, role, can_log_out } = visit.value.session;
+  return (
+    <span class="rowf hide-s">
+      <span class="tag" title={`You are ${name}`}>
+        {role}
+      </span>
+      {can_log_out && <Button kind="ghost" icon="out" label="Log out" onClick={() => void logOut()} />}
+    </span>
+  );
+}

@@ -1,0 +1,53 @@
+import { signal } from "@preact/signals";
+import { type ApiError, api, onRefused, type Result } from "../api/client.ts";
+import type { Right, Session } from "../api/wire.ts";
+import { heardServerTime } from "./clock.ts";
+
+/** Who looks at this page. `unknown` until the server has answered; `refused` asks for a key. */
+export type Visit =
+  | { readonly state: "unknown" }
+  | { readonly state: "refused" }
+  | { readonly state: "failed"; readonly error: ApiError }
+  | { readonly state: "known"; readonly session: Session };
+
+export const visit = signal<Visit>({ state: "unknown" });
+
+onRefused(() => {
+  if (visit.value.state === "known") visit.value = { state: "refused" };
+});
+
+export async function whoAmI(): Promise<void> {
+  const result = await api.get<Session>("/session");
+  if (result.ok) enter(result.data);
+  else
+    visit.value =
+      result.error.status === 401 ? { state: "refused" } : { state: "failed", error: result.error };
+}
+
+function enter(session: Session): void {
+  heardServerTime(Date.parse(session.server_time));
+  visit.value = { state: "known", session };
+}
+
+export async function logIn(key: string): Promise<Result<Session>> {
+  const result = await api.post<Session>("/session", { key });
+  if (result.ok) enter(result.data);
+  return result;
+}
+
+export async function logOut(): Promise<void> {
+  await api.delete("/session");
+  visit.value = { state: "refused" };
+}
+
+/** Whether the viewer's role has a right. The server decides; this only keeps from offering what it would refuse. */
+export function may(right: Right): boolean {
+  return visit.value.state === "known" && visit.value.session.rights.includes(right);
+}
+
+/** Why something is not offered; undefined where it is. */
+export function whyNot(right: Right): string | undefined {
+  if (may(right)) return undefined;
+  const role = visit.value.state === "known" ? visit.value.session.role : "unknown";
+  return `Your role ${role} may not ${right}.`;
+}

@@ -1,0 +1,42 @@
+import { hrefWith, query } from "../state/router.ts";
+import { countText } from "./format.ts";
+import { Icon } from "./icon.tsx";
+
+interface PagerProps {
+  readonly shown: number;
+  /** How many there are, where the server counted them. */
+  readonly total?: number | undefined;
+  readonly isExact?: boolean | undefined;
+  readonly next: string | null | undefined;
+  /** The name of the cursor in the URL. */
+  readonly name?: string;
+  readonly older?: string;
+}
+
+/** The foot of a list that is read by cursor. */
+export function Pager({ shown, total, isExact = true, next, name = "cursor", older = "Next" }: PagerProps) {
+  const isFirst = !query.value.has(name);
+  const count = isFirst && total !== undefined && total >= shown ? total : undefined;
+  return (
+    <div class="foot bare">
+      <span>
+        {count === undefined
+          ? `${countText(shown)} on this page`
+          : `${shown} of ${isExact ? "" : "more than "}${countText(count)}`}
+      </span>
+      <span class="push rowf">
+        {!isFirst && (
+          <a class="btn small" href={hrefWith({ [name]: null })}>
+            First page
+          </a>
+        )}
+        {next && (
+          <a class="btn small" href={hrefWith({ [name]: next })}>
+            {older}
+            <Icon name="right" small />
+          </a>
+        )}
+      </span>
+    </div>
+  );
+}

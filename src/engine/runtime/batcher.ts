@@ -1,0 +1,79 @@
+export interface BatcherOptions<Item, Answer> {
+  /**
+   * Serves the items with one call and returns one answer per item, in order. It does its own retries: if it rejects, every
+   * item of the call rejects. An answer may be a promise; then only its own caller waits for it.
+   */
+  readonly call: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
+  /** Returns how many of the waiting items the next call takes, from the front: at least 1. Default 1,000. */
+  readonly count?: (waiting: readonly Item[]) => number;
+  /** Calls that may run at once. Default 1. */
+  readonly concurrency?: number;
+  /**
+   * Microtasks to wait between two calls, so that a caller which adds again at once joins the next call. Without this,
+   * callers in a loop split into two halves that take turns, and each call serves one half. Default 0.
+   */
+  readonly rejoin?: number;
+  /** Called when nothing waits and no call runs any more. */
+  readonly onIdle?: () => void;
+}
+
+interface Caller<Answer> {
+  resolve(answer: Answer | Promise<Answer>): void;
+  reject(error: unknown): void;
+}
+
+const MOST_ITEMS = 1_000;
+
+/** Collects items while a call is running and sends them with the next one. Items added in one turn share the first call. */
+export class Batcher<Item, Answer> {
+  readonly #options: BatcherOptions<Item, Answer>;
+  readonly #concurrency: number;
+  /** The item at an index and the caller at the same index belong together. */
+  readonly #items: Item[] = [];
+  readonly #callers: Caller<Answer>[] = [];
+  #running = 0;
+  readonly #onIdle: (() => void)[] = [];
+
+  constructor(options: BatcherOptions<Item, Answer>) {
+    this.#options = options;
+    this.#concurrency = options.concurrency ?? 1;
+  }
+
+  add(item: Item): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#items.push(item);
+      this.#callers.push({ resolve, reject });
+      if (this.#running < this.#concurrency) void this.#run();
+    });
+  }
+
+  /** Resolves when every item that was added has been answered by its call. */
+  idle(): Promise<void> {
+    return this.#running === 0 ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
+  }
+
+  async #run(): Promise<void> {
+    const { call, count, rejoin = 0, onIdle } = this.#options;
+    this.#running += 1;
+    // One microtask, so that items added in the same turn share even the first call.
+    await undefined;
+    while (this.#items.length > 0) {
+      // Taken off in one piece: shifting items one by one is quadratic in the size of a burst.
+      const taken = count ? count(this.#items) : MOST_ITEMS;
+      const items = this.#items.splice(0, taken);
+      const callers = this.#callers.splice(0, taken);
+      try {
+        const answers = await call(items);
+        for (let index = 0; index < callers.length; index++)
+          callers[index]?.resolve(answers[index] as Answer | Promise<Answer>);
+      } catch (error) {
+        for (const { reject } of callers) reject(error);
+      }
+      for (let turn = 0; turn < rejoin && this.#items.length > 0; turn++) await undefined;
+    }
+    this.#running -= 1;
+    if (this.#running > 0) return;
+    onIdle?.();
+    for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+}

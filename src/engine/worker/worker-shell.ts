@@ -1,0 +1,322 @@
+import { refuseUnknownKeys } from "../../core/errors.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import { jittered } from "../../core/pace.ts";
+import { type Duration, parseDuration } from "../../core/time.ts";
+import type { SandboxRunner } from "../../ports/sandbox.ts";
+import { within } from "../../ports/system.ts";
+import type { Middleware, Processor } from "../attempt/processor.ts";
+import type { RunHost, RunningAttempt } from "../attempt/running-attempt.ts";
+import type { AttemptParts } from "../context.ts";
+import type { EngineClock } from "../runtime/engine-clock.ts";
+import type { Loop } from "../runtime/loop.ts";
+import { LoopMonitor } from "../runtime/loop-monitor.ts";
+import type { BeatPace } from "./beat-pace.ts";
+import { Watch } from "./deadline-watch.ts";
+import { Sandboxes } from "./sandboxes.ts";
+import { StuckHandlers } from "./stuck-handlers.ts";
+import {
+  checkMaxStuck,
+  checkMiddleware,
+  checkProcessors,
+  checkQueues,
+  parseDrain,
+  WORK_KEYS,
+  type WorkerStatus,
+  type WorkOptions,
+} from "./work-options.ts";
+
+/** One queue of a worker, as far as the worker's own life needs it. */
+interface Consumer {
+  readonly queue: string;
+  readonly concurrency: number;
+  readonly loop: Loop;
+  readonly running: number;
+  readonly prefetchedCount: number;
+  readonly isBusy: boolean;
+  pump(): void;
+  freed(): void;
+  ranFor(elapsed: number): void;
+  tidy(now: number): void;
+}
+
+interface Beat {
+  readonly loop: Loop;
+  readonly pace: BeatPace;
+  close(): Promise<void>;
+}
+
+/** Verdicts that are not written or reported yet. */
+interface Outgoing {
+  readonly backlog: number;
+  flushed(): Promise<void>;
+  abandon(): void;
+}
+
+export interface ShellDeps<Parts extends AttemptParts> {
+  readonly id: string;
+  readonly parts: Parts;
+  readonly clock: EngineClock;
+}
+
+const DEFAULT_DRAIN = 25_000;
+const SHUTDOWN_GRACE = 5_000;
+const UNKNOWN_TYPE_DELAY = 5_000;
+/** A warning about a blocked event loop names at most this many jobs. */
+const MOST_NAMED = 100;
+
+/**
+ * The life of a worker, whether its jobs come from a store or from a server: its running attempts, the watch over the
+ * event loop, stuck handlers, and the shutdown. A subclass knows where jobs come from and where verdicts go.
+ */
+export abstract class WorkerShell<
+  One extends RunningAttempt,
+  Queue extends Consumer,
+  Parts extends AttemptParts = AttemptParts,
+> implements RunHost, AsyncDisposable
+{
+  readonly id: string;
+  readonly parts: Parts;
+  readonly clock: EngineClock;
+  readonly middleware: readonly Middleware[];
+  readonly sandboxes: Sandboxes;
+  readonly processors = new Map<string, Processor>();
+  readonly consumers = new Map<string, Queue>();
+  /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
+  protected readonly running = new Map<One, Queue>();
+  /** The queues and the slots of each, for which the subclass makes its consumers. */
+  protected readonly slots: readonly (readonly [queue: string, concurrency: number])[];
+  protected readonly concurrency: number;
+  protected readonly deadlines: Watch;
+  /** Questions whose answers a close() waits for. */
+  protected readonly unanswered = new Set<Promise<void>>();
+  protected readonly stuckHandlers: StuckHandlers;
+  readonly #loopMonitor: LoopMonitor;
+  readonly #drain: number;
+  readonly #endedInGap: One[] = [];
+  #onIdle: (() => void)[] = [];
+  #isClosing = false;
+  #closed: Promise<void> | undefined;
+
+  constructor({ id, parts, clock }: ShellDeps<Parts>, options: WorkOptions) {
+    refuseUnknownKeys(options, "work", WORK_KEYS);
+    this.id = id;
+    this.parts = parts;
+    this.clock = clock;
+    this.middleware = checkMiddleware(options.middleware ?? []);
+    const { drain } = options;
+    this.#drain = drain === undefined ? DEFAULT_DRAIN : parseDuration(drain, "work.drain", { zero: true });
+    for (const processor of checkProcessors(options.processors))
+      this.processors.set(processor.definition.type, processor);
+    this.slots = checkQueues(options.queues, options.processors);
+    this.concurrency = this.slots.reduce((sum, [, concurrency]) => sum + concurrency, 0);
+    this.stuckHandlers = new StuckHandlers(parts, id, checkMaxStuck(options.maxStuck ?? this.concurrency));
+    this.sandboxes = new Sandboxes(parts, id, this.processors.values(), this.concurrency);
+    this.deadlines = new Watch(parts, () => this.attempts());
+    this.#loopMonitor = new LoopMonitor(
+      parts.system,
+      () => clock.elapsed(),
+      (now) => this.#tick(now),
+      (gap) => this.blocked(gap),
+    );
+  }
+
+  protected abstract readonly beat: Beat;
+  protected abstract readonly outgoing: Outgoing;
+  /** Says in the status why a consumer gets no jobs. */
+  protected abstract failureOf(consumer: Queue): string;
+  /** Gives back a job that was not entered, to be run again after the delay. */
+  protected abstract release(row: JobRow, delay: number): void;
+  protected abstract giveBackPrefetched(consumer: Queue): void;
+  /** Called once, when the consumers have stopped and before running attempts are waited for. */
+  protected abstract closing(): void;
+  /** Called once, when nothing of the worker is left. */
+  protected abstract closed(): void;
+
+  start(): this {
+    for (const consumer of this.consumers.values()) consumer.loop.start();
+    this.beat.loop.start();
+    return this;
+  }
+
+  /** What the worker is doing, for readiness checks: an unready worker takes no jobs or gives them back, and says why. */
+  status(): WorkerStatus {
+    const failing = [...this.consumers.values()].find((consumer) => consumer.loop.isFailing);
+    const reason = this.#isClosing
+      ? "closing"
+      : this.stuckHandlers.isFull
+        ? `${this.stuckHandlers.size} handlers are stuck past their hard deadline`
+        : failing
+          ? this.failureOf(failing)
+          : this.problem;
+    return {
+      ready: reason === null,
+      reason,
+      running: this.running.size,
+      held: this.prefetchedCount,
+      stuck: this.stuckHandlers.size,
+    };
+  }
+
+  protected get problem(): string | null {
+    return this.sandboxes.problem;
+  }
+
+  get queues(): readonly string[] {
+    return [...this.consumers.keys()];
+  }
+
+  attempts(): Iterable<One> {
+    return this.running.keys();
+  }
+
+  protected get prefetchedCount(): number {
+    let count = 0;
+    for (const consumer of this.consumers.values()) count += consumer.prefetchedCount;
+    return count;
+  }
+
+  get canClaim(): boolean {
+    return !this.#isClosing && !this.stuckHandlers.isFull;
+  }
+
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  protected releaseUnknown(row: JobRow): void {
+    const { bus, clock, system, logger } = this.parts;
+    this.release(row, Math.round(jittered(UNKNOWN_TYPE_DELAY, system.random)));
+    logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
+    if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));
+  }
+
+  runnerOf(processor: Processor): SandboxRunner | undefined {
+    return this.sandboxes.of(processor);
+  }
+
+  freed(attempt: One): void {
+    const consumer = this.running.get(attempt);
+    if (!consumer) return;
+    this.running.delete(attempt);
+    const now = this.clock.elapsed();
+    consumer.ranFor(now - attempt.enteredAt);
+    // The tick is overdue, so the loop was blocked while this attempt ran. It may be the cause: the warning names it.
+    if (this.#loopMonitor.isOverdue(now) && this.#endedInGap.length < MOST_NAMED)
+      this.#endedInGap.push(attempt);
+    this.free(consumer);
+  }
+
+  protected free(consumer: Queue): void {
+    consumer.freed();
+    if (this.#onIdle.length > 0 && this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  /** No slot is taken, neither by a handler nor by a job that is about to be entered. */
+  get #isIdle(): boolean {
+    for (const consumer of this.consumers.values()) if (consumer.running > 0) return false;
+    return true;
+  }
+
+  stuck(attempt: One): void {
+    this.stuckHandlers.add(attempt);
+  }
+
+  unstuck(attempt: One): void {
+    if (this.stuckHandlers.delete(attempt)) this.pumpAll();
+  }
+
+  protected pumpAll(): void {
+    for (const consumer of this.consumers.values()) consumer.pump();
+  }
+
+  watch(attempt: One): void {
+    this.deadlines.until(attempt.nextAt);
+  }
+
+  /** Starts the watch over the event loop: from here on a standstill is noticed. */
+  busy(): void {
+    this.#loopMonitor.start();
+  }
+
+  isFresh(since: number): boolean {
+    return this.#loopMonitor.ranSince(since);
+  }
+
+  /** Looks after jobs that wait too long; returns false once nothing is prefetched or running. */
+  #tick(now: number): boolean {
+    for (const consumer of this.consumers.values()) consumer.tidy(now);
+    // A job that waits for its sandbox holds a slot too, and the beat says what it waits for.
+    if (!this.#isIdle) this.beat.pace.keepUp(now);
+    for (const consumer of this.consumers.values()) if (consumer.isBusy) return true;
+    return false;
+  }
+
+  /** The event loop stood still: says which jobs were running. A beat asks which of them this worker still holds. */
+  protected blocked(gap: number): void {
+    const { bus, clock, logger } = this.parts;
+    const running = [...this.#endedInGap.splice(0), ...this.attempts()].slice(0, MOST_NAMED);
+    const jobs = running.map(({ row }) => ({ id: row.id, type: row.type }));
+    const says = "the event loop was blocked; no deadline in this process could be kept meanwhile";
+    logger.warn({ gap: Math.round(gap), jobs }, says);
+    bus.emit({ name: "worker.blocked", at: clock.now(), worker: this.id, gap: Math.round(gap), jobs });
+    this.beat.loop.wake();
+  }
+
+  /** Takes no more jobs, drains, aborts what is left and gives it back (SEMANTICS 5.2). Resolves when no job is held. */
+  async close(options: { readonly drain?: Duration } = {}): Promise<void> {
+    const drain = parseDrain(options) ?? this.#drain;
+    this.#closed ??= this.#close(drain);
+    await this.#closed;
+  }
+
+  async #close(drain: number): Promise<void> {
+    this.#isClosing = true;
+    // A claim or fetch under way is not waited for here: a store that hangs must not delay close(). Jobs that it still
+    // brings are given back.
+    const stopped = Promise.all([...this.consumers.values()].map((consumer) => consumer.loop.stop()));
+    this.#giveBackAll();
+    this.closing();
+    if (!(await this.#idleWithin(drain))) {
+      const running = [...this.attempts()];
+      const graceOf = ({ policy }: One) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
+      for (const attempt of running) attempt.shutDown(this.parts.clock.now() + graceOf(attempt));
+      await this.#idleWithin(Math.max(0, ...running.map(graceOf)));
+      for (const attempt of [...this.attempts()]) attempt.release();
+    }
+    await this.#finish(stopped);
+  }
+
+  #giveBackAll(): void {
+    for (const consumer of this.consumers.values()) this.giveBackPrefetched(consumer);
+  }
+
+  async #finish(stopped: Promise<unknown>): Promise<void> {
+    const { system } = this.parts;
+    await within(system, SHUTDOWN_GRACE, Promise.all([stopped, ...this.unanswered]));
+    this.#giveBackAll();
+    await Promise.all([
+      within(system, SHUTDOWN_GRACE, this.outgoing.flushed()),
+      within(system, 2 * SHUTDOWN_GRACE, this.sandboxes.close()),
+    ]);
+    this.outgoing.abandon();
+    await within(system, SHUTDOWN_GRACE, this.beat.close());
+    this.deadlines.close();
+    this.#loopMonitor.stop();
+    this.closed();
+  }
+
+  #idleWithin(delay: number): Promise<boolean> {
+    if (this.#isIdle) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const timer = this.parts.system.after(delay, () => resolve(false), { keepAlive: true });
+      this.#onIdle.push(() => {
+        timer.cancel();
+        resolve(true);
+      });
+    });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

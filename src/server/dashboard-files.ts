@@ -1,0 +1,159 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import type { PlainHeaders } from "./http-error.ts";
+
+export interface DashboardOptions {
+  /** The path under which it is served, such as `"/admin/jobs"`. Default `/`. */
+  readonly base?: string;
+}
+
+/** A file as it is sent. */
+export interface ServedFile {
+  readonly status: number;
+  readonly headers: PlainHeaders;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+};
+
+/** What a page may load: files of this server, and nothing that stands in the page itself. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const PAGE_HEADERS: PlainHeaders = {
+  "Content-Security-Policy": POLICY,
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+};
+
+const NOT_BUILT = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>curfew</title></head>
+<body><main>
+<h1>curfew</h1>
+<p>The server runs, but its dashboard is not built. In a clone, run <code>npm run dashboard</code> and load this page again.</p>
+<p><a href="/health">Health</a>, <a href="/openapi.json">the interface as OpenAPI</a></p>
+</main></body>
+</html>
+`;
+
+/** `"/admin/jobs/"` for every way to write it; undefined where the dashboard is switched off. */
+export function basePath(option: boolean | DashboardOptions | undefined): string | undefined {
+  if (option === false) return undefined;
+  if (option === undefined || option === true) return "/";
+  refuseUnknownKeys(option, "dashboard", ["base"]);
+  const { base = "/" } = option;
+  if (typeof base !== "string" || !/^(?:\/[A-Za-z0-9._~-]+)*\/?$/.test(base) || base.includes(".."))
+    throw refuse("invalid_option", "dashboard.base", base, 'write a path such as "/admin/jobs"');
+  if (/^\/(?:ojs|health|ready|metrics)(?:\/|$)/.test(base))
+    throw refuse(
+      "invalid_option",
+      "dashboard.base",
+      base,
+      "the server itself answers there; use another path",
+    );
+  return base.endsWith("/") ? base : `${base}/`;
+}
+
+/** Where the build is: beside the compiled server, or in `dist` of a clone that runs from its sources. */
+function folder(): string {
+  const isClone = import.meta.url.endsWith(".ts");
+  return fileURLToPath(new URL(isClone ? "../../dist/dashboard/" : "../dashboard/", import.meta.url));
+}
+
+interface Packed {
+  readonly plain: Uint8Array<ArrayBuffer>;
+  readonly gzip: Uint8Array<ArrayBuffer> | undefined;
+  readonly headers: PlainHeaders;
+}
+
+/** The built dashboard. It is read when it is first asked for, and held: it has a few hundred kilobytes. */
+export class DashboardFiles {
+  readonly #base: string;
+  #files: ReadonlyMap<string, Packed> | undefined;
+
+  constructor(base: string) {
+    this.#base = base;
+  }
+
+  /** The file at a path below the base; every path that names no file is a page of the program. */
+  serve(path: string, accepts: string | null): ServedFile | null {
+    this.#files ??= readFiles(folder(), this.#base);
+    // Names in the path of a page may hold dots, so only this folder is one of files.
+    const isAsset = path.startsWith("assets/");
+    const file = this.#files.get(isAsset ? path : "index.html");
+    if (file) return sent(file, accepts);
+    if (isAsset) return null;
+    // Looked for again next time: somebody may build it now.
+    this.#files = undefined;
+    return sent(pack("not-built.html", Buffer.from(NOT_BUILT)), accepts, 503);
+  }
+}
+
+function sent(file: Packed, accepts: string | null, status = 200): ServedFile {
+  if (!file.gzip || !/\bgzip\b/.test(accepts ?? ""))
+    return { status, headers: file.headers, bytes: file.plain };
+  return { status, headers: { ...file.headers, "Content-Encoding": "gzip" }, bytes: file.gzip };
+}
+
+function pack(name: string, plain: Uint8Array<ArrayBuffer>): Packed {
+  const isPage = name.endsWith(".html");
+  return {
+    plain,
+    gzip: name.endsWith(".woff2") ? undefined : gzipSync(plain, { level: 9 }),
+    headers: {
+      "Content-Type": TYPES[extname(name)] ?? "application/octet-stream",
+      // Names of assets hold a hash of their content, so they never change; the page that names them does.
+      "Cache-Control": name.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-store",
+      Vary: "Accept-Encoding",
+      ...(isPage && PAGE_HEADERS),
+    },
+  };
+}
+
+function readFiles(root: string, base: string): ReadonlyMap<string, Packed> {
+  const files = new Map<string, Packed>();
+  for (const entry of listOf(root)) {
+    const name = entry.replaceAll("\\", "/");
+    const bytes = readFileSync(join(root, entry));
+    files.set(name, pack(name, name === "index.html" ? withBase(bytes, base) : bytes));
+  }
+  return files;
+}
+
+/** A build is the same for every base: its page names files relative to it, which a page further down could not. */
+function withBase(page: Buffer<ArrayBuffer>, base: string): Buffer<ArrayBuffer> {
+  const text = page
+    .toString("utf8")
+    .replaceAll('="./', `="${base}`)
+    .replace('name="curfew-base" content="/"', `name="curfew-base" content="${base}"`);
+  return Buffer.from(text);
+}
+
+function listOf(root: string): string[] {
+  try {
+    return readdirSync(root, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(root.length));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,99 @@
+import { z } from "zod";
+import { instantText } from "../../ojs/wire-fields.ts";
+import { HttpError } from "../http-error.ts";
+import { ROLES } from "../roles.ts";
+import { json, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
+import { refuseForgery } from "../sessions.ts";
+import { sessionReply } from "../wire/admin-replies.ts";
+
+const PATH = "/ojs/v1/session";
+const TAG = "session";
+
+const headOf = ({ header }: Pick<RouteCall, "header">, method: string) => ({
+  method,
+  headers: { get: header },
+});
+
+/** Who asks and what they may do, and what a page needs to know of the server before it asks anything else. */
+function sessionFields(
+  { identity: { name, role, by } }: Pick<RouteCall, "identity">,
+  { engine, version, uptime, sessions }: RouteContext,
+  endsAt: number | undefined,
+) {
+  return {
+    name,
+    role,
+    rights: ROLES[role].filter((right) => right !== "open"),
+    authentication: by ?? "key",
+    can_log_out: by === "session",
+    ends_at: endsAt === undefined ? null : instantText(endsAt),
+    has_keys: sessions !== null,
+    version,
+    store: engine.store.capabilities.name,
+    server_time: instantText(engine.now()),
+    uptime_seconds: uptime(),
+  };
+}
+
+const get = route({
+  method: "GET",
+  path: PATH,
+  right: "read",
+  tag: TAG,
+  summary: "Who the caller is, what it may do, and the server's version, store and clock",
+  reply: sessionReply,
+  replies: { 200: "The caller" },
+  run(call, context) {
+    const endsAt =
+      call.identity.by === "session" ? context.sessions?.find(headOf(call, "GET"))?.endsAt : undefined;
+    return json(200, sessionFields(call, context, endsAt));
+  },
+});
+
+const loginSchema = z
+  .strictObject({ key: z.string().min(1).max(200) })
+  .meta({ id: "LoginRequest", description: "A key as `curfew keys new` printed it." });
+
+const login = route({
+  method: "POST",
+  path: PATH,
+  right: "open",
+  tag: TAG,
+  summary: "Log in with a key: a cookie stands for it for 12 hours",
+  reply: sessionReply,
+  body: loginSchema,
+  replies: {
+    200: "The caller, and the cookie",
+    401: "The key is not known",
+    403: "Another site's page asked",
+    409: "The server asks for no keys",
+  },
+  run(call, context) {
+    const request = headOf(call, "POST");
+    refuseForgery(request);
+    if (!context.sessions)
+      throw new HttpError(
+        409,
+        "invalid_request",
+        "This server asks for no keys; there is nothing to log in to",
+      );
+    const { identity, endsAt, cookie } = context.sessions.open(call.body.key, request);
+    const fields = sessionFields({ identity: { ...identity, by: "session" } }, context, endsAt);
+    return json(200, fields, { "Set-Cookie": cookie });
+  },
+});
+
+const logout = route({
+  method: "DELETE",
+  path: PATH,
+  right: "read",
+  tag: TAG,
+  summary: "Log out: the cookie is worth nothing any more",
+  replies: { 200: "Logged out; a caller with a key has no session to end" },
+  run(call, { sessions }) {
+    const cookie = sessions?.close(headOf(call, "DELETE"));
+    return json(200, { logged_out: true }, cookie === undefined ? {} : { "Set-Cookie": cookie });
+  },
+});
+
+export const sessionRoutes: readonly Route[] = [get, login, logout];

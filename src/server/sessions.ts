@@ -1,0 +1,125 @@
+import { hash } from "node:crypto";
+import type { Instant } from "../core/time.ts";
+import type { System } from "../ports/system.ts";
+import type { Identity, Keyring } from "./auth.ts";
+import { HttpError } from "./http-error.ts";
+import type { RequestHead } from "./request-head.ts";
+
+const COOKIE = "curfew_session";
+const ID_BYTES = 32;
+const ID = /(?:^|;\s*)curfew_session=([A-Za-z0-9_-]{43})(?:;|$)/;
+/** A login lasts one working day. */
+const LASTS = 12 * 3_600_000;
+/** The oldest login ends when there are more. */
+const MOST_SESSIONS = 10_000;
+/** A page of another site cannot send this header without asking first, and is then refused. */
+const OWN_PAGE_HEADER = "x-curfew-dashboard";
+
+interface Session {
+  /** The digest of the key that opened it. While that key is valid, so is the session. */
+  readonly digest: string;
+  readonly endsAt: Instant;
+}
+
+/** A session that was opened or found. */
+export interface FoundSession {
+  readonly identity: Identity;
+  readonly endsAt: Instant;
+}
+
+interface SessionParts {
+  readonly keyring: Keyring;
+  /** The path under which the dashboard is served: the browser sends the cookie nowhere else. */
+  readonly base: string;
+  readonly now: () => Instant;
+  readonly fill: System["fill"];
+}
+
+/**
+ * Logins of people in browsers. The cookie holds a random id, never the key. Only digests are kept here, in memory: a
+ * restart logs everybody out, and a dump of the memory opens nothing.
+ */
+export class Sessions {
+  readonly #parts: SessionParts;
+  readonly #byId = new Map<string, Session>();
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+  }
+
+  /** Opens a session for a key; gives it and the `Set-Cookie` header. */
+  open(key: string, request: Pick<RequestHead, "headers">): FoundSession & { readonly cookie: string } {
+    const { keyring, now, fill } = this.#parts;
+    const found = keyring.find(key);
+    if (typeof found === "string") {
+      const message =
+        found === "expired" ? "This key is no longer valid; ask for a new one" : "This key is not known";
+      throw new HttpError(401, "unauthorized", message);
+    }
+    const bytes = new Uint8Array(ID_BYTES);
+    fill(bytes);
+    const id = Buffer.from(bytes).toString("base64url");
+    const endsAt = now() + LASTS;
+    this.#makeRoom();
+    this.#byId.set(digestOf(id), { digest: digestOf(key), endsAt });
+    return { identity: found, endsAt, cookie: this.#cookie(id, LASTS / 1_000, request) };
+  }
+
+  find(request: Pick<RequestHead, "headers">): FoundSession | null {
+    const cookies = request.headers.get("cookie");
+    const id = cookies === null ? undefined : ID.exec(cookies)?.[1];
+    if (id === undefined) return null;
+    const name = digestOf(id);
+    const session = this.#byId.get(name);
+    if (!session) return null;
+    const identity = this.#parts.keyring.findByDigest(session.digest);
+    if (typeof identity === "object" && session.endsAt > this.#parts.now())
+      return { identity, endsAt: session.endsAt };
+    this.#byId.delete(name);
+    return null;
+  }
+
+  /** Ends the session of a request, if it has one; gives the `Set-Cookie` header that removes the cookie. */
+  close(request: Pick<RequestHead, "headers">): string {
+    const id = ID.exec(request.headers.get("cookie") ?? "")?.[1];
+    if (id !== undefined) this.#byId.delete(digestOf(id));
+    return this.#cookie("", 0, request);
+  }
+
+  #makeRoom(): void {
+    for (const name of this.#byId.keys()) {
+      if (this.#byId.size < MOST_SESSIONS) return;
+      this.#byId.delete(name);
+    }
+  }
+
+  #cookie(value: string, maxAge: number, { headers }: Pick<RequestHead, "headers">): string {
+    // The browser says how it reached the page; a proxy in between may speak plain HTTP to this server.
+    const isSecure = headers.get("origin")?.startsWith("https:") ?? false;
+    const path = this.#parts.base;
+    return `${COOKIE}=${value}; Path=${path}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
+  }
+}
+
+function digestOf(text: string): string {
+  return hash("sha256", text, "buffer").toString("latin1");
+}
+
+/**
+ * Refuses a change that another site's page asks for with this browser's cookies. The browser itself says which site
+ * asks (`Sec-Fetch-Site`, or `Origin` in older ones), and a header of our own proves that a script of ours asks.
+ */
+export function refuseForgery({ method, headers }: RequestHead): void {
+  if (method === "GET" || method === "HEAD") return;
+  const site = headers.get("sec-fetch-site");
+  const isOwn = site === null ? isSameHost(headers) : site === "same-origin";
+  if (isOwn && headers.get(OWN_PAGE_HEADER) !== null) return;
+  const message = `Only the dashboard's own pages may change things with a login; send a key, or ${OWN_PAGE_HEADER}: 1 from the same origin`;
+  throw new HttpError(403, "forbidden", message);
+}
+
+function isSameHost(headers: RequestHead["headers"]): boolean {
+  const origin = headers.get("origin");
+  const host = headers.get("host");
+  return origin !== null && host !== null && URL.canParse(origin) && new URL(origin).host === host;
+}

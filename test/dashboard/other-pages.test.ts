@@ -1,0 +1,279 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { violations } from "./axe.ts";
+import { hasChromium } from "./chromium.ts";
+import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
+import { openBrowser, openDashboard, settled } from "./stage.ts";
+
+const LISTS = [
+  ["/queues", "Queues"],
+  ["/workers", "Workers"],
+  ["/crons", "Crons"],
+  ["/workflows", "Workflows"],
+  ["/sagas", "Sagas"],
+  ["/timeouts", "Timeouts"],
+  ["/timeouts?tab=dead", "Timeouts"],
+  ["/dead-letters", "Dead letters"],
+  ["/events", "Events"],
+  ["/audit", "Audit"],
+  ["/advice", "Advice"],
+  ["/advice?type=image.thumb&timeout=1000", "Advice"],
+  ["/limits", "Limits"],
+  ["/unique-keys", "Unique keys"],
+  ["/system", "System"],
+] as const;
+
+const single = ({ pages }: FullStage): readonly (readonly [string, string])[] => [
+  ["/queues/images", "images"],
+  ["/crons/monthly%20statement", "monthly statement"],
+  [`/workflows/${pages.workflow}`, "order 7"],
+  [`/workflows/${pages.failedWorkflow}`, pages.hostile],
+  ["/sagas/order/o-77310", "o-77310"],
+];
+
+describe.skipIf(!hasChromium)("the other pages", () => {
+  let browser: Browser;
+  let stage: FullStage;
+  beforeAll(async () => {
+    browser = await openBrowser();
+    stage = await openFullDashboard(browser);
+  });
+  afterAll(async () => {
+    await stage?.[Symbol.asyncDispose]();
+    await browser?.close();
+  });
+
+  it.each([
+    ["light", { dark: false }],
+    ["dark", { dark: true }],
+    ["on a phone", { width: 390, height: 844 }],
+  ])(
+    "are readable for everybody, %s, and nothing goes wrong on them",
+    async (_name, options) => {
+      await using opened = await stage.open("/", options);
+      const { page, problems } = opened;
+      const found: string[] = [];
+      for (const [path, title] of [...LISTS, ...single(stage)]) {
+        await page.goto(stage.url + path);
+        await settled(page);
+        const heading = (await page.locator("h1").first().textContent()) ?? "";
+        if (!heading.includes(title)) found.push(`${path}: is headed ${heading}`);
+        found.push(...(await violations(page)).map((text) => `${path}: ${text}`));
+        found.push(...problems.splice(0).map((text) => `${path}: ${text}`));
+        const wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+        if (wider !== 0) found.push(`${path}: scrolls sideways by ${wider}`);
+        const styled = await page.locator("[style]:not(.uplot, .uplot *)").count();
+        if (styled > 0) found.push(`${path}: ${styled} elements have a style`);
+      }
+      expect(found).toEqual([]);
+    },
+    240_000,
+  );
+
+  it("are reached from the navigation and with two keys each", async () => {
+    await using opened = await stage.open("/");
+    const { page } = opened;
+    await settled(page);
+    const keys = {
+      q: "Queues",
+      w: "Workers",
+      c: "Crons",
+      f: "Workflows",
+      s: "Sagas",
+      t: "Timeouts",
+      d: "Dead letters",
+      e: "Events",
+      a: "Audit",
+      v: "Advice",
+      l: "Limits",
+      u: "Unique keys",
+      y: "System",
+    };
+    for (const [key, title] of Object.entries(keys)) {
+      await page.keyboard.press("g");
+      await page.keyboard.press(key);
+      await page.getByRole("heading", { level: 1, name: title }).waitFor();
+      await page
+        .getByRole("navigation", { name: "Pages" })
+        .getByRole("link", { name: title, exact: true })
+        .waitFor();
+    }
+  });
+
+  it("queues say who works on them, what is wrong, and lead to their jobs", async () => {
+    await using opened = await stage.open("/queues");
+    const { page } = opened;
+    await page.getByText("No worker takes this queue.").first().waitFor();
+    await page.getByText("Paused").first().waitFor();
+    await page.getByText("provider incident").waitFor();
+    const crm = page.locator("tr", { hasText: "crm" }).first();
+    expect(await crm.textContent()).toContain("2 of 2");
+    await page.getByRole("img", { name: "About how many jobs images had in the last hour" }).waitFor();
+    await page.locator('tr[data-id="scans"]').getByRole("link", { name: "6", exact: true }).click();
+    await page.waitForURL("**/jobs?queue=scans&state=available");
+  });
+
+  it("workers say what they run and which of them are over HTTP", async () => {
+    await beat(stage.url, "http-worker-1");
+    await using opened = await stage.open("/workers");
+    const { page } = opened;
+    await page.getByRole("link", { name: "order.pack" }).waitFor();
+    const row = page.locator('tr[data-id="http-worker-1"]');
+    expect(await row.textContent()).toContain("over HTTP");
+    await page.goto(`${stage.url}/workers?queue=images`);
+    await page.locator("tbody tr").first().waitFor();
+    expect(await page.locator("tbody tr").count()).toBe(1);
+  });
+
+  it("a cron says its next five instants in its zone, with the change of the clocks marked", async () => {
+    await using opened = await stage.open("/crons/monthly%20statement");
+    const { page } = opened;
+    await page.getByText("At 09:00 on day 1 of each month").waitFor();
+    const rows = page.locator(".next > li");
+    expect(await rows.count()).toBe(5);
+    expect(await rows.first().textContent()).toContain("Tue 1 Dec, 09:00");
+    expect(await page.locator(".dst").allTextContents()).toEqual(["clocks change before: +1 h"]);
+    expect(await rows.last().textContent()).toContain("clocks change");
+  });
+
+  it("a workflow is drawn with its states, and follows them", async () => {
+    await using opened = await stage.open(`/workflows/${stage.pages.workflow}`);
+    const { page } = opened;
+    await page.locator(".graph a", { hasText: "order.pack" }).filter({ hasText: "Running, 40 %" }).waitFor();
+    expect(await page.locator(".node").count()).toBe(4);
+    const { engine } = stage.test;
+    const steps = await engine.workflows.get(stage.pages.workflow).steps({ limit: 10 });
+    const bill = steps.find((row) => row?.type === "order.bill");
+    await engine.cancel(bill?.id ?? "", { actor: "test" });
+    await page.locator(".graph a", { hasText: "order.bill" }).filter({ hasText: "Cancelled" }).waitFor();
+  });
+
+  it("events come in as they happen, can be held and filtered", async () => {
+    await using opened = await stage.open("/events?types=queue.*");
+    const { page, problems } = opened;
+    await page.getByText(/Live: new events/).waitFor();
+    await stage.test.engine.pause("live-queue", { actor: "test" });
+    const line = page.locator(".evt", { hasText: "live-queue" });
+    await line.waitFor();
+    expect(await page.locator(".evt", { hasText: "job." }).count()).toBe(0);
+    await page.keyboard.press("p");
+    await page.getByText("Held: new events wait.").waitFor();
+    await stage.test.engine.resume("live-queue", { actor: "test" });
+    await page.getByRole("button", { name: /Go on with 1/ }).waitFor();
+    expect(await line.count()).toBe(1);
+    await page.keyboard.press("p");
+    await page.locator(".evt", { hasText: "queue.resumed" }).filter({ hasText: "live-queue" }).waitFor();
+    await line.first().locator("summary").click();
+    await line.first().locator(".tree").waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("advice counts what another limit would have cut off, and keeps it in the URL", async () => {
+    await using opened = await stage.open("/advice");
+    const { page } = opened;
+    await page.getByRole("link", { name: "image.thumb" }).click();
+    await page.waitForURL("**/advice?type=image.thumb");
+    await page.getByLabel("attempt", { exact: true }).fill("1s");
+    await page.getByText(/With 1s, 4 of 150 successful runs would have been cut off/).waitFor();
+    await page.waitForURL("**timeout=1000");
+    const slider = page.getByRole("slider");
+    await slider.focus();
+    await page.keyboard.press("End");
+    await page.getByText(/none of 150 successful runs would have been cut off/).waitFor();
+    expect(await page.getByLabel("attempt", { exact: true }).inputValue()).not.toBe("1s");
+  });
+
+  it("timeouts stand in a calendar, and a day leads to what is due on it", async () => {
+    await using opened = await stage.open("/timeouts");
+    const { page } = opened;
+    await page.getByRole("link", { name: "Monday 2 November, 7 timeouts" }).waitFor();
+    expect(await page.locator(".agenda").first().textContent()).toContain("7 due, 5 still to come");
+    await page.getByRole("link", { name: "Monday 9 November, 4 timeouts" }).click();
+    await page.waitForURL("**day=2026-11-09**");
+    expect(await page.locator(".agenda").first().textContent()).toContain("paymentLate");
+    await page.getByRole("link", { name: "Next month" }).click();
+    await page.getByRole("heading", { name: "December 2026" }).waitFor();
+  });
+});
+
+describe.skipIf(!hasChromium)("a server without sagas and timeouts", () => {
+  it("is said to have none", async () => {
+    await using browser = await openBrowser();
+    await using stage = await openDashboard(browser, { isEmpty: true });
+    await using opened = await stage.open("/sagas");
+    const { page } = opened;
+    await page.getByText("This server does not offer sagas").waitFor();
+    await page.goto(`${stage.url}/timeouts`);
+    await page.getByText("This server does not offer timeouts").waitFor();
+  });
+});
+
+describe.skipIf(!hasChromium)("pages of an empty store", () => {
+  it("teach the next command", async () => {
+    await using browser = await openBrowser();
+    await using stage = await openDashboard(browser, { isEmpty: true });
+    await using opened = await stage.open("/queues");
+    const { page, problems } = opened;
+    for (const [path, text] of [
+      ["/queues", "engine.enqueue"],
+      ["/workers", "engine.work"],
+      ["/crons", "engine.crons.put"],
+      ["/workflows", "engine.workflows.start"],
+      ["/dead-letters", 'onExhausted: "dead-letter"'],
+      ["/limits", "concurrency"],
+      ["/unique-keys", "unique:"],
+      ["/events", "events:"],
+    ] as const) {
+      await page.goto(stage.url + path);
+      await page.locator(".empty .code").waitFor();
+      expect(await page.locator(".empty .code").textContent(), path).toContain(text);
+    }
+    for (const [path, text] of [
+      ["/audit", "Nobody has done anything yet"],
+      ["/advice", "No attempt has ended yet"],
+    ] as const) {
+      await page.goto(stage.url + path);
+      await page.getByText(text).waitFor();
+    }
+    expect(problems).toEqual([]);
+  });
+});
+
+describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", () => {
+  const HOSTILE = '"><img src=x onerror="globalThis.hacked=1"><script>globalThis.hacked=1</script>{{7*7}}‮';
+
+  it("are only ugly", async () => {
+    await using browser = await openBrowser();
+    await using stage = await openFullDashboard(browser, { hostile: HOSTILE });
+    await using opened = await stage.open("/");
+    const { page, problems } = opened;
+    const name = encodeURIComponent(HOSTILE);
+    const paths = [
+      ...[...LISTS, ...single(stage)].map(([path]) => path),
+      `/crons/${encodeURIComponent(HOSTILE.slice(0, 60))}`,
+      `/sagas/order/${name}`,
+      `/queues/${name}`,
+      `/workflows/${name}`,
+      `/workers?worker=${name}`,
+      `/events?types=${name}`,
+      `/audit?actor=${name}`,
+      `/timeouts?destination=${name}&day=${name}&month=${name}`,
+      `/advice?type=${name}&timeout=${name}`,
+    ];
+    for (const path of paths) {
+      await page.goto(stage.url + path);
+      await page.locator("main h1, main .callout, main .empty").first().waitFor();
+      await page.locator('[role="status"][aria-label="Loading"]').first().waitFor({ state: "detached" });
+      for (const detail of await page
+        .locator(".evt > summary")
+        .all()
+        .then((all) => all.slice(0, 3)))
+        await detail.click();
+      const isHacked = await page.evaluate(
+        '"hacked" in globalThis || document.querySelector("img, main script") !== null',
+      );
+      expect(isHacked, path).toBe(false);
+    }
+    expect(problems.filter((text) => !/status of (?:400|404)/.test(text))).toEqual([]);
+  });
+});
