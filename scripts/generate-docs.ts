@@ -4,13 +4,18 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Command } from "commander";
+import { type CommandPage, pageOf } from "../src/cli/declare.ts";
+import { EXITS } from "../src/cli/exit.ts";
+import { createProgram } from "../src/cli/program.ts";
 import { ERRORS, type ErrorCode } from "../src/core/errors.ts";
 import { JOB_STATES } from "../src/core/job/job.ts";
 import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
 import { openApiText } from "../src/server/openapi.ts";
 import { optionTables } from "./options-page.ts";
 
-const pages: Record<string, () => string> = {
+const pages: Record<string, () => string | Promise<string>> = {
+  "docs/cli.md": commandLine,
   "docs/errors.md": errors,
   "docs/lifecycle.md": lifecycle,
   "docs/openapi.json": openApiText,
@@ -42,6 +47,67 @@ function options(): string {
     "an object such as `{ minutes: 5 }`. Every instant that curfew gives you is a number of milliseconds since 1970.",
   ].join("\n");
   return page("Options", "the types of options", summary, optionTables());
+}
+
+async function commandLine(): Promise<string> {
+  const program = await createProgram("all");
+  const exits = Object.values(EXITS).map(({ code, says }) => `| ${code} | ${says} |`);
+  const summary = [
+    "`curfew` operates jobs on a store (`--store`, CURFEW_STORE) or through a server (`--url`, CURFEW_URL, with `--key` or",
+    "CURFEW_KEY). Both give the same answers: on a store the routes of the server run inside the command. What is written",
+    "on the command line wins over the environment.",
+    "",
+    "Standard output holds data and nothing else; remarks, progress and errors go to standard error. `--json` prints one",
+    "JSON document, or one per line where things come as they happen. Fields are those of [openapi.json](openapi.json); new",
+    "ones may be added. Colours appear on a terminal only, and never with NO_COLOR.",
+    "",
+    "| exit code | meaning |",
+    "|---|---|",
+    ...exits,
+  ].join("\n");
+  const sections = commandSections(program, "curfew");
+  return page("Command line", "src/cli/program.ts", `${summary}\n`, sections);
+}
+
+/** A section for each command that does something, in the order of the help. */
+function commandSections(command: Command, path: string): string[] {
+  const shown = command.createHelp().visibleCommands(command);
+  return shown.flatMap((each) => {
+    const name = `${path} ${each.name()}`;
+    if (each.name() === "help") return [];
+    if (each.commands.length > 0) return commandSections(each, name);
+    const help = each.createHelp();
+    const options = help
+      .visibleOptions(each)
+      .filter(({ long }) => long !== "--help")
+      .map(
+        (option) =>
+          `| \`${option.flags.replaceAll("|", "\\|")}\` | ${cellText(help.optionDescription(option))} |`,
+      );
+    const words = help
+      .visibleArguments(each)
+      .map((word) => `| \`${help.argumentTerm(word)}\` | ${cellText(word.description)} |`);
+    const about = pageOf(each);
+    return [
+      [
+        `## ${name}`,
+        each.description(),
+        ...(about?.more === undefined ? [] : [about.more]),
+        ["| option | meaning |", "|---|---|", ...words, ...options].join("\n"),
+        ...(about === undefined ? [] : [examplesText(about), `\`--json\`: \`${about.json}\``]),
+        "",
+      ].join("\n\n"),
+    ];
+  });
+}
+
+function cellText(text: string): string {
+  return text.replaceAll("|", "\\|").replaceAll("<", "\\<");
+}
+
+function examplesText({ examples }: CommandPage): string {
+  const lines = examples.map(([line, does]) => `# ${does}\ncurfew ${line}`);
+  return `\`\`\`sh\n${lines.join("\n")}\n\`\`\``;
 }
 
 function lifecycle(): string {
@@ -79,7 +145,7 @@ function page(title: string, source: string, summary: string, sections: string[]
 const isCheck = process.argv.includes("--check");
 for (const [path, render] of Object.entries(pages)) {
   const file = join(import.meta.dirname, "..", path);
-  const text = render();
+  const text = await render();
   if (!isCheck) {
     writeFileSync(file, text);
     continue;

@@ -1,115 +1,163 @@
-import { readFileSync } from "node:fs";
-import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { CurfewError } from "../core/errors.ts";
-import { ROLES } from "../server/auth.ts";
-import { type NewKeyOptions, newKey } from "./commands/keys.ts";
-import type { MigrateOptions } from "./commands/migrate.ts";
-import type { ServeOptions } from "./commands/serve.ts";
-import { LOG_LEVELS } from "./output.ts";
+import { Command, CommanderError } from "commander";
+import { CurfewError, ERRORS } from "../core/errors.ts";
+import { CommandFailed, EXITS } from "./exit.ts";
+import { packageVersion } from "./version.ts";
 
-function wholeNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("Write a whole number.");
-  return Number(text);
+/** A command, or a noun with commands below it. Its module is loaded when somebody names it. */
+interface Entry {
+  readonly name: string;
+  readonly summary: string;
+  readonly group: string;
+  readonly isHidden?: true;
+  /** Gives a command its options, its action and the commands below it. */
+  readonly load: () => Promise<(command: Command) => void>;
 }
 
-function positiveNumber(text: string): number {
-  const value = Number(text);
-  if (!(Number.isFinite(value) && value > 0)) throw new InvalidArgumentError("Write a number above 0.");
-  return value;
-}
+const JOBS = "Jobs:";
+const LOOK = "Queues, schedules and workers:";
+const RUN = "Run and operate:";
 
-function version(): string {
-  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(manifest) as { version: string }).version;
-}
+/** The commands about jobs are used most, so they stand at the top; `curfew jobs ls` works as well. */
+const job = (name: string, summary: string): Entry => ({
+  name,
+  summary,
+  group: JOBS,
+  load: async () => (await import("./commands/jobs.ts")).verb(name),
+});
 
-function createProgram(): Command {
+const ENTRIES: readonly Entry[] = [
+  job("ls", "list jobs, by state, type, queue and time"),
+  job("show", "show one job"),
+  job("why", "say why a job does not run, or ended as it did"),
+  job("explain", "say where the limits of a job come from"),
+  job("enqueue", "enqueue a job"),
+  job("cancel", "end jobs that wait or run, by id or filter"),
+  job("retry", "run discarded jobs again, by id or filter"),
+  job("delete", "delete jobs that have ended, by id or filter"),
+  job("extend", "change the limits of a job"),
+  job("logs", "print the log of a job"),
+  job("tail", "print events as they happen"),
+  job("wait", "wait until jobs have ended"),
+  {
+    name: "jobs",
+    summary: "the commands about jobs under their noun: curfew jobs ls",
+    group: JOBS,
+    isHidden: true,
+    load: async () => (await import("./commands/jobs.ts")).register,
+  },
+  {
+    name: "queues",
+    summary: "list, pause, resume, limit and purge queues",
+    group: LOOK,
+    load: async () => (await import("./commands/queues.ts")).register,
+  },
+  {
+    name: "dead",
+    summary: "list, retry and delete dead letters",
+    group: LOOK,
+    load: async () => (await import("./commands/dead.ts")).register,
+  },
+  {
+    name: "cron",
+    summary: "list, show, run, pause and resume crons",
+    group: LOOK,
+    load: async () => (await import("./commands/cron.ts")).register,
+  },
+  {
+    name: "workflows",
+    summary: "list and show workflows",
+    group: LOOK,
+    load: async () => (await import("./commands/workflows.ts")).register,
+  },
+  {
+    name: "sagas",
+    summary: "list and show sagas",
+    group: LOOK,
+    load: async () => (await import("./commands/sagas.ts")).register,
+  },
+  {
+    name: "timeouts",
+    summary: "list, revoke, reschedule and requeue timeouts",
+    group: LOOK,
+    load: async () => (await import("./commands/timeouts.ts")).register,
+  },
+  {
+    name: "workers",
+    summary: "list workers; ask one to take no more jobs, or to stop",
+    group: LOOK,
+    load: async () => (await import("./commands/workers.ts")).register,
+  },
+  {
+    name: "serve",
+    summary: "serve jobs over HTTP",
+    group: RUN,
+    load: async () => (await import("./commands/serve.ts")).register,
+  },
+  {
+    name: "migrate",
+    summary: "apply pending migrations to a store",
+    group: RUN,
+    load: async () => (await import("./commands/migrate.ts")).register,
+  },
+  {
+    name: "keys",
+    summary: "keys that callers of a server must bring",
+    group: RUN,
+    load: async () => (await import("./commands/keys.ts")).register,
+  },
+];
+
+/** The program with the commands that the words name; the others are there by name and summary only. */
+export async function createProgram(words: readonly string[] | "all"): Promise<Command> {
   const program = new Command("curfew")
     .description("Background jobs that end on time.")
-    .version(version())
-    .exitOverride()
-    .showHelpAfterError("(curfew --help shows what there is)");
-  addServe(program);
-  addMigrate(program);
-  addKeys(program);
+    .version(packageVersion())
+    .showHelpAfterError("(see curfew --help)")
+    .addHelpText(
+      "after",
+      "\nMost commands take --store <address> or --url <url>, or CURFEW_STORE and CURFEW_URL.",
+    );
+  for (const { name, summary, group, isHidden = false, load } of ENTRIES) {
+    const command = program.command(name, { hidden: isHidden }).summary(summary).helpGroup(group);
+    if (words === "all" || words.includes(name)) (await load())(command);
+  }
+  throwInsteadOfExit(program);
   return program;
 }
 
-function addServe(program: Command): void {
-  program
-    .command("serve")
-    .description("Serve jobs over HTTP, as Open Job Spec describes it.")
-    .addOption(
-      new Option("--store <address>", "where jobs are kept: sqlite:<file>, postgres://… or memory:")
-        .default("sqlite:curfew.db")
-        .env("CURFEW_STORE"),
-    )
-    .addOption(new Option("--host <host>", "where to listen").default("127.0.0.1").env("CURFEW_HOST"))
-    .addOption(
-      new Option("--port <port>", "0 takes one that is free")
-        .default(8080)
-        .argParser(wholeNumber)
-        .env("CURFEW_PORT"),
-    )
-    .addOption(new Option("--keys <file>", "the keys that callers must bring").env("CURFEW_KEYS"))
-    .option("--workers <module>", "a module that exports processors, to be worked on in this process")
-    .option("--cors <origin...>", "origins whose pages may call this server")
-    .option("--rate <requests>", "requests per second that each key may send", positiveNumber)
-    .option("--drain <duration>", "how long running jobs may finish when the server stops", "25s")
-    .option("--traces", "send spans to the OpenTelemetry SDK that this process was started with")
-    .option("--conformance", "answer the hooks that the conformance suite needs; never in production")
-    .option("--json", "write logs as JSON lines")
-    .addOption(new Option("--log-level <level>", "what to log").choices(LOG_LEVELS).default("info"))
-    .action(async (options: Omit<ServeOptions, "version">) => {
-      // The server's libraries take a while to load, and no other command needs them.
-      const { serve } = await import("./commands/serve.ts");
-      await serve({ ...options, version: version() });
-    });
-}
-
-function addMigrate(program: Command): void {
-  program
-    .command("migrate")
-    .description("Bring the tables of a store up to date, as every process does that opens it and may.")
-    .addOption(
-      new Option("--store <address>", "where jobs are kept: sqlite:<file> or postgres://…")
-        .makeOptionMandatory()
-        .env("CURFEW_STORE"),
-    )
-    .option("--schema <name>", "the schema in PostgreSQL, curfew if left out")
-    .option("--json", "write logs as JSON lines")
-    .addOption(new Option("--log-level <level>", "what to log").choices(LOG_LEVELS).default("info"))
-    .action(async (options: MigrateOptions) => {
-      const { migrate } = await import("./commands/migrate.ts");
-      await migrate(options);
-    });
-}
-
-function addKeys(program: Command): void {
-  program
-    .command("keys")
-    .description("Keys that callers of a server must bring.")
-    .command("new")
-    .description("Make a key: it is shown once, and only its hash is kept.")
-    .addOption(
-      new Option("--role <role>", "what it may do").choices(Object.keys(ROLES)).makeOptionMandatory(),
-    )
-    .requiredOption("--name <name>", "whose key it is; several keys may share a name")
-    .option("--not-after <instant>", "from when on it is refused, such as 2030-01-31T12:00:00Z")
-    .option("--file <file>", "add it to this file of keys, which is made if need be")
-    .option("--json", "write JSON")
-    .action((options: NewKeyOptions) => newKey(options));
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride();
+  for (const each of command.commands) throwInsteadOfExit(each);
 }
 
 /** Runs one command and gives its exit code. What goes wrong is said in one line; only a fault of ours shows where it happened. */
 export async function run(argv: readonly string[]): Promise<number> {
+  // `curfew ls | head` ends when head has enough: that is no failure.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(EXITS.ok.code);
+    throw error;
+  });
   try {
-    await createProgram().parseAsync(argv);
-    return 0;
+    const program = await createProgram(argv.slice(2));
+    await program.parseAsync(argv);
+    return EXITS.ok.code;
   } catch (error) {
-    // Commander has said it already, and help is no failure.
-    if (error instanceof CommanderError) return error.exitCode;
-    console.error(error instanceof CurfewError ? `curfew: ${error.message}` : error);
-    return 1;
+    return codeOf(error);
   }
+}
+
+function codeOf(error: unknown): number {
+  // Commander has said it already, and help is no failure.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXITS.ok.code : EXITS.usage.code;
+  if (error instanceof CommandFailed) {
+    if (error.message !== "") process.stderr.write(`curfew: ${error.message}\n`);
+    return EXITS[error.exit].code;
+  }
+  if (!(error instanceof CurfewError)) {
+    console.error(error);
+    return EXITS.failed.code;
+  }
+  process.stderr.write(`curfew: ${error.message}\n`);
+  if (error.code === "store_failed" || error.code === "server_failed") return EXITS.unreachable.code;
+  return ERRORS[error.code].kind === "programmer" ? EXITS.usage.code : EXITS.failed.code;
 }

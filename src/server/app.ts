@@ -21,6 +21,8 @@ export interface ServerOptions extends GuardOptions {
   readonly logger?: Logger;
   /** Turns on the two hooks that only a conformance suite needs. Off by default. */
   readonly conformance?: boolean;
+  /** Whether events are recorded from now on, in all engines on the store, so that clients can read them. Default true. */
+  readonly recordEvents?: boolean;
   /** The dashboard: on at `/` by default, at another path with `{ base: "/admin/jobs" }`, or off with `false`. */
   readonly dashboard?: boolean | DashboardOptions;
 }
@@ -49,6 +51,7 @@ const KEYS = keysOf<ServerOptions>({
   logger: true,
   conformance: true,
   dashboard: true,
+  recordEvents: true,
 });
 
 export function createServer(engine: Engine, options: ServerOptions = {}): CurfewServer {
@@ -84,7 +87,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     sessions: guard.sessions,
   };
   // From here on events are recorded, so that clients can read them.
-  if (!engine.journal.isForbidden)
+  if (!engine.journal.isForbidden && options.recordEvents !== false)
     engine.journal.turnOn().catch((error: unknown) => {
       logger.error({ error }, "other engines on this store could not be told to record events");
     });

@@ -5,20 +5,7 @@ import { type Instant, type InstantInput, parseInstant } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import type { System } from "../ports/system.ts";
 import { HttpError } from "./http-error.ts";
-
-/** What a request may need. `open` asks nobody: health, readiness and the description of the interface. */
-export type Right = "open" | "read" | "enqueue" | "cancel" | "work" | "operate";
-
-export type Role = "producer" | "worker" | "admin" | "read-only";
-
-/** Who may do what. This table is the only place that says so; every route names the right it needs. */
-export const ROLES: Readonly<Record<Role, readonly Right[]>> = {
-  producer: ["open", "read", "enqueue", "cancel"],
-  // Handlers enqueue what follows from their work.
-  worker: ["open", "read", "enqueue", "work"],
-  "read-only": ["open", "read"],
-  admin: ["open", "read", "enqueue", "cancel", "work", "operate"],
-};
+import { type Right, ROLES, type Role } from "./roles.ts";
 
 /** One key. Several may share a name: that is how a key is replaced without a moment in which none works. */
 export interface KeyOptions {

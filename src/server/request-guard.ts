@@ -8,8 +8,6 @@ import {
   identityOfHost,
   type KeyOptions,
   Keyring,
-  type Right,
-  type Role,
   type Visitor,
 } from "./auth.ts";
 import {
@@ -32,6 +30,7 @@ import {
   SECURITY_HEADERS,
 } from "./http-headers.ts";
 import type { RequestHead } from "./request-head.ts";
+import type { Right, Role } from "./roles.ts";
 import { refuseForgery, Sessions } from "./sessions.ts";
 
 /** What the application around the server is asked about. */

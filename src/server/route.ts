@@ -4,9 +4,10 @@ import { show } from "../core/errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Service } from "../engine/remote/service.ts";
 import type { Logger } from "../ports/log.ts";
-import type { Identity, Right } from "./auth.ts";
+import type { Identity } from "./auth.ts";
 import type { EventHub } from "./event-hub.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
+import type { Right } from "./roles.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** What the routes work with. */

@@ -209,7 +209,7 @@ describe("what goes wrong at the start is said in one line", () => {
     const [line = ""] = stderr.split("\n").filter((text) => !/ warn /.test(text));
     expect(line).toMatch(message);
     expect(stdout).toBe("");
-    expect(code).toBe(1);
+    expect(code).toBe(flags.includes("sqlite:/nowhere/at/all.db") ? 3 : 2);
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
@@ -220,7 +220,7 @@ describe("what goes wrong at the start is said in one line", () => {
     const { code, stderr } = await command(["serve", "--store", "memory:", "--port", String(port)]).ended;
     taken.close();
     expect(stderr).toContain(`curfew: 127.0.0.1:${port} is in use already; choose another port`);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
   });
 
   it("a Node that is too old", async () => {
@@ -253,7 +253,7 @@ describe("curfew migrate", () => {
     [["--store", "redis://host"], /curfew: store: .*not supported yet/],
   ])("refuses %j", async (flags, says) => {
     const { code, stderr } = await command(["migrate", ...flags], { cwd: folder }).ended;
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatch(says);
   });
 });
@@ -292,6 +292,6 @@ describe("curfew keys new", () => {
   ])("refuses %j", async (flags, message) => {
     const { code, stderr } = await command(["keys", "new", ...flags]).ended;
     expect(stderr).toMatch(message);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
   });
 });

@@ -21,7 +21,11 @@ export class RunningCommand {
 
   constructor(
     flags: readonly string[],
-    options: { readonly cwd?: string; readonly node?: readonly string[] } = {},
+    options: {
+      readonly cwd?: string;
+      readonly node?: readonly string[];
+      readonly env?: NodeJS.ProcessEnv;
+    } = {},
   ) {
     this.child = spawn(process.execPath, [...(options.node ?? []), MAIN, ...flags], {
       cwd: options.cwd,
@@ -30,6 +34,7 @@ export class RunningCommand {
         PATH: process.env.PATH,
         NO_COLOR: "1",
         ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
+        ...options.env,
       },
     });
     for (const name of ["stdout", "stderr"] as const) {

@@ -279,7 +279,7 @@ export const BROKEN_TIMEOUT_STORES = {
         calendar: async (request) => (await timeouts.calendar(request)).filter(({ owner }) => owner === null),
       },
     }),
-    foundBy: [[LOOKS, "leased or not"]],
+    foundBy: [[LOOKS, "what is not dead, leased or not"]],
   },
   "overlooks leases in nextDueAt": {
     change: ({ timeouts }) => ({

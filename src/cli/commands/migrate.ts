@@ -1,34 +1,26 @@
-import { refuse } from "../../core/errors.ts";
-import {
-  hidePassword,
-  OPEN_WITHIN,
-  onThisMachine,
-  openPostgresStore,
-  openStore,
-  patiently,
-} from "../../open.ts";
-import { createOutput, type OutputOptions } from "../output.ts";
+import { type Command, Option } from "commander";
+import type { MigrateOptions } from "../migrate.ts";
+import { LOG_LEVELS } from "../output/log-levels.ts";
 
-export interface MigrateOptions extends OutputOptions {
-  readonly store: string;
-  readonly schema?: string;
-}
-
-/** Brings the tables of a store up to date, for a role that may do what those of the workers may not. */
-export async function migrate({ store: address, schema, ...rest }: MigrateOptions): Promise<void> {
-  const output = createOutput(rest);
-  const system = onThisMachine();
-  const isPostgres = /^postgres(ql)?:/.test(address);
-  if (schema !== undefined && !isPostgres)
-    throw refuse("invalid_option", "--schema", schema, "only PostgreSQL has schemas: leave it out");
-  if (address === "memory:")
-    throw refuse("invalid_option", "--store", address, "a store in memory has no tables: name another");
-  const open = () =>
-    schema === undefined
-      ? openStore(address, system)
-      : openPostgresStore({ connection: address, schema, system });
-  const store = await patiently(open, OPEN_WITHIN, system, output.logger);
-  await store.close();
-  const place = hidePassword(address) + (schema === undefined ? "" : `, schema ${schema}`);
-  output.say(`${place} is up to date`, { store: place }, "the store is up to date");
+export function register(command: Command): void {
+  command
+    .description(
+      "Apply pending migrations. Every process that opens the store does this too, if its role may.",
+    )
+    .addOption(
+      new Option("--store <address>", "where jobs are kept: sqlite:<file> or postgres://…")
+        .makeOptionMandatory()
+        .env("CURFEW_STORE"),
+    )
+    .option("--schema <name>", "the schema in PostgreSQL, curfew if left out")
+    .option("--json", "write logs as JSON lines")
+    .addOption(new Option("--log-level <level>", "what to log").choices(LOG_LEVELS).default("info"))
+    .addHelpText(
+      "after",
+      "\nExamples:\n  curfew migrate --store sqlite:jobs.db\n  curfew migrate --store postgres://localhost/app --schema jobs",
+    )
+    .action(async (options: MigrateOptions) => {
+      const { migrate } = await import("../migrate.ts");
+      await migrate(options);
+    });
 }

@@ -1,121 +1,43 @@
-import { type Duration, parseDuration } from "../../core/time.ts";
-import { hidePassword, openEngine } from "../../open.ts";
-import { createServer } from "../../server/app.ts";
-import { Keyring } from "../../server/auth.ts";
-import { readKeyFile } from "../../server/key-file.ts";
-import { type Listening, listen } from "../../server/listen.ts";
-import { openTelemetry } from "../../tracing.ts";
-import { logEvents } from "../event-log.ts";
-import { loadWorkers, type WorkOptions } from "../load-workers.ts";
-import { createOutput, dim, type LogLevel, type Output, paint } from "../output.ts";
+import { type Command, Option } from "commander";
+import { positiveNumber, wholeNumber } from "../declare.ts";
+import { LOG_LEVELS } from "../output/log-levels.ts";
+import type { ServeOptions } from "../serve.ts";
+import { packageVersion } from "../version.ts";
 
-export interface ServeOptions {
-  readonly store: string;
-  readonly host: string;
-  readonly port: number;
-  readonly keys?: string;
-  readonly workers?: string;
-  readonly cors?: readonly string[];
-  readonly rate?: number;
-  readonly drain: string;
-  readonly conformance?: boolean;
-  readonly traces?: boolean;
-  readonly json?: boolean;
-  readonly logLevel: LogLevel;
-  readonly version: string;
-}
-
-/** Serves until a signal asks it to stop; then what runs may finish, and the process ends with 0. */
-export async function serve(options: ServeOptions): Promise<void> {
-  parseDuration(options.drain, "drain", { zero: true });
-  const output = createOutput(options);
-  const stopped = onStop(output);
-  const keys = options.keys === undefined ? undefined : await readKeyFile(options.keys);
-  const engine = await openEngine({
-    store: options.store,
-    logger: output.logger,
-    ...(options.traces && { tracing: openTelemetry() }),
-  });
-  const drain = options.drain as Duration;
-  let listening: Listening | undefined;
-  let worker: ReturnType<typeof engine.work> | undefined;
-  try {
-    logEvents(engine, output.logger, options.logLevel === "debug");
-    const keyring = keys && new Keyring(keys, { now: () => engine.now() });
-    const work = options.workers === undefined ? undefined : await loadWorkers(options.workers, engine);
-    const server = createServer(engine, {
-      logger: output.logger,
-      ...(keyring && { keys: keyring }),
-      ...(options.cors && { cors: options.cors }),
-      ...(options.rate !== undefined && { limits: { rate: options.rate } }),
-      ...(options.conformance && { conformance: true }),
+export function register(command: Command): void {
+  command
+    .description("Serve jobs over HTTP, as Open Job Spec describes it.")
+    .addOption(
+      new Option("--store <address>", "where jobs are kept: sqlite:<file>, postgres://… or memory:")
+        .default("sqlite:curfew.db")
+        .env("CURFEW_STORE"),
+    )
+    .addOption(new Option("--host <host>", "where to listen").default("127.0.0.1").env("CURFEW_HOST"))
+    .addOption(
+      new Option("--port <port>", "port; 0 picks a free one")
+        .default(8080)
+        .argParser(wholeNumber)
+        .env("CURFEW_PORT"),
+    )
+    .addOption(new Option("--keys <file>", "the keys that callers must bring").env("CURFEW_KEYS"))
+    .option("--workers <module>", "a module that exports processors, to be worked on in this process")
+    .option("--cors <origin...>", "origins whose pages may call this server")
+    .option("--rate <requests>", "requests per second that each key may send", positiveNumber)
+    .option("--drain <duration>", "how long running jobs may finish when the server stops", "25s")
+    .option("--traces", "send spans to the OpenTelemetry SDK that this process was started with")
+    .option("--conformance", "answer the hooks that the conformance suite needs; never in production")
+    .option("--json", "write logs as JSON lines")
+    .addOption(new Option("--log-level <level>", "what to log").choices(LOG_LEVELS).default("info"))
+    .addHelpText(
+      "after",
+      `
+Examples:
+  curfew serve                                             # on curfew.db in this folder
+  curfew serve --store postgres://localhost/app --port 80  # on PostgreSQL
+  curfew serve --workers ./workers.js                      # and work on jobs in the same process`,
+    )
+    .action(async (options: Omit<ServeOptions, "version">) => {
+      const { serve } = await import("../serve.ts");
+      await serve({ ...options, version: packageVersion() });
     });
-    listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
-    worker = work && engine.work(work);
-    if (keyring && options.keys !== undefined) rereadOnHangUp(keyring, options.keys, output);
-    greet(output, options, listening, work);
-    await stopped;
-  } finally {
-    // No job is claimed any more while requests under way get their answers.
-    await Promise.all([listening?.close(), worker?.close({ drain })]);
-    await engine.close({ drain });
-  }
-  output.say("Stopped.", {}, "stopped");
-}
-
-/** Resolves at the first signal to stop; the second ends the process at once. */
-function onStop(output: Output): Promise<void> {
-  return new Promise((resolve) => {
-    let isStopping = false;
-    for (const [signal, code] of [
-      ["SIGTERM", 143],
-      ["SIGINT", 130],
-    ] as const) {
-      process.on(signal, () => {
-        if (isStopping) process.exit(code);
-        isStopping = true;
-        output.say(`${signal}: finishing what runs; once more to stop at once.`, { signal }, "stopping");
-        resolve();
-      });
-    }
-  });
-}
-
-/** How a key is replaced without a restart. A file that is wrong changes nothing. */
-function rereadOnHangUp(keyring: Keyring, file: string, { logger }: Output): void {
-  process.on("SIGHUP", () => {
-    readKeyFile(file)
-      .then((keys) => {
-        keyring.replace(keys);
-        logger.info({ file, keys: keyring.size }, "the keys were read again");
-      })
-      .catch((error: unknown) => logger.error({ error: String(error) }, "the keys stay as they were"));
-  });
-}
-
-function greet(
-  output: Output,
-  options: ServeOptions,
-  { url }: Listening,
-  work: WorkOptions | undefined,
-): void {
-  const store = hidePassword(options.store);
-  const types = work?.processors.map(({ definition }) => definition.type) ?? [];
-  const line = (name: string, text: string) => `  ${dim(name.padEnd(8))} ${text}`;
-  const key = options.keys === undefined ? "" : " -H 'Authorization: Bearer <key>'";
-  const lines = [
-    `${paint("bold", `curfew ${options.version}`)} serves Open Job Spec on ${paint("cyan", url)}`,
-    line("open", `${url}/ in a browser: the dashboard`),
-    line("store", store),
-    line("keys", options.keys ?? "none: only this machine is served"),
-    ...(types.length > 0 ? [line("works on", types.join(", "))] : []),
-    ...(options.conformance ? [line("hooks", paint("yellow", "of the conformance suite are on"))] : []),
-    line(
-      "try",
-      `curl ${url}/ojs/v1/jobs${key} -H 'Content-Type: application/json' -d '{"type":"hello","args":[]}'`,
-    ),
-    line("stop", "Ctrl-C"),
-  ];
-  const fields = { url, store, version: options.version, keys: options.keys !== undefined, types };
-  output.say(lines.join("\n"), fields, "listening");
 }

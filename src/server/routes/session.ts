@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { ROLES } from "../auth.ts";
 import { HttpError } from "../http-error.ts";
+import { ROLES } from "../roles.ts";
 import { json, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
 import { refuseForgery } from "../sessions.ts";
 import { sessionReply } from "../wire/admin-replies.ts";

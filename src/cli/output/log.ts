@@ -1,22 +1,20 @@
-import { styleText } from "node:util";
 import { type Logger, pino } from "pino";
+import type { LogLevel } from "./log-levels.ts";
+import { dim, paint, printable } from "./paint.ts";
 
-export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
-
-export interface OutputOptions {
+export interface LogOutputOptions {
   readonly json?: boolean;
   readonly logLevel: LogLevel;
 }
 
 /** What a command says: logs, and lines for people where somebody did not ask for JSON. */
-export interface Output {
+export interface LogOutput {
   readonly logger: Logger;
   /** For people; with `--json` the fields are logged instead, so that a program reads one format only. */
   say(lines: string, fields: object, message: string): void;
 }
 
-export function createOutput({ json = false, logLevel }: OutputOptions): Output {
+export function createLogOutput({ json = false, logLevel }: LogOutputOptions): LogOutput {
   const options = {
     level: logLevel,
     base: null,
@@ -59,21 +57,4 @@ function shown(value: unknown): string {
   if (typeof value === "object" && value !== null && "message" in value)
     return printable(String(value.message));
   return printable(typeof value === "string" ? value : (JSON.stringify(value) ?? String(value)));
-}
-
-/** Names and messages come from whoever sent a job: nothing in them may steer a terminal. */
-function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ").slice(0, 1_000);
-}
-
-type Format = Parameters<typeof styleText>[0];
-
-/** In colour where a person looks and wants it: not in a pipe, and not with NO_COLOR. */
-export function paint(format: Format, text: string, stream: NodeJS.WriteStream = process.stdout): string {
-  return styleText(format, text, { stream });
-}
-
-export function dim(text: string, stream?: NodeJS.WriteStream): string {
-  return paint("dim", text, stream);
 }

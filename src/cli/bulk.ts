@@ -1,0 +1,175 @@
+import type { Command } from "commander";
+import { countNumber } from "./declare.ts";
+import { CommandFailed } from "./exit.ts";
+import { jobTable } from "./job-table.ts";
+import { confirm } from "./output/confirm.ts";
+import type { TargetContext } from "./run-command.ts";
+import type { Fields, Query } from "./target.ts";
+
+const JOBS = "/ojs/v1/admin/jobs";
+/** Small enough that Ctrl-C is heard soon, and that progress moves. */
+const BATCH = 200;
+const SAMPLE = 5;
+const LOOKED_AT = 50;
+
+export interface BulkOptions {
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly limit?: number;
+  readonly reason?: string;
+}
+
+export function withBulkOptions(command: Command): Command {
+  return command
+    .option("--dry-run", "count what is meant and show the first of it, and change nothing")
+    .option("-y, --yes", "do not ask")
+    .option("--limit <count>", "stop after this many", countNumber)
+    .option("--reason <text>", "why, for the audit");
+}
+
+const DONE = { cancel: "cancelled", retry: "retried", delete: "deleted" } as const;
+export type BulkVerb = keyof typeof DONE;
+
+interface Counts {
+  matched: number;
+  succeeded: number;
+  skipped: number;
+  failed: number;
+}
+
+/** What `--json` prints of an action on many jobs. */
+export const BULK_JSON =
+  '{"action","dry_run","matched","succeeded","skipped","failed","is_complete"}; with --dry-run also "sample": the first jobs';
+
+/** An action on all jobs that a filter means: shown first, confirmed, done in batches, and summed up. */
+export async function bulk(
+  context: TargetContext,
+  verb: BulkVerb,
+  filter: Fields,
+  options: BulkOptions,
+): Promise<void> {
+  const { target, output, signal } = context;
+  const path = `${JOBS}/bulk/${verb}`;
+  const counted = await output.during("counting", () => target.send("POST", path, { filter, dry_run: true }));
+  signal.throwIfAborted();
+  const matched = Number(counted.matched);
+  if (options.dryRun || matched === 0) {
+    const sample = matched === 0 ? [] : await sampleOf(context, verb, filter);
+    const answer = {
+      ...summary(verb, { matched, succeeded: 0, skipped: 0, failed: 0 }, true),
+      dry_run: options.dryRun === true,
+    };
+    output.answer({ ...answer, sample }, () => previewText(verb, matched, sample, target.now()));
+    return;
+  }
+  const meant = options.limit === undefined ? matched : Math.min(matched, options.limit);
+  if (!options.yes) {
+    const sample = await sampleOf(context, verb, filter);
+    output.note(previewText(verb, matched, sample, target.now()));
+  }
+  await confirm(`${capital(verb)} ${meant} ${meant === 1 ? "job" : "jobs"} on ${target.name}?`, {
+    yes: options.yes,
+    signal,
+  });
+  await carryOut(context, {
+    verb,
+    path,
+    filter,
+    meant,
+    most: options.limit ?? Number.POSITIVE_INFINITY,
+    reason: options.reason,
+  });
+}
+
+interface Work {
+  readonly verb: BulkVerb;
+  readonly path: string;
+  readonly filter: Fields;
+  readonly meant: number;
+  /** Where to stop; what came after the count is done, too, unless somebody named a limit. */
+  readonly most: number;
+  readonly reason: string | undefined;
+}
+
+async function carryOut({ target, output, signal }: TargetContext, work: Work): Promise<void> {
+  const { verb, path, filter, meant, most, reason } = work;
+  const counts: Counts = { matched: 0, succeeded: 0, skipped: 0, failed: 0 };
+  let isComplete = false;
+  await output.during(verb, async (progress) => {
+    for (let cursor: unknown = null; !signal.aborted; ) {
+      const reply = await target.send("POST", path, {
+        filter,
+        confirm: true,
+        limit: Math.min(BATCH, most - counts.succeeded),
+        ...(cursor !== null && { cursor }),
+        ...(reason !== undefined && { reason }),
+      });
+      add(counts, reply);
+      progress.update(counts.succeeded + counts.skipped, meant);
+      cursor = reply.next_cursor;
+      isComplete = cursor === null;
+      if (isComplete || counts.succeeded >= most || counts.failed > 0) break;
+    }
+  });
+  const isStopped = !isComplete && signal.aborted;
+  output.answer(summary(verb, counts, isComplete), () => summaryText(verb, counts));
+  if (isStopped)
+    throw new CommandFailed(
+      "interrupted",
+      `stopped: ${counts.succeeded} of ${meant} jobs are ${DONE[verb]}, the others are unchanged; run it again to go on`,
+    );
+  if (counts.failed > 0)
+    throw new CommandFailed("unreachable", `the store did not take ${counts.failed} jobs; run it again`);
+}
+
+function add(counts: Counts, reply: Fields): void {
+  counts.matched += Number(reply.matched);
+  counts.succeeded += Number(reply.succeeded);
+  counts.skipped += Number(reply.skipped);
+  // The reply counts those that had moved on among the failed, too.
+  counts.failed += Number(reply.failed) - Number(reply.skipped);
+}
+
+function summary(verb: BulkVerb, counts: Counts, isComplete: boolean) {
+  return { action: verb, dry_run: false, ...counts, is_complete: isComplete };
+}
+
+/** Which states an action can touch. */
+const TOUCHED: Readonly<Record<BulkVerb, readonly string[]>> = {
+  cancel: ["scheduled", "available", "pending", "active", "retryable"],
+  retry: ["discarded"],
+  delete: ["completed", "cancelled", "discarded"],
+};
+
+/** Some of the newest jobs that are meant; what only an action can filter by cannot be shown. */
+async function sampleOf(
+  { target }: TargetContext,
+  verb: BulkVerb,
+  filter: Fields,
+): Promise<readonly Fields[]> {
+  const { error_type, error_code, dead_letter, all: _all, ...rest } = filter;
+  if (error_type !== undefined || error_code !== undefined) return [];
+  const path = dead_letter ? "/ojs/v1/admin/dead-letter" : JOBS;
+  const { items } = await target.get(path, { ...(rest as Query), per_page: LOOKED_AT });
+  const states = TOUCHED[verb];
+  return (items as readonly Fields[]).filter(({ state }) => states.includes(String(state))).slice(0, SAMPLE);
+}
+
+function previewText(verb: BulkVerb, matched: number, sample: readonly Fields[], now: number): string {
+  if (matched === 0) return `No jobs to ${verb}.`;
+  const head = `${matched} ${matched === 1 ? "job" : "jobs"} to ${verb}`;
+  if (sample.length === 0) return `${head}.`;
+  const more = matched > sample.length ? `\n… and ${matched - sample.length} more` : "";
+  return `${head}:\n${jobTable(sample, now)}${more}`;
+}
+
+function summaryText(verb: BulkVerb, { succeeded, skipped, failed }: Counts): string {
+  const parts = [
+    `${succeeded} ${succeeded === 1 ? "job" : "jobs"} ${DONE[verb]}`,
+    ...(skipped > 0 ? [`${skipped} had moved on and stay as they are`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+  ];
+  return `${parts.join(", ")}.`;
+}
+
+const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);

@@ -1,0 +1,182 @@
+import type { Command } from "commander";
+import { countNumber, withPage, withTarget } from "../declare.ts";
+import { orNearest } from "../not-found.ts";
+import { dim, paintState, printable } from "../output/paint.ts";
+import { type Column, fieldsText, tableText } from "../output/table.ts";
+import { relativeText, relativeTime } from "../output/times.ts";
+import { act, type TargetContext } from "../run-command.ts";
+import type { Fields, Target } from "../target.ts";
+
+const PATH = "/ojs/v1/cron";
+
+export function register(cron: Command): void {
+  cron.description("Crons: jobs that are enqueued again and again.");
+  declareList(cron.command("ls"));
+  declareShow(cron.command("show"));
+  declareNext(cron.command("next"));
+  declareRun(cron.command("run"));
+  declarePause(cron.command("pause"), "pause", "Stop a cron; jobs that it enqueued go on.");
+  declarePause(cron.command("resume"), "resume", "Let a paused cron go on, from now.");
+}
+
+async function names(target: Target): Promise<readonly string[]> {
+  const { items } = await target.get(PATH, { limit: 200 });
+  return (items as readonly Fields[]).map(({ name }) => String(name));
+}
+
+/** Asks for one cron by its name. */
+function onCron(target: Target, name: string, ask: (path: string) => Promise<Fields>): Promise<Fields> {
+  const path = `${PATH}/${encodeURIComponent(name)}`;
+  return orNearest(
+    "cron",
+    name,
+    () => names(target),
+    () => ask(path),
+  );
+}
+
+const columns = (now: number): Column<Fields>[] => [
+  { title: "CRON", show: ({ name }) => printable(String(name)), shrinkTo: 12 },
+  { title: "STATE", show: ({ status }) => paintState(String(status)) },
+  { title: "WHEN", show: ({ expression }) => printable(String(expression)) },
+  { title: "ZONE", show: ({ timezone }) => printable(String(timezone)) },
+  { title: "NEXT", show: ({ next_run_at }) => relativeText(next_run_at, now) },
+  { title: "LAST", show: ({ last_run_at }) => relativeText(last_run_at, now) },
+  { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 10 },
+];
+
+function declareList(command: Command): void {
+  command.description("List crons with when they fire next.");
+  withPage(withTarget(command), {
+    examples: [["cron ls", "all of them"]],
+    json: '{"items":[{"name","expression","timezone","enabled","next_run_at","last_run_at","type",…}]}',
+  });
+  act(command, async ({ target, output }) => {
+    const items: Fields[] = [];
+    for (let cursor: unknown = null; ; ) {
+      const page = await target.get(PATH, { limit: 200, ...(cursor !== null && { cursor: String(cursor) }) });
+      items.push(...(page.items as Fields[]));
+      cursor = (page.pagination as Fields).next_cursor;
+      if (cursor === null) break;
+    }
+    output.answer({ items }, () =>
+      items.length === 0 ? "No crons." : tableText(columns(target.now()), items),
+    );
+  });
+}
+
+function declareShow(command: Command): void {
+  command.description("Show a cron and its last runs.").argument("<name>", "its name");
+  withPage(withTarget(command), {
+    examples: [["cron show nightly-report", "its schedule, its job, and what became of its last runs"]],
+    json: '{"name","expression","timezone",…,"runs":[{"scheduled_for","at","job_id","state"?,"skipped"?}]}',
+  });
+  act(command, async ({ target, output }, _options, [name]) => {
+    const { cron } = await onCron(target, name as string, (path) => target.get(path));
+    const { runs } = await onCron(target, name as string, (path) => target.get(`${path}/history`));
+    output.answer({ ...(cron as Fields), runs }, () =>
+      cronText(cron as Fields, runs as readonly Fields[], target.now()),
+    );
+  });
+}
+
+function cronText(cron: Fields, runs: readonly Fields[], now: number): string {
+  const fields = fieldsText([
+    ["name", printable(String(cron.name))],
+    ["state", paintState(String(cron.status))],
+    ["when", `${printable(String(cron.expression))} in ${printable(String(cron.timezone))}`],
+    ["overlap", String(cron.overlap_policy)],
+    ["missed", JSON.stringify(cron.missed_policy)],
+    ["next", `${relativeText(cron.next_run_at, now)}  ${dim(String(cron.next_run_at ?? ""))}`],
+    ["job", printable(JSON.stringify(cron.job_template))],
+  ]);
+  if (runs.length === 0) return `${fields}\n\nIt has not run yet.`;
+  const table = tableText<Fields>(
+    [
+      { title: "DUE", show: ({ scheduled_for }) => relativeText(scheduled_for, now) },
+      { title: "JOB", show: ({ job_id }) => String(job_id ?? "-") },
+      {
+        title: "STATE",
+        show: ({ state, skipped }) => (skipped ? `skipped: ${skipped}` : paintState(String(state ?? "-"))),
+      },
+      { title: "", show: ({ manual }) => (manual ? "by hand" : "") },
+    ],
+    runs,
+  );
+  return `${fields}\n\n${table}`;
+}
+
+function declareNext(command: Command): void {
+  command.description("Say when a cron fires next.").argument("<name>", "its name");
+  withTarget(command).option("-n, --count <count>", "how many instants", countNumber, 5);
+  withPage(command, {
+    examples: [["cron next nightly-report -n 10", "the next ten instants, in its zone and in UTC"]],
+    json: '{"name","timezone","enabled","items":[{"at","local"}]}',
+    more: "Instants after the first are computed from the expression; what the cron does at a change of the clock is in its definition.",
+  });
+  act<{ readonly count: number }>(command, next);
+}
+
+const MOST_INSTANTS = 1_000;
+
+async function next(
+  { target, output }: TargetContext,
+  { count }: { readonly count: number },
+  [name]: readonly string[],
+): Promise<void> {
+  const { cron } = await onCron(target, name as string, (path) => target.get(path));
+  const { expression, timezone, enabled } = cron as Fields;
+  const { parseSchedule, preview } = await import("../../core/cron/expression.ts");
+  const schedule = parseSchedule({ cron: String(expression), zone: String(timezone) }, "cron");
+  const now = target.now();
+  const items = preview(schedule, now, Math.min(count, MOST_INSTANTS)).map(({ at, local, offset }) => ({
+    at: new Date(at).toISOString(),
+    local: local + offset,
+  }));
+  output.answer({ name, timezone, enabled, items }, () =>
+    tableText(
+      [
+        { title: "IN", show: ({ at }) => relativeTime(Date.parse(at), now) },
+        { title: printable(String(timezone)).toUpperCase(), show: (each) => each.local },
+        { title: "UTC INSTANT", show: ({ at }) => at },
+      ],
+      items,
+    ),
+  );
+  if (enabled === false) output.note(`It is paused: it fires after curfew cron resume ${name}.`);
+}
+
+function declareRun(command: Command): void {
+  command.description("Enqueue the job of a cron now, beside its schedule.").argument("<name>", "its name");
+  withPage(withTarget(command), {
+    examples: [["cron run nightly-report", "prints the id of the job"]],
+    json: "the job as in docs/openapi.json",
+  });
+  act(command, async ({ target, output }, _options, [name]) => {
+    const { job } = await onCron(target, name as string, (path) =>
+      target.send("POST", `${path}/trigger`, {}),
+    );
+    output.answer(job, () => String((job as Fields).id));
+  });
+}
+
+function declarePause(command: Command, action: "pause" | "resume", says: string): void {
+  command.description(says).argument("<name>", "its name");
+  withTarget(command).option("--reason <text>", "why, for the audit");
+  withPage(command, {
+    examples: [[`cron ${action} nightly-report`, "for all processes"]],
+    json: '{"name","enabled","next_run_at",…}',
+  });
+  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [name]) => {
+    const body = reason === undefined ? {} : { reason };
+    const { cron } = await onCron(target, name as string, (path) =>
+      target.send("POST", `${path}/${action}`, body),
+    );
+    const { next_run_at } = cron as Fields;
+    output.answer(cron, () =>
+      action === "pause"
+        ? `Cron ${printable(name as string)} is paused.`
+        : `Cron ${printable(name as string)} fires next ${relativeText(next_run_at, target.now())}.`,
+    );
+  });
+}

@@ -1,0 +1,310 @@
+import type { Command } from "commander";
+import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } from "../bulk.ts";
+import { countNumber, withPage, withTarget } from "../declare.ts";
+import { CommandFailed } from "../exit.ts";
+import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
+import { errorText, jobTable } from "../job-table.ts";
+import { onJob } from "../not-found.ts";
+import { dim, paint, paintState, printable } from "../output/paint.ts";
+import { fieldsText, tableText } from "../output/table.ts";
+import { relativeText, relativeTime } from "../output/times.ts";
+import { act, type TargetContext } from "../run-command.ts";
+import type { Fields, Query } from "../target.ts";
+import { declareEnqueue, declareExtend } from "./change-job.ts";
+import { declareLogs, declareTail, declareWait } from "./follow.ts";
+
+const ID = "0198f7e2-7b1c-7000-8000-000000000001";
+const PAGE = 200;
+
+/** Every command that is about jobs, by its name. */
+const VERBS: Readonly<Record<string, (command: Command) => void>> = {
+  ls: declareList,
+  show: declareShow,
+  why: declareWhy,
+  explain: declareExplain,
+  enqueue: declareEnqueue,
+  cancel: (command) => declareAction(command, "cancel"),
+  retry: (command) => declareAction(command, "retry"),
+  delete: (command) => declareAction(command, "delete"),
+  extend: declareExtend,
+  logs: declareLogs,
+  tail: declareTail,
+  wait: declareWait,
+};
+
+export function verb(name: string): (command: Command) => void {
+  return VERBS[name] as (command: Command) => void;
+}
+
+/** `curfew jobs ls` is the same as `curfew ls`. */
+export function register(jobs: Command): void {
+  jobs.description("The commands about jobs, for those who look for them under their noun.");
+  for (const [name, declare] of Object.entries(VERBS)) declare(jobs.command(name));
+}
+
+interface ListOptions extends FilterOptions {
+  readonly limit: number;
+  readonly oldest?: boolean;
+}
+
+function declareList(command: Command): void {
+  command.description("List jobs, the newest first.");
+  withFilters(withTarget(command))
+    .option("--limit <count>", "at most this many", countNumber, 50)
+    .option("--oldest", "the oldest first");
+  withPage(command, {
+    examples: [
+      ["ls", "the newest 50 jobs"],
+      ["ls --state discarded --since 1h", "what failed for good among the jobs of the last hour"],
+      ["ls --queue payments --json", "for a program"],
+    ],
+    json: '{"items":[job],"has_more"}; a job as in docs/openapi.json',
+  });
+  act<ListOptions>(command, list);
+}
+
+async function list({ target, output }: TargetContext, options: ListOptions): Promise<void> {
+  const filter = filterFields(options, target.now()) as Query;
+  const items: Fields[] = [];
+  let cursor: unknown = null;
+  do {
+    const page = await target.get("/ojs/v1/admin/jobs", {
+      ...filter,
+      per_page: Math.max(1, Math.min(PAGE, options.limit - items.length)),
+      ...(options.oldest && { order: "asc" }),
+      ...(cursor !== null && { cursor: String(cursor) }),
+    });
+    items.push(...(page.items as Fields[]));
+    cursor = (page.pagination as Fields).next_cursor;
+  } while (cursor !== null && items.length < options.limit);
+  const hasMore = cursor !== null;
+  output.answer({ items, has_more: hasMore }, () =>
+    items.length === 0 ? "No jobs." : jobTable(items, target.now()),
+  );
+  if (hasMore && items.length > 0)
+    output.note(dim(`There are more: --limit ${options.limit * 4}, or narrow it.`, process.stderr));
+}
+
+function declareShow(command: Command): void {
+  command
+    .description("Show one job: its state, limits, errors, payload and result.")
+    .argument("<id>", "its id");
+  withPage(withTarget(command), {
+    examples: [[`show ${ID}`, "everything about it"]],
+    json: "the job as in docs/openapi.json",
+  });
+  act(command, show);
+}
+
+const INSTANTS = [
+  ["created", "created_at"],
+  ["due", "scheduled_at"],
+  ["next try", "next_attempt_at"],
+  ["started", "started_at"],
+  ["completed", "completed_at"],
+  ["cancelled", "cancelled_at"],
+  ["discarded", "discarded_at"],
+  ["expires", "expires_at"],
+] as const;
+
+const LIMITS = [
+  ["attempt", "timeout_ms"],
+  ["total", "total_timeout_ms"],
+  ["wait", "enqueue_ttl_ms"],
+  ["grace", "grace_period_ms"],
+  ["heartbeat", "heartbeat_timeout_ms"],
+] as const;
+
+async function show(
+  { target, output }: TargetContext,
+  _options: object,
+  [id]: readonly string[],
+): Promise<void> {
+  const { job } = await onJob(target, id as string, (path) => target.get(path));
+  output.answer(job, () => jobText(job as Fields, target.now()));
+}
+
+function jobText(job: Fields, now: number): string {
+  const fields: [string, string][] = [
+    ["id", String(job.id)],
+    ["state", paintState(String(job.state)) + (job.dead_letter ? " (dead letter)" : "")],
+    ["type", printable(String(job.type))],
+    ["queue", printable(String(job.queue))],
+    ["priority", String(job.priority)],
+    ["attempt", `${job.attempt} of ${job.max_attempts}`],
+  ];
+  for (const [name, field] of INSTANTS)
+    if (job[field] !== undefined)
+      fields.push([name, `${relativeText(job[field], now)}  ${dim(String(job[field]))}`]);
+  const limits = LIMITS.flatMap(([name, field]) =>
+    job[field] === undefined ? [] : [`${name} ${Number(job[field]) / 1_000}s`],
+  );
+  if (limits.length > 0) fields.push(["timeouts", limits.join(", ")]);
+  if (job.workflow_id !== undefined) fields.push(["workflow", String(job.workflow_id)]);
+  if (job.progress !== undefined) fields.push(["progress", `${Math.round(Number(job.progress) * 100)} %`]);
+  fields.push(["payload", printable(JSON.stringify(job.args))]);
+  if (job.result !== undefined) fields.push(["result", printable(JSON.stringify(job.result))]);
+  const errors = (job.errors as readonly Fields[] | undefined) ?? [];
+  for (const error of errors)
+    fields.push([`error ${error.attempt ?? ""}`.trim(), paint("red", printable(errorText(error)))]);
+  return fieldsText(fields);
+}
+
+function declareWhy(command: Command): void {
+  command
+    .description("Say why a job does not run, does not end, or ended as it did.")
+    .argument("<id>", "its id");
+  withPage(withTarget(command), {
+    examples: [[`why ${ID}`, "the first reason is the one to act on"]],
+    json: '{"job_id","state","asked_at","reasons":[{"code","sentence","since","until","who","link","action"}]}',
+  });
+  act(command, async ({ target, output }, _options, [id]) => {
+    const why = await onJob(target, id as string, (path) => target.get(`${path}/why`));
+    output.answer(why, () => whyText(why, target.now()));
+  });
+}
+
+/** The command that does what a reason advises, where there is one. */
+const ADVISED: Readonly<Record<string, (target: string) => string>> = {
+  "resume-queue": (queue) => `curfew queues resume ${queue}`,
+  retry: (id) => `curfew retry ${id}`,
+  cancel: (id) => `curfew cancel ${id}`,
+  "look-at-job": (id) => `curfew why ${id}`,
+  "look-at-workflow": (id) => `curfew workflows show ${id}`,
+  "look-at-worker": () => "curfew workers ls",
+};
+
+function whyText(why: Fields, now: number): string {
+  const reasons = why.reasons as readonly Fields[];
+  const lines = reasons.flatMap(({ sentence, until, action }, index) => {
+    const { name, target, text } = action as Fields;
+    const command = typeof target === "string" ? ADVISED[String(name)]?.(printable(target)) : undefined;
+    const ends = until === null ? "" : dim(` (until ${relativeText(until, now)})`);
+    const said = `${index + 1}. ${printable(String(sentence))}${ends}`;
+    const advice = [
+      `   → ${printable(String(text))}`,
+      ...(command === undefined ? [] : [`     ${dim(command)}`]),
+    ];
+    return [index === 0 ? paint("bold", said) : said, ...advice];
+  });
+  return [`Job ${why.job_id} is ${paintState(String(why.state))}.`, ...lines].join("\n");
+}
+
+function declareExplain(command: Command): void {
+  command
+    .description("Say for every limit of a job which source set it, and what follows.")
+    .argument("<id>", "its id");
+  withPage(withTarget(command), {
+    examples: [[`explain ${ID}`, "where its timeouts and retries come from"]],
+    json: '{"fields":[{"field","value","source","lost"}],"instants":{name: epoch milliseconds or null},"fixed","warnings"}',
+  });
+  act(command, async ({ target, output }, _options, [id]) => {
+    const { explanation } = await onJob(target, id as string, (path) => target.get(`${path}/explain`));
+    output.answer(explanation, () => explanationText(explanation as Fields, target.now()));
+  });
+}
+
+function explanationText(explanation: Fields, now: number): string {
+  const fields = explanation.fields as readonly Fields[];
+  const lostText = (lost: unknown) =>
+    (lost as readonly Fields[]).map(({ source, value }) => `${source} ${value}`).join(", ");
+  const table = tableText(
+    [
+      { title: "LIMIT", show: ({ field }) => String(field) },
+      { title: "VALUE", show: ({ value }) => printable(String(value)), shrinkTo: 16 },
+      { title: "SET BY", show: ({ source }) => String(source) },
+      { title: "LOST", show: ({ lost }) => printable(lostText(lost)), shrinkTo: 10 },
+    ],
+    fields,
+  );
+  const instants = Object.entries(explanation.instants as Fields).flatMap(([name, at]): [string, string][] =>
+    typeof at === "number" ? [[name, relativeTime(at, now)]] : [],
+  );
+  const warnings = (explanation.warnings as readonly string[]).map((text) =>
+    paint("yellow", `! ${printable(text)}`),
+  );
+  const fixed = explanation.fixed ? "Its first start has fixed these." : "They are fixed when it starts.";
+  return [table, "", fieldsText(instants), "", dim(fixed), ...warnings].join("\n");
+}
+
+const ACTIONS = {
+  cancel: ["End jobs that wait or run, at once.", "cancelled"],
+  retry: ["Run discarded jobs again: their attempts start anew.", "retried"],
+  delete: ["Delete jobs that have ended, for good.", "deleted"],
+} as const;
+
+function declareAction(command: Command, name: BulkVerb): void {
+  command.description(ACTIONS[name][0]).argument("[ids...]", "their ids; without any, the filters say which");
+  withBulkOptions(withErrorFilters(withFilters(withTarget(command)))).option("--all", "every job");
+  withPage(command, {
+    examples: [
+      [`${name} ${ID}`, "one job"],
+      [`${name} --queue payments --since 1h --dry-run`, "how many, and which"],
+      [`${name} --type card.charge --yes`, "all of a type, without a question"],
+    ],
+    json: BULK_JSON,
+  });
+  act<FilterOptions & BulkOptions>(command, (context, options, ids) =>
+    ids.length > 0
+      ? named(context, name, ids, options)
+      : bulk(context, name, actionFilter(options, context.target.now()), options),
+  );
+}
+
+/** Jobs by their ids: each is tried, and what went wrong is said for each. */
+async function named(
+  { target, output, signal }: TargetContext,
+  name: BulkVerb,
+  ids: readonly string[],
+  options: FilterOptions & BulkOptions,
+): Promise<void> {
+  if (Object.keys(filterFields(options, target.now())).length > 0 || options.all)
+    throw new CommandFailed("usage", "name ids or filter, not both");
+  const counts = { matched: ids.length, succeeded: 0, skipped: 0, failed: 0 };
+  const problems: CommandFailed[] = [];
+  for (const id of ids) {
+    if (signal.aborted) break;
+    try {
+      await onJob(target, id, (path) =>
+        options.dryRun ? target.get(path) : single(target, name, path, id, options.reason),
+      );
+      if (!options.dryRun) counts.succeeded += 1;
+    } catch (error) {
+      if (!(error instanceof CommandFailed)) throw error;
+      problems.push(error);
+      counts.failed += 1;
+    }
+  }
+  const isComplete = !signal.aborted;
+  output.answer({ action: name, dry_run: options.dryRun === true, ...counts, is_complete: isComplete }, () =>
+    options.dryRun
+      ? `${ids.length - counts.failed} of ${ids.length} jobs are there; nothing was changed.`
+      : `${counts.succeeded} of ${ids.length} jobs ${ACTIONS[name][1]}.`,
+  );
+  if (!isComplete) throw new CommandFailed("interrupted", "stopped; the others are unchanged");
+  const [first] = problems;
+  if (first) throw new CommandFailed(first.exit, problems.map(({ message }) => message).join("\ncurfew: "));
+}
+
+async function single(
+  target: TargetContext["target"],
+  name: BulkVerb,
+  path: string,
+  id: string,
+  reason: string | undefined,
+): Promise<Fields> {
+  const body = reason === undefined ? {} : { reason };
+  if (name !== "delete") return target.send("POST", `${path}/${name}`, body);
+  const { job } = await target.get(path);
+  const reply = await target.send("POST", "/ojs/v1/admin/jobs/bulk/delete", {
+    job_ids: [id],
+    confirm: true,
+    ...body,
+  });
+  if (Number(reply.succeeded) === 1) return reply;
+  const { state } = job as Fields;
+  throw new CommandFailed(
+    "failed",
+    `delete: job ${id} is ${state}; only jobs that have ended can be deleted, cancel it first`,
+  );
+}

@@ -1,0 +1,252 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { withPage, withTarget } from "../declare.ts";
+import { CommandFailed } from "../exit.ts";
+import { instantOption } from "../filters.ts";
+import { confirm } from "../output/confirm.ts";
+import { paint, paintState, printable } from "../output/paint.ts";
+import { type Column, tableText } from "../output/table.ts";
+import { spanText } from "../output/times.ts";
+import { act, type TargetContext } from "../run-command.ts";
+import type { Fields } from "../target.ts";
+
+const PATH = "/ojs/v1/admin/queues";
+const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
+const STATES = [...WAITING, "completed", "discarded", "cancelled"] as const;
+
+export function register(queues: Command): void {
+  queues.description("Queues: what is in them, pauses and limits.");
+  declareList(queues.command("ls"));
+  declarePause(queues.command("pause"), "pause");
+  declarePause(queues.command("resume"), "resume");
+  declareLimit(queues.command("limit"));
+  declarePurge(queues.command("purge"));
+}
+
+function declareList(command: Command): void {
+  command.description("List queues with what waits and runs in them.");
+  withPage(withTarget(command), {
+    examples: [["queues ls", "all queues; one that no live worker takes is marked"]],
+    json: '{"items":[{"name","paused","depth","counts","throughput","latency_ms"?,"configuration","unattended"}]}',
+  });
+  act(command, list);
+}
+
+const count =
+  (state: string): Column<Fields>["show"] =>
+  (queue) =>
+    String((queue.counts as Fields)[state]);
+
+const COLUMNS: readonly Column<Fields>[] = [
+  { title: "QUEUE", show: ({ name }) => printable(String(name)), shrinkTo: 12 },
+  { title: "STATE", show: ({ paused }) => paintState(paused ? "paused" : "active") },
+  { title: "READY", show: count("available"), align: "right" },
+  { title: "LATER", show: count("scheduled"), align: "right" },
+  { title: "RETRY", show: count("retryable"), align: "right" },
+  { title: "HELD", show: count("pending"), align: "right" },
+  { title: "RUNS", show: count("active"), align: "right" },
+  { title: "DONE 24H", show: count("completed"), align: "right" },
+  { title: "DEAD 24H", show: ({ dead_letters }) => String(dead_letters), align: "right" },
+  { title: "P95", show: ({ latency_ms }) => p95Text(latency_ms), align: "right" },
+  { title: "", show: ({ unattended }) => (unattended ? paint("yellow", "no worker takes it") : "") },
+];
+
+function p95Text(latency: unknown): string {
+  return latency === undefined ? "-" : spanText(Number((latency as Fields).p95));
+}
+
+async function list({ target, output }: TargetContext): Promise<void> {
+  const [page, attention] = await Promise.all([
+    target.get(PATH, { per_page: 200 }),
+    target.get("/ojs/v1/admin/unattended-queues"),
+  ]);
+  const unattended = new Set((attention.queues as readonly Fields[]).map(({ queue }) => queue));
+  const items = (page.items as readonly Fields[]).map((queue) => ({
+    ...queue,
+    unattended: unattended.has(queue.name),
+  }));
+  output.answer({ items }, () => (items.length === 0 ? "No queues." : tableText(COLUMNS, items)));
+}
+
+const PAUSES = {
+  pause: ["Hand out no more jobs of a queue; it goes on taking them in.", "is paused"],
+  resume: ["Hand out jobs of a queue again.", "hands out jobs"],
+} as const;
+
+function declarePause(command: Command, action: keyof typeof PAUSES): void {
+  const [says, done] = PAUSES[action];
+  command.description(says).argument("<queue>", "its name");
+  withTarget(command).option("--reason <text>", "why, for the audit");
+  withPage(command, {
+    examples: [[`queues ${action} payments`, "for all workers, from this moment on"]],
+    json: '{"name","paused","status","paused_at"?}',
+  });
+  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [queue]) => {
+    const path = `${PATH}/${encodeURIComponent(queue as string)}/${action}`;
+    const reply = await target.send("POST", path, reason === undefined ? {} : { reason });
+    output.answer(reply.queue, () => `Queue ${printable(queue as string)} ${done}.`);
+  });
+}
+
+function bound(text: string): number | "none" {
+  if (text === "none") return text;
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('Write a whole number from 1, or "none".');
+  return Number(text);
+}
+
+interface LimitOptions {
+  readonly concurrency?: number | "none";
+  readonly maxDepth?: number | "none";
+  readonly onFull?: string;
+  readonly reason?: string;
+}
+
+function declareLimit(command: Command): void {
+  command
+    .description(
+      "Limit how many jobs of a queue run at once, or how many may wait. Without options, show its limits.",
+    )
+    .argument("<queue>", "its name");
+  withTarget(command)
+    .option("--concurrency <count>", "how many run at once in all processes, or none", bound)
+    .option("--max-depth <count>", "how many may wait, or none", bound)
+    .addOption(
+      new Option("--on-full <what>", "what becomes of a job when the queue is full").choices([
+        "reject",
+        "drop_oldest",
+      ]),
+    )
+    .option("--reason <text>", "why, for the audit");
+  withPage(command, {
+    examples: [
+      ["queues limit payments --concurrency 5", "at most five at once"],
+      ["queues limit mail --max-depth 10000 --on-full reject", "refuse more than that"],
+      ["queues limit payments --concurrency none", "take the limit back"],
+    ],
+    json: '{"name","configuration":{"concurrency"?,"backpressure"?,"timeouts"?,"retry"?,"retention"?},…}',
+  });
+  act<LimitOptions>(command, limit);
+}
+
+async function limit(
+  { target, output }: TargetContext,
+  { concurrency, maxDepth, onFull, reason }: LimitOptions,
+  [queue]: readonly string[],
+): Promise<void> {
+  const path = `${PATH}/${encodeURIComponent(queue as string)}/config`;
+  if (onFull !== undefined && typeof maxDepth !== "number")
+    throw new CommandFailed("usage", "--on-full: it goes with a bound; pass --max-depth, too");
+  const change = {
+    ...(concurrency !== undefined && { concurrency: concurrency === "none" ? null : concurrency }),
+    ...(maxDepth === "none" && { backpressure: null }),
+    ...(typeof maxDepth === "number" && {
+      backpressure: { max_depth: maxDepth, strategy: onFull ?? "reject" },
+    }),
+  };
+  const isChange = Object.keys(change).length > 0;
+  const body = { ...change, ...(reason !== undefined && { reason }) };
+  const reply = isChange ? await target.send("PUT", path, body) : await target.get(path);
+  output.answer({ name: reply.name, configuration: reply.configuration }, () =>
+    configText(printable(queue as string), reply.configuration as Fields),
+  );
+}
+
+function configText(queue: string, { concurrency, backpressure }: Fields): string {
+  const runs =
+    concurrency === undefined ? "as many as workers take run at once" : `at most ${concurrency} run at once`;
+  const { max_depth, strategy } = (backpressure ?? {}) as Fields;
+  const waits =
+    max_depth === undefined ? "any number may wait" : `at most ${max_depth} may wait (${strategy})`;
+  return `Queue ${queue}: ${runs}, ${waits}.`;
+}
+
+interface PurgeOptions {
+  readonly states?: readonly string[];
+  readonly olderThan?: string;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly reason?: string;
+}
+
+function declarePurge(command: Command): void {
+  command
+    .description("Delete jobs of a queue for good: those that wait, if nothing is said.")
+    .argument("<queue>", "its name");
+  withTarget(command)
+    .addOption(new Option("--states <state...>", "which jobs; never those that run").choices(STATES))
+    .option("--older-than <time>", "ended before: 7d ago, or an instant; for states that have ended")
+    .option("--dry-run", "count, and delete nothing")
+    .option("-y, --yes", "do not ask")
+    .option("--reason <text>", "why, for the audit");
+  withPage(command, {
+    examples: [
+      ["queues purge mail --dry-run", "how many wait"],
+      ["queues purge mail --states completed --older-than 7d --yes", "tidy up"],
+    ],
+    json: '{"queue","states","dry_run","matched","purged","is_complete"}; "matched" is null where only the purge itself can count',
+  });
+  act<PurgeOptions>(command, purge);
+}
+
+async function purge(
+  { target, output, signal }: TargetContext,
+  options: PurgeOptions,
+  [queue]: readonly string[],
+): Promise<void> {
+  const name = printable(queue as string);
+  const path = `${PATH}/${encodeURIComponent(queue as string)}`;
+  const states = options.states ?? WAITING;
+  const matched = await countOf(target, queue as string, states, options);
+  const found = { queue, states, matched };
+  const many = matched === null ? "all" : String(matched);
+  const text = `${many} ${states.join(", ")} ${matched === 1 ? "job" : "jobs"} of queue ${name}`;
+  if (options.dryRun || matched === 0) {
+    output.answer(
+      { ...found, dry_run: options.dryRun === true, purged: 0, is_complete: true },
+      () => `${text} to delete.`,
+    );
+    return;
+  }
+  await confirm(`Delete ${text} on ${target.name} for good?`, { yes: options.yes, signal });
+  const body = {
+    states,
+    confirm: true,
+    ...(options.olderThan !== undefined && {
+      older_than: instantOption(options.olderThan, target.now(), "--older-than"),
+    }),
+    ...(options.reason !== undefined && { reason: options.reason }),
+  };
+  let purged = 0;
+  let isComplete = false;
+  await output.during(`deleting from ${name}`, async (progress) => {
+    while (!isComplete && !signal.aborted) {
+      const reply = await target.send("DELETE", `${path}/jobs`, body);
+      purged += Number(reply.purged_count);
+      isComplete = reply.is_complete === true;
+      progress.update(purged, matched ?? undefined);
+    }
+  });
+  output.answer(
+    { ...found, dry_run: false, purged, is_complete: isComplete },
+    () => `${purged} ${purged === 1 ? "job" : "jobs"} deleted.`,
+  );
+  if (!isComplete)
+    throw new CommandFailed("interrupted", `stopped: ${purged} jobs are deleted, the others are unchanged`);
+}
+
+/** How many a purge means; null where only the purge itself can tell, since ended jobs are not counted by age. */
+async function countOf(
+  target: TargetContext["target"],
+  queue: string,
+  states: readonly string[],
+  { olderThan }: PurgeOptions,
+): Promise<number | null> {
+  if (olderThan !== undefined) return null;
+  let sum = 0;
+  for (const state of states) {
+    const { pagination } = await target.get("/ojs/v1/admin/jobs", { queue, state, per_page: 1 });
+    const { total, total_is_exact } = pagination as Fields;
+    if (total_is_exact !== true) return null;
+    sum += Number(total);
+  }
+  return sum;
+}

@@ -1,0 +1,79 @@
+import type { Command } from "commander";
+import { countNumber, withPage, withTarget } from "../declare.ts";
+import { offered } from "../not-found.ts";
+import { paintState, printable } from "../output/paint.ts";
+import { type Column, fieldsText, tableText } from "../output/table.ts";
+import { relativeText } from "../output/times.ts";
+import { act } from "../run-command.ts";
+import type { Fields } from "../target.ts";
+import { timeoutTable } from "../timeout-table.ts";
+
+const PATH = "/ojs/v1/admin/sagas";
+
+export function register(sagas: Command): void {
+  sagas.description("Sagas: state that waits for messages and timeouts.");
+  declareList(sagas.command("ls"));
+  declareShow(sagas.command("show"));
+}
+
+const columns = (now: number): Column<Fields>[] => [
+  { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 10 },
+  { title: "ID", show: ({ id }) => printable(String(id)), shrinkTo: 12 },
+  { title: "STATUS", show: ({ status }) => paintState(String(status)) },
+  { title: "STARTED", show: ({ started_at }) => relativeText(started_at, now) },
+  { title: "CHANGED", show: ({ changed_at }) => relativeText(changed_at, now) },
+  { title: "WAITS FOR", show: ({ pending }) => pendingText(pending), shrinkTo: 10 },
+];
+
+function pendingText(pending: unknown): string {
+  return printable((pending as readonly Fields[]).map(({ name }) => String(name)).join(", "));
+}
+
+function declareList(command: Command): void {
+  command.description("List sagas in the order of their types and ids, alive and completed.");
+  withTarget(command)
+    .option("--type <type>", "only sagas of this type")
+    .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
+  withPage(command, {
+    examples: [["sagas ls --type order", "all orders"]],
+    json: '{"items":[{"type","id","status","version","started_at","changed_at","completed_at","pending"}],"has_more"}',
+  });
+  act<{ readonly type?: string; readonly limit: number }>(command, async ({ target, output }, options) => {
+    const { items, pagination } = await offered(target, "sagas", () =>
+      target.get(PATH, { type: options.type, limit: Math.max(1, Math.min(200, options.limit)) }),
+    );
+    const rows = items as readonly Fields[];
+    output.answer({ items, has_more: (pagination as Fields).has_more }, () =>
+      rows.length === 0 ? "No sagas." : tableText(columns(target.now()), rows),
+    );
+  });
+}
+
+function declareShow(command: Command): void {
+  command
+    .description("Show a saga: its state, and the timeouts and messages that wait for it.")
+    .argument("<type>", "its type")
+    .argument("<id>", "its correlation value");
+  withPage(withTarget(command), {
+    examples: [["sagas show order 42", "order 42"]],
+    json: '{"type","id","status",…,"state","timeouts":[timeout],"messages":[timeout]}',
+  });
+  act(command, async ({ target, output }, _options, [type, id]) => {
+    const path = `${PATH}/${encodeURIComponent(type as string)}/${encodeURIComponent(id as string)}`;
+    const saga = await offered(target, "sagas", () => target.get(path));
+    output.answer(saga, () => sagaText(saga, target.now()));
+  });
+}
+
+function sagaText(saga: Fields, now: number): string {
+  const fields = fieldsText([
+    ["saga", `${printable(String(saga.type))} ${printable(String(saga.id))}`],
+    ["status", paintState(String(saga.status))],
+    ["version", String(saga.version)],
+    ["started", relativeText(saga.started_at, now)],
+    ["changed", relativeText(saga.changed_at, now)],
+    ["state", printable(JSON.stringify(saga.state))],
+  ]);
+  const waiting = [...(saga.timeouts as readonly Fields[]), ...(saga.messages as readonly Fields[])];
+  return waiting.length === 0 ? fields : `${fields}\n\n${timeoutTable(waiting, now)}`;
+}

@@ -1,0 +1,115 @@
+import type { Command } from "commander";
+import { countNumber, withPage, withTarget } from "../declare.ts";
+import { futureOption } from "../filters.ts";
+import { offered } from "../not-found.ts";
+import { printable } from "../output/paint.ts";
+import { relativeText } from "../output/times.ts";
+import { act, type TargetContext } from "../run-command.ts";
+import type { Fields } from "../target.ts";
+import { timeoutTable } from "../timeout-table.ts";
+
+const PATH = "/ojs/v1/admin/timeouts";
+const ID = "0198f7e2-7b1c-7000-8000-000000000001";
+
+export function register(timeouts: Command): void {
+  timeouts.description(
+    "Timeouts: what is delivered at an instant to come, to sagas, jobs and your own code.",
+  );
+  declareList(timeouts.command("ls"));
+  const revoke = timeouts.command("revoke").description("Take a timeout back: it is not delivered any more.");
+  declareAction(revoke, "revoke", '{"id","revoked":true,"was"}', ({ was }) => `It is gone; it was ${was}.`);
+  const requeue = timeouts
+    .command("requeue")
+    .description("Try a dead timeout again, at once and with all its tries.");
+  declareAction(requeue, "requeue", "the timeout", () => "It is tried again at once.");
+  declareReschedule(timeouts.command("reschedule"));
+}
+
+interface ListOptions {
+  readonly destination?: string;
+  readonly dead?: boolean;
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit: number;
+}
+
+function declareList(command: Command): void {
+  command.description("List timeouts in the order in which they are due.");
+  withTarget(command)
+    .option("--destination <name>", "only for this destination")
+    .option("--dead", "those that were given up after too many tries")
+    .option("--from <time>", "due at or after: an instant, or 10m from now")
+    .option("--to <time>", "due before")
+    .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
+  withPage(command, {
+    examples: [
+      ["timeouts ls --to 1h", "what is due within the next hour"],
+      ["timeouts ls --dead", "what was given up"],
+    ],
+    json: '{"items":[{"id","destination","state","due_at","key","saga","name","lease_until","tries","dead_at","error"}],"has_more"}',
+  });
+  act<ListOptions>(command, list);
+}
+
+async function list({ target, output }: TargetContext, options: ListOptions): Promise<void> {
+  const now = target.now();
+  const { items, pagination } = await offered(target, "timeouts", () =>
+    target.get(PATH, {
+      destination: options.destination,
+      dead: options.dead,
+      from: options.from === undefined ? undefined : futureOption(options.from, now, "--from"),
+      to: options.to === undefined ? undefined : futureOption(options.to, now, "--to"),
+      limit: Math.max(1, Math.min(200, options.limit)),
+    }),
+  );
+  const rows = items as readonly Fields[];
+  output.answer({ items, has_more: (pagination as Fields).has_more }, () =>
+    rows.length === 0 ? "No timeouts." : timeoutTable(rows, now),
+  );
+}
+
+function pathOf(id: string, action: string): string {
+  return `${PATH}/${encodeURIComponent(id)}/${action}`;
+}
+
+function declareAction(
+  command: Command,
+  action: "revoke" | "requeue",
+  json: string,
+  text: (reply: Fields) => string,
+): void {
+  command.argument("<id>", "its id, as timeouts ls shows it");
+  withTarget(command).option("--reason <text>", "why, for the audit");
+  withPage(command, { examples: [[`timeouts ${action} ${ID}`, "one timeout"]], json });
+  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [id]) => {
+    const body = reason === undefined ? {} : { reason };
+    const reply = await offered(target, "timeouts", () =>
+      target.send("POST", pathOf(id as string, action), body),
+    );
+    output.answer(reply, () => text(reply));
+  });
+}
+
+function declareReschedule(command: Command): void {
+  command
+    .description("Give a pending timeout another instant.")
+    .argument("<id>", "its id, as timeouts ls shows it")
+    .argument("<time>", "an instant such as 2030-01-31T12:00:00Z, or 10m from now");
+  withTarget(command).option("--reason <text>", "why, for the audit");
+  withPage(command, {
+    examples: [[`timeouts reschedule ${ID} 10m`, "in ten minutes"]],
+    json: "the timeout",
+  });
+  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [id, time]) => {
+    const now = target.now();
+    const due_at = futureOption(time as string, now, "time");
+    const body = { due_at, ...(reason !== undefined && { reason }) };
+    const reply = await offered(target, "timeouts", () =>
+      target.send("POST", pathOf(id as string, "reschedule"), body),
+    );
+    output.answer(
+      reply,
+      () => `Timeout ${printable(id as string)} is due ${relativeText(reply.due_at, now)}.`,
+    );
+  });
+}

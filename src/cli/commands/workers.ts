@@ -1,0 +1,63 @@
+import type { Command } from "commander";
+import { withPage, withTarget } from "../declare.ts";
+import { paintState, printable } from "../output/paint.ts";
+import { type Column, tableText } from "../output/table.ts";
+import { relativeText } from "../output/times.ts";
+import { act, type TargetContext } from "../run-command.ts";
+import type { Fields } from "../target.ts";
+
+const PATH = "/ojs/v1/admin/workers";
+
+export function register(workers: Command): void {
+  workers.description("Workers: processes that run jobs.");
+  const ls = workers.command("ls").description("List workers that were heard of lately.");
+  withPage(withTarget(ls), {
+    examples: [["workers ls", "who works, on which queues, and when they were last heard of"]],
+    json: '{"items":[{"id","state","remote","queues","active_jobs","last_heartbeat_at",…}],"summary"}',
+  });
+  act(ls, list);
+  const directives = [
+    ["quiet", "quiet", "Ask a remote worker to take no more jobs; what it runs may finish."],
+    ["resume", "resume", "Let a quiet worker take jobs again."],
+    ["stop", "terminate", "Ask a remote worker to finish what it runs and end."],
+  ] as const;
+  for (const [name, action, says] of directives) {
+    const command = workers
+      .command(name)
+      .description(says)
+      .argument("<worker>", "its id, as workers ls shows it");
+    withPage(withTarget(command), {
+      examples: [
+        [`workers ${name} 0198f7e2-7b1c-7000-8000-000000000001`, "it hears of it with its next beat"],
+      ],
+      json: '{"id","state","directive",…}: the worker',
+      more: "A worker inside a process that has the store open hears no such request: stop that process instead.",
+    });
+    act(command, (context, _options, [id]) => direct(context, id as string, action));
+  }
+}
+
+const columns = (now: number): Column<Fields>[] => [
+  { title: "WORKER", show: ({ id }) => printable(String(id)) },
+  { title: "STATE", show: ({ state }) => paintState(String(state)) },
+  { title: "RUNS", show: ({ active_jobs }) => String(active_jobs), align: "right" },
+  { title: "HEARD", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now) },
+  {
+    title: "QUEUES",
+    show: ({ queues }) => printable((queues as readonly string[]).join(", ")),
+    shrinkTo: 10,
+  },
+];
+
+async function list({ target, output }: TargetContext): Promise<void> {
+  const { items, summary } = await target.get(PATH, { per_page: 200 });
+  const rows = items as readonly Fields[];
+  output.answer({ items, summary }, () =>
+    rows.length === 0 ? "No workers were heard of lately." : tableText(columns(target.now()), rows),
+  );
+}
+
+async function direct({ target, output }: TargetContext, id: string, action: string): Promise<void> {
+  const { worker } = await target.send("POST", `${PATH}/${encodeURIComponent(id)}/${action}`, {});
+  output.answer(worker, () => `Worker ${printable(id)} is asked to ${action} with its next beat.`);
+}

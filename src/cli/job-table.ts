@@ -1,0 +1,36 @@
+import { paintState, printable } from "./output/paint.ts";
+import { type Column, tableText } from "./output/table.ts";
+import { relativeText } from "./output/times.ts";
+import type { Fields } from "./target.ts";
+
+/** When something happens to a job next, or when it ended. */
+function whenText(job: Fields, now: number): string {
+  const { scheduled_at, next_attempt_at, cancelled_at, discarded_at, completed_at, started_at, state } = job;
+  const ended = cancelled_at ?? discarded_at ?? completed_at;
+  if (ended !== undefined) return `ended ${relativeText(ended, now)}`;
+  if (state === "active") return `started ${relativeText(started_at, now)}`;
+  const next = next_attempt_at ?? scheduled_at;
+  return next === undefined ? "" : `due ${relativeText(next, now)}`;
+}
+
+const columns = (now: number): Column<Fields>[] => [
+  { title: "ID", show: ({ id }) => String(id) },
+  { title: "STATE", show: ({ state }) => paintState(String(state)) },
+  { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 12 },
+  { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8 },
+  { title: "TRIES", show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`, align: "right" },
+  { title: "CREATED", show: ({ created_at }) => relativeText(created_at, now) },
+  { title: "", show: (job) => whenText(job, now) },
+  { title: "ERROR", show: ({ error }) => printable(errorText(error)), shrinkTo: 10 },
+];
+
+export function errorText(error: unknown): string {
+  if (typeof error !== "object" || error === null) return "";
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return [code, message].filter((part) => typeof part === "string").join(": ");
+}
+
+export function jobTable(jobs: readonly Fields[], now: number): string {
+  const hasErrors = jobs.some(({ error }) => error !== undefined);
+  return tableText(hasErrors ? columns(now) : columns(now).slice(0, -1), jobs);
+}

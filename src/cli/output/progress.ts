@@ -1,0 +1,65 @@
+import { realSystem } from "../../engine/runtime/real-system.ts";
+import type { System } from "../../ports/system.ts";
+import { spanText } from "./times.ts";
+
+const SHOW_AFTER = 1_000;
+const EVERY = 200;
+const BAR = 24;
+
+/** One line on standard error that says how far a command is; it appears after a second, and only on a terminal. */
+export class Progress {
+  /** The one that has the line; others stay silent until it ends. */
+  static #active: Progress | undefined;
+  readonly #system: Pick<System, "monotonic" | "after">;
+  readonly #stream: NodeJS.WriteStream;
+  readonly #what: string;
+  readonly #startedAt: number;
+  #done = 0;
+  #total: number | undefined;
+  #isShown = false;
+  #timer: { cancel(): void } | undefined;
+
+  constructor(
+    what: string,
+    system: Pick<System, "monotonic" | "after"> = realSystem,
+    stream: NodeJS.WriteStream = process.stderr,
+  ) {
+    this.#what = what;
+    this.#system = system;
+    this.#stream = stream;
+    this.#startedAt = system.monotonic();
+    if (!stream.isTTY || Progress.#active) return;
+    Progress.#active = this;
+    this.#timer = system.after(SHOW_AFTER, () => this.#draw());
+  }
+
+  update(done: number, total?: number): void {
+    this.#done = done;
+    this.#total = total;
+  }
+
+  /** Takes the line away. */
+  end(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    if (this.#isShown) this.#stream.write("\r\u001b[K");
+    this.#isShown = false;
+    if (Progress.#active === this) Progress.#active = undefined;
+  }
+
+  #draw(): void {
+    this.#isShown = true;
+    this.#stream.write(`\r\u001b[K${this.text().slice(0, (this.#stream.columns || 80) - 1)}`);
+    this.#timer = this.#system.after(EVERY, () => this.#draw());
+  }
+
+  text(): string {
+    const elapsed = spanText(this.#system.monotonic() - this.#startedAt);
+    if (this.#total === undefined)
+      return this.#done === 0 ? `${this.#what} … ${elapsed}` : `${this.#what} ${this.#done} … ${elapsed}`;
+    const share = this.#total === 0 ? 1 : Math.min(1, this.#done / this.#total);
+    const filled = Math.round(share * BAR);
+    const bar = "█".repeat(filled) + "░".repeat(BAR - filled);
+    return `${this.#what} ${bar} ${this.#done} of ${this.#total} (${Math.floor(share * 100)} %) ${elapsed}`;
+  }
+}

@@ -1,0 +1,68 @@
+import { stripVTControlCharacters } from "node:util";
+import { dim } from "./paint.ts";
+
+export interface Column<Row> {
+  readonly title: string;
+  /** What to show; painted text is measured without its colours. */
+  readonly show: (row: Row) => string;
+  readonly align?: "right";
+  /** Gives way first when the table is too wide, and is cut down to this many characters at most. */
+  readonly shrinkTo?: number;
+}
+
+const GAP = 2;
+/** Where there is no terminal, nothing is cut: a program or a file reads it. */
+const UNBOUNDED = Number.POSITIVE_INFINITY;
+
+function terminalWidth(stream: NodeJS.WriteStream = process.stdout): number {
+  return stream.isTTY ? stream.columns || 80 : UNBOUNDED;
+}
+
+const lengthOf = (text: string) => stripVTControlCharacters(text).length;
+
+/** Rows under titles, as wide as the terminal at most. */
+export function tableText<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  width = terminalWidth(),
+): string {
+  const cells = rows.map((row) => columns.map(({ show }) => show(row)));
+  const widths = columns.map(({ title }, index) =>
+    Math.max(title.length, ...cells.map((line) => lengthOf(line[index] as string))),
+  );
+  shrink(columns, widths, width);
+  const line = (texts: readonly string[]) =>
+    texts
+      .map((text, index) => padded(text, widths[index] as number, columns[index]?.align))
+      .join(" ".repeat(GAP))
+      .trimEnd();
+  const titles = dim(line(columns.map(({ title }) => title)));
+  return [titles, ...cells.map(line)].join("\n");
+}
+
+/** Takes from the columns that may give, the last one first, until the table fits. */
+function shrink<Row>(columns: readonly Column<Row>[], widths: number[], width: number): void {
+  let excess = widths.reduce((sum, each) => sum + each, GAP * (widths.length - 1)) - width;
+  for (let index = columns.length - 1; index >= 0 && excess > 0; index--) {
+    const { shrinkTo, title } = columns[index] as Column<Row>;
+    if (shrinkTo === undefined) continue;
+    const least = Math.max(shrinkTo, title.length);
+    const given = Math.min(excess, Math.max(0, (widths[index] as number) - least));
+    widths[index] = (widths[index] as number) - given;
+    excess -= given;
+  }
+}
+
+function padded(text: string, width: number, align: "right" | undefined): string {
+  const length = lengthOf(text);
+  // Colours are dropped from what is cut: the end of a colour must not be cut off.
+  if (length > width) return `${stripVTControlCharacters(text).slice(0, Math.max(0, width - 1))}…`;
+  const space = " ".repeat(width - length);
+  return align === "right" ? space + text : text + space;
+}
+
+/** Names and values under each other: how one thing is shown. */
+export function fieldsText(fields: readonly (readonly [name: string, value: string])[]): string {
+  const width = Math.max(...fields.map(([name]) => name.length));
+  return fields.map(([name, value]) => `${dim(name.padEnd(width))}  ${value}`).join("\n");
+}

@@ -1,0 +1,73 @@
+import type { Command } from "commander";
+import { CommandFailed } from "./exit.ts";
+import { createOutput, type Output } from "./output/output.ts";
+import { openTarget, type Target, type TargetOptions } from "./target.ts";
+
+interface CommonOptions extends TargetOptions {
+  readonly json?: boolean;
+}
+
+/** What the action of a command works with. */
+interface CommandContext {
+  readonly output: Output;
+  /** Aborts at Ctrl-C. The second Ctrl-C ends the process at once. */
+  readonly signal: AbortSignal;
+}
+
+export interface TargetContext extends CommandContext {
+  readonly target: Target;
+}
+
+const INTERRUPTED = 130;
+
+/** A signal that Ctrl-C aborts. */
+function onInterrupt(): AbortSignal {
+  const stop = new AbortController();
+  process.on("SIGINT", () => {
+    if (stop.signal.aborted) process.exit(INTERRUPTED);
+    stop.abort(new CommandFailed("interrupted", ""));
+  });
+  return stop.signal;
+}
+
+type Action<Options, Context> = (
+  context: Context,
+  options: Options,
+  words: readonly string[],
+) => Promise<void>;
+
+/** Gives a command its action: it opens what the options name, acts, and closes it again. */
+export function act<Options extends object = object>(
+  command: Command,
+  action: Action<Options, TargetContext>,
+): Command {
+  return command.action(async (...given: unknown[]) => {
+    const options = command.optsWithGlobals<Options & CommonOptions>();
+    const signal = onInterrupt();
+    const output = createOutput(options.json === true);
+    const target = await output.during("opening", () =>
+      openTarget(named(command, options), { output, signal }),
+    );
+    try {
+      await action({ target, output, signal }, options, wordsOf(given));
+    } finally {
+      await target.close();
+    }
+  });
+}
+
+/** What is written on the command line wins over the environment, so `--url` is meant where CURFEW_STORE is set. */
+function named(command: Command, { store, url, key }: TargetOptions): TargetOptions {
+  const isWritten = (name: string) => command.getOptionValueSource(name) === "cli";
+  if (isWritten("url") && !isWritten("store")) return { url, key };
+  if (isWritten("store") && !isWritten("url")) return { store };
+  return { store, url, key };
+}
+
+/** Commander hands over the arguments, lists as lists, then the options and the command itself. */
+function wordsOf(given: readonly unknown[]): string[] {
+  return given
+    .slice(0, -2)
+    .flat()
+    .filter((word) => typeof word === "string");
+}

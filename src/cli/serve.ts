@@ -1,0 +1,123 @@
+import { type Duration, parseDuration } from "../core/time.ts";
+import { hidePassword, openEngine } from "../open.ts";
+import { createServer } from "../server/app.ts";
+import { Keyring } from "../server/auth.ts";
+import { readKeyFile } from "../server/key-file.ts";
+import { type Listening, listen } from "../server/listen.ts";
+import { openTelemetry } from "../tracing.ts";
+import { logEvents } from "./event-log.ts";
+import { loadWorkers, type WorkOptions } from "./load-workers.ts";
+import { createLogOutput, type LogOutput } from "./output/log.ts";
+import type { LogLevel } from "./output/log-levels.ts";
+import { dim, paint } from "./output/paint.ts";
+
+export interface ServeOptions {
+  readonly store: string;
+  readonly host: string;
+  readonly port: number;
+  readonly keys?: string;
+  readonly workers?: string;
+  readonly cors?: readonly string[];
+  readonly rate?: number;
+  readonly drain: string;
+  readonly conformance?: boolean;
+  readonly traces?: boolean;
+  readonly json?: boolean;
+  readonly logLevel: LogLevel;
+  readonly version: string;
+}
+
+/** Serves until a signal asks it to stop; then what runs may finish, and the process ends with 0. */
+export async function serve(options: ServeOptions): Promise<void> {
+  parseDuration(options.drain, "drain", { zero: true });
+  const output = createLogOutput(options);
+  const stopped = onStop(output);
+  const keys = options.keys === undefined ? undefined : await readKeyFile(options.keys);
+  const engine = await openEngine({
+    store: options.store,
+    logger: output.logger,
+    ...(options.traces && { tracing: openTelemetry() }),
+  });
+  const drain = options.drain as Duration;
+  let listening: Listening | undefined;
+  let worker: ReturnType<typeof engine.work> | undefined;
+  try {
+    logEvents(engine, output.logger, options.logLevel === "debug");
+    const keyring = keys && new Keyring(keys, { now: () => engine.now() });
+    const work = options.workers === undefined ? undefined : await loadWorkers(options.workers, engine);
+    const server = createServer(engine, {
+      logger: output.logger,
+      ...(keyring && { keys: keyring }),
+      ...(options.cors && { cors: options.cors }),
+      ...(options.rate !== undefined && { limits: { rate: options.rate } }),
+      ...(options.conformance && { conformance: true }),
+    });
+    listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
+    worker = work && engine.work(work);
+    if (keyring && options.keys !== undefined) rereadOnHangUp(keyring, options.keys, output);
+    greet(output, options, listening, work);
+    await stopped;
+  } finally {
+    // No job is claimed any more while requests under way get their answers.
+    await Promise.all([listening?.close(), worker?.close({ drain })]);
+    await engine.close({ drain });
+  }
+  output.say("Stopped.", {}, "stopped");
+}
+
+/** Resolves at the first signal to stop; the second ends the process at once. */
+function onStop(output: LogOutput): Promise<void> {
+  return new Promise((resolve) => {
+    let isStopping = false;
+    for (const [signal, code] of [
+      ["SIGTERM", 143],
+      ["SIGINT", 130],
+    ] as const) {
+      process.on(signal, () => {
+        if (isStopping) process.exit(code);
+        isStopping = true;
+        output.say(`${signal}: finishing what runs; once more to stop at once.`, { signal }, "stopping");
+        resolve();
+      });
+    }
+  });
+}
+
+/** How a key is replaced without a restart. A file that is wrong changes nothing. */
+function rereadOnHangUp(keyring: Keyring, file: string, { logger }: LogOutput): void {
+  process.on("SIGHUP", () => {
+    readKeyFile(file)
+      .then((keys) => {
+        keyring.replace(keys);
+        logger.info({ file, keys: keyring.size }, "the keys were read again");
+      })
+      .catch((error: unknown) => logger.error({ error: String(error) }, "the keys stay as they were"));
+  });
+}
+
+function greet(
+  output: LogOutput,
+  options: ServeOptions,
+  { url }: Listening,
+  work: WorkOptions | undefined,
+): void {
+  const store = hidePassword(options.store);
+  const types = work?.processors.map(({ definition }) => definition.type) ?? [];
+  const line = (name: string, text: string) => `  ${dim(name.padEnd(8))} ${text}`;
+  const key = options.keys === undefined ? "" : " -H 'Authorization: Bearer <key>'";
+  const lines = [
+    `${paint("bold", `curfew ${options.version}`)} serves Open Job Spec on ${paint("cyan", url)}`,
+    line("open", `${url}/ in a browser: the dashboard`),
+    line("store", store),
+    line("keys", options.keys ?? "none: only this machine is served"),
+    ...(types.length > 0 ? [line("works on", types.join(", "))] : []),
+    ...(options.conformance ? [line("hooks", paint("yellow", "of the conformance suite are on"))] : []),
+    line(
+      "try",
+      `curl ${url}/ojs/v1/jobs${key} -H 'Content-Type: application/json' -d '{"type":"hello","args":[]}'`,
+    ),
+    line("stop", "Ctrl-C"),
+  ];
+  const fields = { url, store, version: options.version, keys: options.keys !== undefined, types };
+  output.say(lines.join("\n"), fields, "listening");
+}

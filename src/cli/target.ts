@@ -1,0 +1,297 @@
+import { existsSync } from "node:fs";
+import { realSystem } from "../engine/runtime/real-system.ts";
+import type { openEngine } from "../open.ts";
+import type { Logger } from "../ports/log.ts";
+import { CommandFailed, type Exit } from "./exit.ts";
+import type { Output } from "./output/output.ts";
+import { readEventStream, type StreamEvent } from "./read-event-stream.ts";
+
+type Engine = Awaited<ReturnType<typeof openEngine>>;
+
+/** A document of the HTTP interface: docs/openapi.json says what is in it. */
+export type Fields = Readonly<Record<string, unknown>>;
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export interface TargetOptions {
+  readonly store?: string | undefined;
+  readonly url?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+/**
+ * What commands talk to: a store or a server. Both are asked through the same routes. A server is asked over HTTP; on a
+ * store the routes run in this process, so the same question has the same answer by construction.
+ */
+export interface Target {
+  readonly kind: "store" | "server";
+  /** The address as it may be shown: without a password. */
+  readonly name: string;
+  /** The engine on the store, for what has no route; undefined for a server. It claims no jobs. */
+  readonly engine: Engine | undefined;
+  now(): number;
+  /** Asks; Ctrl-C ends it. */
+  get(path: string, query?: Query): Promise<Fields>;
+  /** Changes something. Ctrl-C waits for the answer, so that it is known what was done. */
+  send(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: Fields): Promise<Fields>;
+  /** Follows server-sent events until the signal aborts or the other end closes. */
+  stream(path: string, query: Query, signal: AbortSignal): AsyncGenerator<StreamEvent, void, undefined>;
+  close(): Promise<void>;
+}
+
+const STORE_WITHIN = "3s";
+const ANSWER_WITHIN = 40_000;
+const ENGINE_DRAIN = "1s";
+
+/** What a target needs of the command that it is opened for. */
+interface Asker {
+  readonly output: Pick<Output, "during">;
+  /** Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+export async function openTarget(options: TargetOptions, asker: Asker): Promise<Target> {
+  const { store, url, key } = options;
+  if (store !== undefined && url !== undefined)
+    throw new CommandFailed("usage", "--store and --url: name one of them, not both");
+  if (url !== undefined) return new RouteTarget(serverRoutes(url, key), asker);
+  if (store !== undefined) return new RouteTarget(await storeRoutes(store), asker);
+  throw new CommandFailed(
+    "usage",
+    "no store and no server: pass --store <address> or --url <url>, or set CURFEW_STORE or CURFEW_URL",
+  );
+}
+
+/** Where requests go. */
+interface Routes extends Pick<Target, "kind" | "name" | "engine" | "now" | "close"> {
+  fetch(path: string, init: RequestInit): Promise<Response>;
+}
+
+async function storeRoutes(address: string): Promise<Routes> {
+  if (address === "memory:")
+    throw new CommandFailed(
+      "usage",
+      "--store: memory: lives inside one process; ask the server in that process with --url",
+    );
+  refuseMissingFile(address);
+  const { hidePassword, openEngine } = await import("../open.ts");
+  const { createServer } = await import("../server/app.ts");
+  const name = hidePassword(address);
+  let engine: Engine;
+  try {
+    engine = await openEngine({ store: address, openWithin: STORE_WITHIN, logger: quietLogger });
+  } catch (error) {
+    throw unopened(name, error);
+  }
+  const server = createServer(engine, { recordEvents: false, dashboard: false });
+  return {
+    kind: "store",
+    name,
+    engine,
+    now: () => engine.now(),
+    fetch: async (path, init) => server.fetch(new Request(`http://store${path}`, init)),
+    async close() {
+      await server.close();
+      await engine.close({ drain: ENGINE_DRAIN });
+    },
+  };
+}
+
+/** A mistyped path must not become a new, empty database that answers everything with nothing. */
+function refuseMissingFile(address: string): void {
+  if (!address.startsWith("sqlite:")) return;
+  const path = address.slice("sqlite:".length);
+  if (path === "" || existsSync(path)) return;
+  const fix = "check the path, or make a new store with curfew migrate";
+  throw new CommandFailed("unreachable", `--store: there is no file ${JSON.stringify(path)}; ${fix}`);
+}
+
+function unopened(name: string, error: unknown): Error {
+  if (!(error instanceof Error)) return new CommandFailed("unreachable", `${name}: ${String(error)}`);
+  const code = (error as { code?: unknown }).code;
+  if (code === "unknown_store" || code === "invalid_option")
+    return new CommandFailed("usage", error.message, { cause: error });
+  const because = error.message || String((error as { code?: unknown }).code ?? error.name);
+  return new CommandFailed("unreachable", `${name} cannot be opened: ${because}`, { cause: error });
+}
+
+/** A command says what concerns it; of the engine's own remarks only errors are worth a line. */
+const quietLogger: Logger = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: (fields, message) => {
+    const { error } = fields as { error?: unknown };
+    const because = error instanceof Error ? `: ${error.message}` : "";
+    process.stderr.write(`curfew: ${message ?? "an error of the engine"}${because}\n`);
+  },
+};
+
+function serverRoutes(url: string, key: string | undefined): Routes {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new CommandFailed("usage", `--url: ${JSON.stringify(url)} is no address; write http://host:port`);
+  const base = url.replace(/\/+$/, "");
+  const { host } = new URL(url);
+  return {
+    kind: "server",
+    name: base.replace(/\/\/[^@/]*@/, "//***@"),
+    engine: undefined,
+    now: () => realSystem.wall(),
+    async fetch(path, init) {
+      const headers = {
+        ...(init.headers as object),
+        ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      };
+      try {
+        return await fetch(base + path, { ...init, headers, redirect: "manual" });
+      } catch (error) {
+        if (init.signal?.aborted) throw init.signal.reason;
+        throw new CommandFailed("unreachable", `the server at ${host} cannot be reached (${codeOf(error)})`, {
+          cause: error,
+        });
+      }
+    },
+    close: async () => {},
+  };
+}
+
+/** A refused connection hides its code in its cause. */
+function codeOf(error: unknown): string {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if ("code" in at && typeof at.code === "string" && at.code !== "") return at.code;
+  return error instanceof Error ? error.message : String(error);
+}
+
+const JSON_TYPE = "application/json";
+
+class RouteTarget implements Target {
+  readonly #routes: Routes;
+  readonly #asker: Asker;
+
+  constructor(routes: Routes, asker: Asker) {
+    this.#routes = routes;
+    this.#asker = asker;
+  }
+
+  get kind() {
+    return this.#routes.kind;
+  }
+
+  get name(): string {
+    return this.#routes.name;
+  }
+
+  get engine(): Engine | undefined {
+    return this.#routes.engine;
+  }
+
+  now(): number {
+    return this.#routes.now();
+  }
+
+  get(path: string, query: Query = {}): Promise<Fields> {
+    return this.#ask("GET", path + queryText(query), undefined, this.#asker.signal);
+  }
+
+  send(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: Fields): Promise<Fields> {
+    return this.#ask(method, path, body, undefined);
+  }
+
+  async #ask(
+    method: string,
+    path: string,
+    body: Fields | undefined,
+    stop: AbortSignal | undefined,
+  ): Promise<Fields> {
+    stop?.throwIfAborted();
+    const late = new AbortController();
+    const timer = realSystem.after(ANSWER_WITHIN, () => {
+      const message = `${this.name}: no answer within ${ANSWER_WITHIN / 1_000} s`;
+      late.abort(new CommandFailed("unreachable", message));
+    });
+    const signal = stop ? AbortSignal.any([stop, late.signal]) : late.signal;
+    try {
+      const asked = this.#routes
+        .fetch(path, {
+          method,
+          headers: { accept: JSON_TYPE, ...(body && { "content-type": JSON_TYPE }) },
+          ...(body && { body: JSON.stringify(body) }),
+          signal,
+        })
+        .then((response) => this.#read(response, path));
+      // Routes that run in this process do not heed the signal.
+      const answered = Promise.race([asked, aborted(signal)]);
+      return await this.#asker.output.during(`waiting for ${this.name}`, () => answered);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #read(response: Response, path: string): Promise<Fields> {
+    const text = await response.text();
+    let value: unknown;
+    try {
+      value = text === "" ? {} : JSON.parse(text);
+    } catch {
+      throw new CommandFailed(
+        "unreachable",
+        `${this.name}: the answer to ${path} is not JSON: is this a curfew server?`,
+      );
+    }
+    if (!response.ok) throw refusal(response.status, value);
+    return value as Fields;
+  }
+
+  async *stream(
+    path: string,
+    query: Query,
+    signal: AbortSignal,
+  ): AsyncGenerator<StreamEvent, void, undefined> {
+    const response = await this.#routes.fetch(path + queryText(query), {
+      method: "GET",
+      headers: { accept: "text/event-stream" },
+      signal,
+    });
+    if (!response.ok || !response.body) {
+      await this.#read(response, path);
+      return;
+    }
+    yield* readEventStream(response.body, signal);
+  }
+
+  close(): Promise<void> {
+    return this.#routes.close();
+  }
+}
+
+function queryText(query: Query): string {
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`],
+  );
+  return given.length === 0 ? "" : `?${given.join("&")}`;
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+/** A request that was refused, as the server says it. */
+export class Refusal extends CommandFailed {
+  readonly status: number;
+
+  constructor(exit: Exit, message: string, status: number) {
+    super(exit, message);
+    this.status = status;
+  }
+}
+
+function refusal(status: number, body: unknown): Refusal {
+  const error = (body as { error?: { message?: unknown } } | null)?.error;
+  const said = typeof error?.message === "string" ? error.message : `the server answered ${status}`;
+  if (status === 401) return new Refusal("refused", `${said}; pass --key or set CURFEW_KEY`, status);
+  if (status === 403) return new Refusal("refused", said, status);
+  if (status === 400 || status === 422) return new Refusal("usage", said, status);
+  return new Refusal(status >= 500 || status === 429 ? "unreachable" : "failed", said, status);
+}

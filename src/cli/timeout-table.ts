@@ -1,0 +1,25 @@
+import { paintState, printable } from "./output/paint.ts";
+import { type Column, tableText } from "./output/table.ts";
+import { relativeText } from "./output/times.ts";
+import type { Fields } from "./target.ts";
+
+const columns = (now: number): Column<Fields>[] => [
+  { title: "ID", show: ({ id }) => printable(String(id)) },
+  { title: "STATE", show: ({ state }) => paintState(String(state)) },
+  { title: "DUE", show: ({ due_at }) => relativeText(due_at, now) },
+  { title: "TRIES", show: ({ tries }) => String(tries), align: "right" },
+  { title: "DESTINATION", show: ({ destination }) => printable(String(destination)), shrinkTo: 11 },
+  { title: "FOR", show: (timeout) => printable(subjectText(timeout)), shrinkTo: 10 },
+  { title: "ERROR", show: ({ error }) => printable(String(error ?? "")), shrinkTo: 10 },
+];
+
+/** The saga and name that it is for, or its key. */
+function subjectText({ saga, name, key }: Fields): string {
+  if (saga === null || saga === undefined) return String(key ?? "");
+  const { type, id } = saga as Fields;
+  return `${type} ${id}${name === null ? "" : ` ${name}`}`;
+}
+
+export function timeoutTable(timeouts: readonly Fields[], now: number): string {
+  return tableText(columns(now), timeouts);
+}

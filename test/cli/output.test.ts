@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import { printable } from "../../src/cli/output/paint.ts";
+import { Progress } from "../../src/cli/output/progress.ts";
+import { tableText } from "../../src/cli/output/table.ts";
+import { relativeTime, spanText } from "../../src/cli/output/times.ts";
+import { readEventStream } from "../../src/cli/read-event-stream.ts";
+
+describe("relative times", () => {
+  it.each([
+    [250, "250ms"],
+    [9_000, "9s"],
+    [61_000, "1m 1s"],
+    [3_600_000, "1h"],
+    [7_500_000, "2h 5m"],
+    [36_900_000, "10h"],
+    [183_600_000, "2d 3h"],
+  ])("%i ms is %s", (span, text) => {
+    expect(spanText(span)).toBe(text);
+  });
+
+  it("say on which side of now an instant lies", () => {
+    expect([relativeTime(0, 90_000), relativeTime(90_000, 0), relativeTime(5, 0)]).toEqual([
+      "1m 30s ago",
+      "in 1m 30s",
+      "now",
+    ]);
+  });
+});
+
+describe("a table", () => {
+  const rows = [{ id: "a", text: "a sentence that is much too long for this terminal" }];
+  const columns = [
+    { title: "ID", show: (row: (typeof rows)[number]) => row.id },
+    { title: "TEXT", show: (row: (typeof rows)[number]) => row.text, shrinkTo: 8 },
+  ];
+
+  it("fits the width of the terminal by cutting the columns that may be cut", () => {
+    const lines = tableText(columns, rows, 20).split("\n");
+    expect(lines).toEqual(["ID  TEXT", "a   a sentence that…"]);
+  });
+
+  it("is not cut where there is no terminal", () => {
+    expect(tableText(columns, rows, Number.POSITIVE_INFINITY)).toContain("for this terminal");
+  });
+});
+
+describe("text from others", () => {
+  it("cannot steer the terminal", () => {
+    expect(printable("a\u001b[2Jb\r\nc\u009b1m")).toBe("a [2Jb  c 1m");
+  });
+});
+
+/** A terminal that keeps what is written, and time that the test moves. */
+function stage(isTTY: boolean) {
+  let now = 0;
+  let timers: { at: number; fire: () => void }[] = [];
+  const written: string[] = [];
+  const stream = { isTTY, columns: 80, write: (text: string) => written.push(text) > 0 };
+  const system = {
+    monotonic: () => now,
+    after: (delay: number, fire: () => void) => {
+      const timer = { at: now + delay, fire };
+      timers.push(timer);
+      return {
+        cancel: () => {
+          timers = timers.filter((each) => each !== timer);
+        },
+      };
+    },
+  };
+  const pass = (to: number) => {
+    now = to;
+    const due = timers.filter(({ at }) => at <= now);
+    timers = timers.filter(({ at }) => at > now);
+    for (const { fire } of due) fire();
+  };
+  return { written, pass, progress: new Progress("cancel", system, stream as unknown as NodeJS.WriteStream) };
+}
+
+describe("progress", () => {
+  it("appears after a second, moves, and is taken away at the end", () => {
+    const { written, pass, progress } = stage(true);
+    pass(999);
+    expect(written).toEqual([]);
+    progress.update(50, 200);
+    pass(1_000);
+    expect(written.at(-1)).toContain("cancel ██████░░░░░░░░░░░░░░░░░░ 50 of 200 (25 %) 1s");
+    progress.end();
+    expect(written.at(-1)).toBe("\r\u001b[K");
+  });
+
+  it("stays away where there is no terminal", () => {
+    const { written, pass, progress } = stage(false);
+    pass(5_000);
+    progress.end();
+    expect(written).toEqual([]);
+  });
+});
+
+describe("a stream of events", () => {
+  it("is read frame by frame, however it is cut", async () => {
+    const text = 'id: 1\nevent: job.started\ndata: {"a":1}\n\n: comment\n\nid: 2\ndata: x\ndata: y\n\n';
+    const bytes = new TextEncoder().encode(text);
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += 7) controller.enqueue(bytes.slice(at, at + 7));
+        controller.close();
+      },
+    });
+    const events = [];
+    for await (const event of readEventStream(body, new AbortController().signal)) events.push(event);
+    expect(events).toEqual([
+      { id: "1", name: "job.started", data: '{"a":1}' },
+      { id: "2", name: "message", data: "x\ny" },
+    ]);
+  });
+});

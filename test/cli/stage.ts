@@ -1,0 +1,82 @@
+/** One store and one server on it, for many commands; every command is a process of its own. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chain, defineJob, openEngine, processor, step, unchecked } from "../../src/index.ts";
+import { type Ended, RunningCommand } from "../server/command.ts";
+
+export type Answer = Record<string, unknown> & { readonly items: Record<string, unknown>[] };
+
+/** Runs one command to its end. */
+export function curfew(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return new RunningCommand(flags, { env }).ended;
+}
+
+/** Runs one command with `--json` that must succeed, and gives its answer. */
+export async function answer(flags: readonly string[]): Promise<Answer> {
+  const { code, stdout, stderr } = await curfew([...flags, "--json"]);
+  if (code !== 0) throw new Error(`curfew ${flags.join(" ")} ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout) as Answer;
+}
+
+export interface Stage {
+  readonly folder: string;
+  readonly store: string;
+  readonly url: string;
+  /** Ids of jobs as they were set up. */
+  readonly jobs: { readonly waiting: string; readonly dead: string; readonly done: string };
+  readonly workflow: string;
+  close(): Promise<void>;
+}
+
+const charge = defineJob({
+  type: "card.charge",
+  queue: "payments",
+  payload: unchecked<{ cents: number }>(),
+  timeouts: { attempt: "30s" },
+  retry: { attempts: 1, onExhausted: "dead-letter" },
+});
+const greet = defineJob({ type: "greet", queue: "greetings" });
+const slow = defineJob({ type: "report.build", queue: "reports" });
+
+/** A store with a job that waits, a dead letter, a completed job with a log, a cron and a workflow. */
+export async function openStage(serverFlags: readonly string[] = []): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), "curfew-cli-"));
+  const store = `sqlite:${join(folder, "jobs.db")}`;
+  const engine = await openEngine({ store, events: "durable" });
+  const worker = engine.work({
+    processors: [
+      processor(charge, () => {
+        throw new Error("the bank said no");
+      }),
+      processor(greet, ({ log }) => {
+        log("hello", { to: "you" });
+        return { said: "hello" };
+      }),
+    ],
+  });
+  const dead = await engine.enqueue(charge, { cents: 1 });
+  const done = await engine.enqueue(greet, undefined, { retention: "1d" });
+  await Promise.allSettled([dead.result(), done.result()]);
+  await worker.close();
+  const waiting = await engine.enqueue(slow);
+  await engine.crons.put("nightly", { cron: "0 3 * * *", zone: "Europe/Berlin", job: slow });
+  const workflow = await engine.workflows.start(chain([step(slow), step(slow)]));
+  await engine.close();
+  const running = new RunningCommand(["serve", "--port", "0", "--store", store, ...serverFlags], {
+    cwd: folder,
+  });
+  const [url] = await running.said(/http:\/\/[^\s"]+:\d+/);
+  return {
+    folder,
+    store,
+    url,
+    jobs: { waiting: waiting.id, dead: dead.id, done: done.id },
+    workflow: workflow.id,
+    async close() {
+      running.kill("SIGKILL");
+      await running.ended;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
