@@ -20,7 +20,7 @@ export interface OpenOptions extends PolicyOptions {
   readonly store: string | Store;
   /** Where warnings and errors go; pino, winston and the like fit. Default: a line each on standard error. */
   readonly logger?: Logger;
-  /** How long to wait for a database that does not answer yet, as after a restart of everything. Default 30 s. */
+  /** How long to wait for a database that is still starting. Default 30 s. */
   readonly openWithin?: Duration;
   /** Where spans of enqueues and attempts go: `openTelemetry()` of `curfew/tracing`. Default: no traces. */
   readonly tracing?: Tracing;

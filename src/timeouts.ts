@@ -75,7 +75,7 @@ export interface OpenTimeoutsOptions {
   /** How many timeouts a claim takes that names no limit. Default 100. */
   readonly batch?: number;
   readonly logger?: Logger;
-  /** How long to wait for a database that does not answer yet. Default 30 s. */
+  /** How long to wait for a database that is still starting. Default 30 s. */
   readonly openWithin?: Duration;
   /** Clock, timers and randomness; tests hand in virtual ones. */
   readonly system?: System;

@@ -231,10 +231,11 @@ class RouteTarget implements Target {
     let value: unknown;
     try {
       value = text === "" ? {} : JSON.parse(text);
-    } catch {
+    } catch (error) {
       throw new CommandFailed(
         "unreachable",
         `${this.name}: the answer to ${path} is not JSON: is this a curfew server?`,
+        { cause: error },
       );
     }
     if (!response.ok) throw refusal(response.status, value);

@@ -20,8 +20,6 @@ const NOT_YET: readonly RegExp[] = [
   /^src\/client\//,
   /^src\/cli\//,
   /^src\/tracing\.ts$/,
-  /^(ARCHITECTURE|CONTRIBUTING)\.md$/,
-  /^docs\//,
 ];
 
 /** Phrases that make a reader guess who or how much is meant, and what to write instead. */

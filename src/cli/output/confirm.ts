@@ -19,7 +19,7 @@ export async function confirm(question: string, { yes, signal }: ConfirmOptions 
     const answer = await lines.question(`${question} [y/N] `, signal ? { signal } : {});
     if (/^y(es)?$/i.test(answer.trim())) return;
   } catch (error) {
-    if (signal?.aborted) throw new CommandFailed("interrupted", "nothing was changed");
+    if (signal?.aborted) throw new CommandFailed("interrupted", "nothing was changed", { cause: error });
     throw error;
   } finally {
     lines.close();

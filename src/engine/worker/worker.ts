@@ -186,7 +186,7 @@ export class Worker
 
   /** The commit took its time: the attempt counts from its entry, or is given back unspent if it can no longer be entered. */
   #enterAfterMark(consumer: QueueConsumer, attempt: Attempt, sentAt: number): void {
-    this.#startTakes = Math.min(this.parts.clock.elapsed() - sentAt, LONGEST_START);
+    this.#startTakes = Math.min(Math.ceil(this.parts.clock.elapsed() - sentAt), LONGEST_START);
     attempt.mark.written();
     this.running.set(attempt, consumer);
     const isEntered = !this.isClosing && this.isFresh(sentAt) && attempt.startAnew();
