@@ -39,7 +39,7 @@ export function enqueueFields<Input>(
       "not_over_http",
       said.limit === undefined ? "limit of the definition" : "options.limit",
       limit,
-      'a server takes no limits yet: enqueue through openEngine, or with limit: "none"',
+      'the remote client does not send limits: enqueue through openEngine, or with limit: "none"',
     );
   if (said.detach !== undefined && typeof said.detach !== "boolean")
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
@@ -49,7 +49,7 @@ export function enqueueFields<Input>(
       "not_over_http",
       "options.unique",
       unique,
-      "the server does not keep it yet: pass unique: false, or enqueue with openEngine on the same database",
+      "the remote client does not send it: pass unique: false, or enqueue with openEngine on the same database",
     );
   const { queue = definition.queue, priority = definition.priority } = said;
   return {

@@ -27,7 +27,7 @@ const scan = defineJob({ type: "scan.read", queue: "scans", timeouts: { wait: "3
 const thumb = defineJob({ type: "image.thumb", queue: "images", timeouts: { attempt: "2s" } });
 
 const Order = z.object({ orderId: z.string() });
-export const orderSaga = defineSaga({
+const orderSaga = defineSaga({
   type: "order",
   state: z.object({ orderId: z.string(), reminders: z.int() }),
   messages: { placed: Order, paid: Order },

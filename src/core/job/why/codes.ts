@@ -20,7 +20,7 @@ export const WHY_CODES = {
   limit_rescheduled: "Its limit was reached, and its definition says to try again later.",
   backoff: "An attempt failed, and the next one waits for its backoff.",
   due_unswept: "It is due, and no engine has moved it to its queue yet.",
-  maintenance: "The whole system is in maintenance (maintenance): no queue hands out jobs.",
+  maintenance: "Maintenance is on: no queue hands out jobs.",
   queue_paused: "Its queue is paused.",
   no_worker: "No worker is alive.",
   no_worker_for_queue: "No live worker takes its queue.",

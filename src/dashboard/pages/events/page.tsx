@@ -99,8 +99,8 @@ function OneLine({ line }: { readonly line: Line }) {
 }
 
 const TONES: readonly (readonly [RegExp, Tone])[] = [
-  [/timeout|stalled|expired|discarded|stuck$|killed|lost|dead$|\.failed|blocked|full$/, "force"],
-  [/retrying|released|snoozed|struck|pressure|paused|quiet|skipped|unready|ignored|not_found/, "soft"],
+  [/timeout|stalled|(?<!claim_)expired|discarded|stuck$|killed|lost|dead$|\.failed|blocked|full$/, "force"],
+  [/retrying|released|snoozed|claim_expired|pressure|paused|quiet|skipped|unready|ignored|not_found/, "soft"],
   [/completed|resumed|relieved|\.ready|unstuck/, "done"],
   [/started|progress|heartbeat|handled|triggered|sent/, "run"],
   [/cancelled|stopped/, "off"],
