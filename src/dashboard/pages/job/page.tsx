@@ -152,7 +152,7 @@ function Warnings({ of }: { readonly of: Explanation | undefined }) {
   return (
     <section class="card" aria-label="Warnings">
       <header>
-        <h2>Its limits do not fit together</h2>
+        <h2>Warnings</h2>
       </header>
       <div class="body stack-gap">
         {of.warnings.map((text) => (
