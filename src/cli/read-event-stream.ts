@@ -32,7 +32,7 @@ export async function* readEventStream(
       }
     }
   } catch (error) {
-    // Whoever aborts wants no more of it; that is no failure.
+    // The caller aborted, so the end of the stream is no failure.
     if (!signal.aborted) throw error;
   } finally {
     signal.removeEventListener("abort", stop);

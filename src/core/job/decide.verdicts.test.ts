@@ -292,8 +292,8 @@ describe("3.8 the fence", () => {
     const row = running();
     const cancelled = decideOk(row, { type: "cancel" }, at("1s"));
     const stalled = decideOk(row, { type: "wake", seenAt: null }, at("1h"));
-    const struck = decideOk(claimed(), { type: "wake" }, at("10s"));
-    for (const { fence } of [cancelled, stalled, struck]) expect(fence).toBeGreaterThan(row.fence);
+    const expired = decideOk(claimed(), { type: "wake" }, at("10s"));
+    for (const { fence } of [cancelled, stalled, expired]) expect(fence).toBeGreaterThan(row.fence);
   });
 
   it("the attempt's own verdict keeps it", () => {

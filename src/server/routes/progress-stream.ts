@@ -53,7 +53,7 @@ const progressStream = route({
   summary: "Follow the progress of one job to its end",
   replies: {
     200: "Server-sent events `progress`, then `completed`, `failed` or `cancelled`, and the end of the line",
-    204: "The job has ended, and whoever comes back has been told so",
+    204: "The job has ended, and this reader has seen its end",
     404: "There is no such job",
     ...STREAM_REPLIES,
   },

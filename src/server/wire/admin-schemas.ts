@@ -130,7 +130,7 @@ const bulkFields = {
   confirm,
   dry_run: optional(z.boolean()).meta({ description: "Only counts." }),
   limit: optional(z.int().min(1).max(10_000)).meta({
-    description: "Stop after so many jobs, 10,000 if nothing is said; next_cursor goes on.",
+    description: "The most jobs to change, by default 10,000; continue with next_cursor.",
   }),
   cursor: optional(cursor),
 };

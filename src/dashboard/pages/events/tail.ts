@@ -30,7 +30,7 @@ export interface Tail {
   clear(): void;
 }
 
-/** Only so much is kept: a tab may stay open for days. */
+/** Older events are dropped: a tab may stay open for days. */
 export const MOST_LINES = 500;
 const FIRST = 100;
 /** Events are shown together, four times a second: thousands a second must not draw thousands of times. */

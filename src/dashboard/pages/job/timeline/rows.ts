@@ -207,7 +207,7 @@ function heartbeatRow({ limits, runs, running, now, endedAt, scale }: TimelineMo
   };
 }
 
-/** At most one dot per so much time: dots that touch tell nothing. */
+/** Keeps beats that are at least `apart` from each other: dots that touch cannot be told apart. */
 function thinned(beats: readonly number[], apart: number): number[] {
   const kept: number[] = [];
   for (const at of beats) if (kept.length === 0 || at - (kept.at(-1) as number) >= apart) kept.push(at);

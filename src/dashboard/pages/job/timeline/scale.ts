@@ -24,7 +24,7 @@ const MOST_CUTS = 3;
 const LONGEST_SHARE = 0.4;
 /** What stays visible on both sides of a cut, as a share of what is not cut. */
 const MARGIN = 0.08;
-/** A break in the axis must be worth it: the stretch is so much longer than the rest. */
+/** The axis is cut only where nothing happens for more than this many times the rest. */
 const WORTH = 1.2;
 
 const SECOND = 1_000;
