@@ -369,10 +369,10 @@ describe("serving", () => {
   it("refuses what cannot be served, with field, value and fix", async () => {
     const { timeouts } = (await openStage()).engine;
     const served = timeouts.serve("mail", () => {});
-    expect(() => timeouts.serve("mail", () => {})).toThrow(/destination: "mail" .* served already/);
+    expect(() => timeouts.serve("mail", () => {})).toThrow(/destination: "mail" .* served here already/);
     expect(() => timeouts.serve("", () => {})).toThrow(/destination/);
-    expect(() => timeouts.serve("job", () => {})).toThrow(/choose another name/);
-    expect(() => timeouts.serve("saga:order", () => {})).toThrow(/choose another name/);
+    expect(() => timeouts.serve("job", () => {})).toThrow(/use another name/);
+    expect(() => timeouts.serve("saga:order", () => {})).toThrow(/use another name/);
     expect(() => timeouts.serve("bell", 5 as never)).toThrow(/handler: 5/);
     expect(() => timeouts.serve("bell", () => {}, { concurrency: 0 })).toThrow(RangeError);
     await served.close();

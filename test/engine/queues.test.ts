@@ -245,7 +245,7 @@ describe("bounded queues", () => {
     ]);
     const dropped = await stage.load(jobs[0] as never);
     expect(dropped.errors).toMatchObject([{ code: "queue_full" }]);
-    expect(dropped.errors?.[0]?.message).toMatch(/^Dropped: the queue "default" was full/);
+    expect(dropped.errors?.[0]?.message).toMatch(/^Dropped: queue "default" was full/);
   });
 
   it("warn once from a threshold on, and say when it is over", async () => {

@@ -15,7 +15,7 @@ const TRIES = 20;
 const SAGA = "saga";
 const MAIL = "mail";
 
-/** What a timeout was when it was taken back. A leased one may be being handled; one of a saga is not, either way. */
+/** What a timeout was when it was revoked. The handler of a leased one may run; a saga's handler cannot commit. */
 export type RevokedState = "pending" | "leased" | "dead";
 
 async function loadTimeout({ store }: EngineContext, id: TimeoutId, call: string): Promise<TimeoutRow> {
@@ -26,7 +26,7 @@ async function loadTimeout({ store }: EngineContext, id: TimeoutId, call: string
 }
 
 function entryOf(
-  parts: EngineContext,
+  context: EngineContext,
   row: TimeoutRow,
   action: string,
   by: By | undefined,
@@ -34,20 +34,20 @@ function entryOf(
   more: { readonly [key: string]: Json } = {},
 ): readonly Effect[] {
   const details = { timeout: row.id, destination: row.destination, ...more };
-  return auditEffects(parts, by, `timeout.${action}`, { details }, now);
+  return auditEffects(context, by, `timeout.${action}`, { details }, now);
 }
 
-/** Takes one timeout back. Of a saga's timeout the record of the saga is written too: it says what is pending. */
+/** Revokes one timeout. If it is a saga's, the same commit removes it from the saga's pending list. */
 export async function revokeTimeout(
-  parts: EngineContext,
+  context: EngineContext,
   id: TimeoutId,
   by: By | undefined,
 ): Promise<RevokedState> {
-  const { clock } = parts;
+  const { clock } = context;
   for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(parts, id, "revoke");
+    const row = await loadTimeout(context, id, "revoke");
     const now = clock.now();
-    const saga = await withoutPending(parts, row, now);
+    const saga = await withoutPending(context, row, now);
     const unit: Unit = {
       when: [
         ...(saga?.when ?? []),
@@ -56,20 +56,20 @@ export async function revokeTimeout(
       effects: [
         ...(saga?.effects ?? []),
         { revoke: { id } },
-        ...entryOf(parts, row, "revoke", by, now, { dueAt: row.dueAt }),
+        ...entryOf(context, row, "revoke", by, now, { dueAt: row.dueAt }),
       ],
     };
-    const [outcome] = await commitUnits(parts, [unit]);
+    const [outcome] = await commitUnits(context, [unit]);
     if (!outcome?.ok) continue;
     if (row.owner === null) return row.deadAt === null ? "pending" : "dead";
     const { pending = 0, leased = 0 } = outcome.revoked?.[0] ?? {};
-    // Its holder may have removed it since it was read.
+    // The lease holder may have removed it since it was read.
     if (pending + leased > 0) return leased > 0 ? "leased" : "pending";
   }
   throw changing("revoke", id);
 }
 
-/** The record of a living saga without this timeout; undefined where no saga counts on it. */
+/** The record of a live saga without this timeout; undefined if no live saga waits for it. */
 async function withoutPending({ store }: EngineContext, { id, saga }: TimeoutRow, now: Instant) {
   if (saga?.[0] !== SAGA) return undefined;
   const [stored] = await store.records.load([saga]);
@@ -84,55 +84,55 @@ async function withoutPending({ store }: EngineContext, { id, saga }: TimeoutRow
   };
 }
 
-/** Gives a pending timeout another instant; its tries are counted anew. */
+/** Moves a pending timeout to another instant and resets its tries. */
 export async function rescheduleTimeout(
-  parts: EngineContext,
+  context: EngineContext,
   id: TimeoutId,
   when: When,
   by: By | undefined,
 ): Promise<TimeoutRow> {
-  const { clock } = parts;
+  const { clock } = context;
   const parsed = parseWhen(when, clock.anchor(), "when");
   const wallClock = parsed.kind === "wall-clock" ? (parsed.wallClock as unknown as Json) : undefined;
   for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(parts, id, "reschedule");
+    const row = await loadTimeout(context, id, "reschedule");
     if (row.deadAt !== null) throw refused("reschedule", id, "is dead; requeue it");
     if (row.owner !== null)
       throw refused("reschedule", id, "is leased and may be being handled; revoke it, or try again later");
     if (row.saga?.[0] === MAIL)
       throw refused("reschedule", id, "is a message of a saga, handled in the order of arrival; revoke it");
-    const entry = entryOf(parts, row, "reschedule", by, clock.now(), {
+    const entry = entryOf(context, row, "reschedule", by, clock.now(), {
       from: row.dueAt,
       to: parsed.dueAt,
     });
-    if (await rewrite(parts, row, parsed.dueAt, wallClock, entry))
-      return loadTimeout(parts, id, "reschedule");
+    if (await rewrite(context, row, parsed.dueAt, wallClock, entry))
+      return loadTimeout(context, id, "reschedule");
   }
   throw changing("reschedule", id);
 }
 
-/** Tries a dead timeout again, at once and with all its tries. */
+/** Makes a dead timeout due at once, with all its tries. */
 export async function requeueTimeout(
-  parts: EngineContext,
+  context: EngineContext,
   id: TimeoutId,
   by: By | undefined,
 ): Promise<TimeoutRow> {
-  const { clock } = parts;
+  const { clock } = context;
   for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(parts, id, "requeue");
+    const row = await loadTimeout(context, id, "requeue");
     if (row.deadAt === null)
       throw refused("requeue", id, "is not dead; reschedule it, or wait until it is due");
     const now = clock.now();
-    const entry = entryOf(parts, row, "requeue", by, now, { error: row.error });
-    if (await rewrite(parts, row, now, row.wallClock ?? undefined, entry))
-      return loadTimeout(parts, id, "requeue");
+    const entry = entryOf(context, row, "requeue", by, now, { error: row.error });
+    if (await rewrite(context, row, now, row.wallClock ?? undefined, entry))
+      return loadTimeout(context, id, "requeue");
   }
   throw changing("requeue", id);
 }
 
-/** Stores the same timeout anew with another instant, if it still is as it was read. */
+/** Stores the timeout again with another instant, if it has not changed since it was read. */
 async function rewrite(
-  parts: EngineContext,
+  context: EngineContext,
   row: TimeoutRow,
   dueAt: Instant,
   wallClock: Json | undefined,
@@ -153,7 +153,7 @@ async function rewrite(
     when: [{ idle: id, dueAt: row.dueAt, isDead: row.deadAt !== null }],
     effects: [{ remove: id }, { request }, ...entry],
   };
-  const [outcome] = await commitUnits(parts, [unit]);
+  const [outcome] = await commitUnits(context, [unit]);
   return outcome?.ok === true;
 }
 
