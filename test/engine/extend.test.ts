@@ -116,7 +116,7 @@ describe("5.3 extend", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "stalled", limit: 20_000 });
   });
 
-  it("none takes a limit away", async () => {
+  it('"none" removes a limit', async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(120_000), settings);
     stage.work(processors);
@@ -145,7 +145,7 @@ describe("5.3 extend", () => {
     });
   });
 
-  it("what was already signalled cannot be taken back, nor a job that has ended", async () => {
+  it("an attempt that has timed out and an ended job cannot be extended", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, {
       ...settings,
