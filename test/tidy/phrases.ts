@@ -9,7 +9,7 @@ const SCOPE: readonly RegExp[] = [
   /^test\/.*\.ts$/,
   /\.test(-d)?\.ts$/,
   /^src\/.*\.ts$/,
-  /^(README|ARCHITECTURE|CONTRIBUTING)\.md$/,
+  /^(README|ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/,
   /^docs\/.*\.md$/,
 ];
 

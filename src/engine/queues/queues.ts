@@ -48,7 +48,8 @@ export interface PurgeOptions {
 
 const WAITING: readonly WaitingState[] = ["available", "pending", "scheduled", "retryable"];
 const PAGE = 200;
-const QUEUE_EVENTS = {
+/** The recorded event of each change of a queue. */
+export const QUEUE_EVENTS = {
   pause: "queue.paused",
   resume: "queue.resumed",
   configure: "queue.configured",
