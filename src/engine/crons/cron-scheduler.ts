@@ -9,6 +9,7 @@ import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { StoredRecord } from "../commit/records.ts";
 import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
+import { rowsById } from "../operations/find-jobs.ts";
 import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, putCron } from "./cron-jobs.ts";
 
 type StoredCron = StoredRecord<CronBody>;
@@ -84,9 +85,7 @@ export class CronScheduler {
     const ids = crons.flatMap(({ body: { rule, lastJob } }) =>
       lastJob === null || rule.overlap === "allow" ? [] : [lastJob],
     );
-    if (ids.length === 0) return new Map();
-    const rows = await this.#context.store.jobs.load(ids);
-    return new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
+    return rowsById(this.#context.store, ids);
   }
 
   #decideOne(cron: StoredCron, last: ReadonlyMap<JobId, JobRow>, now: Instant): DecidedCron {

@@ -20,7 +20,7 @@ import {
   preview,
   type ScheduleOptions,
 } from "../../core/cron/expression.ts";
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
@@ -379,11 +379,6 @@ function viewOf(name: string, body: CronBody): CronView {
     lastJob,
     runs,
   };
-}
-
-function checkCount(count: unknown, field: string, most: number): void {
-  if (typeof count === "number" && Number.isInteger(count) && count >= 1 && count <= most) return;
-  throw refuse("invalid_limit", field, count, `use a whole number from 1 to ${most}`);
 }
 
 function unknownCron(call: string, name: string): CurfewError {

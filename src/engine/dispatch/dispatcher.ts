@@ -1,4 +1,4 @@
-import { refuse } from "../../core/errors.ts";
+import { errorText, refuse } from "../../core/errors.ts";
 import { backoff, jittered } from "../../core/pace.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { checkClaimLimit, checkText, type TimeoutRow } from "../../core/timeout/timeout.ts";
@@ -8,7 +8,7 @@ import { type System, within } from "../../ports/system.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 import type { EventBus } from "../events/event-bus.ts";
 import type { TimeoutEventName } from "../events/timeout-events.ts";
-import { Loop } from "../runtime/loop.ts";
+import { Loop, storeLoop } from "../runtime/loop.ts";
 import type { Delivery, Destination } from "./destination.ts";
 import { DispatchCounters, type DispatchCounts } from "./dispatch-counters.ts";
 import { LeasedDelivery, Leases } from "./timeout-leases.ts";
@@ -100,13 +100,7 @@ export class Dispatcher {
         return [...slots.values()].some(({ keepAlive }) => keepAlive);
       },
     });
-    this.reapLoop = new Loop({
-      name: "reap",
-      system,
-      logger,
-      round: () => this.reap(),
-      onError: (error) => storeFailed(error, "reap"),
-    });
+    this.reapLoop = storeLoop(deps, "reap", () => this.reap());
   }
 
   start(): void {
@@ -267,7 +261,7 @@ export class Dispatcher {
     const isDead = tries >= MOST_TRIES;
     const delay = jittered(backoff(tries, REDELIVERY), random);
     const dueAt = clock.now() + Math.round(delay);
-    const released = { id: row.id, owner, error: messageOf(error) };
+    const released = { id: row.id, owner, error: errorText(error, ERROR_LIMIT) };
     const answer = await this.#settler.release(
       isDead ? { ...released, isDead } : { ...released, dueAt },
       leased,
@@ -285,7 +279,7 @@ export class Dispatcher {
   #announce(name: TimeoutEventName, { id, destination }: TimeoutRow, tries: number, error?: unknown): void {
     const { bus, clock, logger } = this.#deps;
     if (name !== "timeout.sent")
-      logger.warn({ id, destination, tries, error }, `${name}: ${messageOf(error)}`);
+      logger.warn({ id, destination, tries, error }, `${name}: ${errorText(error, ERROR_LIMIT)}`);
     if (!bus.wants(name)) return;
     const detail = { at: clock.now(), timeout: id, destination, tries };
     bus.emit({ name, ...detail, ...(error !== undefined && { error }) });
@@ -315,9 +309,4 @@ export class Dispatcher {
 /** How many more timeouts may be claimed for a destination. */
 function roomOf({ concurrency, running, settling, isClosing }: DestinationSlots): number {
   return isClosing ? 0 : Math.min(concurrency - running, MOST_SETTLING - settling);
-}
-
-function messageOf(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return text.slice(0, ERROR_LIMIT);
 }

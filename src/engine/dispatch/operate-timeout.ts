@@ -6,11 +6,10 @@ import type { Instant } from "../../core/time.ts";
 import { checkText, type NewTimeout, type TimeoutId, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When } from "../../core/timeout/when.ts";
 import type { Effect, Unit } from "../../ports/store.ts";
-import { commitUnits } from "../commit/commit.ts";
+import { commitUnits, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 
-const TRIES = 20;
 /** Kinds of the keys that sagas give their timeouts and their messages. */
 const SAGA = "saga";
 const MAIL = "mail";
@@ -37,15 +36,28 @@ function entryOf(
   return auditEffects(context, by, `timeout.${action}`, { details }, now);
 }
 
+/** Repeats a decision on a timeout, which returns undefined if the timeout changed since it was read. */
+async function untilCommitted<Answer>(
+  context: EngineContext,
+  call: string,
+  id: TimeoutId,
+  attempt: (row: TimeoutRow) => Promise<Answer | undefined>,
+): Promise<Answer> {
+  for (let tries = 0; tries < STALE_TRIES; tries++) {
+    const answer = await attempt(await loadTimeout(context, id, call));
+    if (answer !== undefined) return answer;
+  }
+  throw refused(call, id, `changed ${STALE_TRIES} times during this call; try again`);
+}
+
 /** Revokes one timeout. If it is a saga's, the same commit removes it from the saga's pending list. */
-export async function revokeTimeout(
+export function revokeTimeout(
   context: EngineContext,
   id: TimeoutId,
   by: By | undefined,
 ): Promise<RevokedState> {
   const { clock } = context;
-  for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(context, id, "revoke");
+  return untilCommitted(context, "revoke", id, async (row) => {
     const now = clock.now();
     const saga = await withoutPending(context, row, now);
     const unit: Unit = {
@@ -60,13 +72,13 @@ export async function revokeTimeout(
       ],
     };
     const [outcome] = await commitUnits(context, [unit]);
-    if (!outcome?.ok) continue;
+    if (!outcome?.ok) return undefined;
     if (row.owner === null) return row.deadAt === null ? "pending" : "dead";
     const { pending = 0, leased = 0 } = outcome.revoked?.[0] ?? {};
     // The lease holder may have removed it since it was read.
-    if (pending + leased > 0) return leased > 0 ? "leased" : "pending";
-  }
-  throw changing("revoke", id);
+    if (pending + leased === 0) return undefined;
+    return leased > 0 ? "leased" : "pending";
+  });
 }
 
 /** The record of a live saga without this timeout; undefined if no live saga waits for it. */
@@ -94,8 +106,7 @@ export async function rescheduleTimeout(
   const { clock } = context;
   const parsed = parseWhen(when, clock.anchor(), "when");
   const wallClock = parsed.kind === "wall-clock" ? (parsed.wallClock as unknown as Json) : undefined;
-  for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(context, id, "reschedule");
+  return untilCommitted(context, "reschedule", id, async (row) => {
     if (row.deadAt !== null) throw refused("reschedule", id, "is dead; requeue it");
     if (row.owner !== null)
       throw refused("reschedule", id, "is leased and may be being handled; revoke it, or try again later");
@@ -107,27 +118,26 @@ export async function rescheduleTimeout(
     });
     if (await rewrite(context, row, parsed.dueAt, wallClock, entry))
       return loadTimeout(context, id, "reschedule");
-  }
-  throw changing("reschedule", id);
+    return undefined;
+  });
 }
 
 /** Makes a dead timeout due at once, with all its tries. */
-export async function requeueTimeout(
+export function requeueTimeout(
   context: EngineContext,
   id: TimeoutId,
   by: By | undefined,
 ): Promise<TimeoutRow> {
   const { clock } = context;
-  for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(context, id, "requeue");
+  return untilCommitted(context, "requeue", id, async (row) => {
     if (row.deadAt === null)
       throw refused("requeue", id, "is not dead; reschedule it, or wait until it is due");
     const now = clock.now();
     const entry = entryOf(context, row, "requeue", by, now, { error: row.error });
     if (await rewrite(context, row, now, row.wallClock ?? undefined, entry))
       return loadTimeout(context, id, "requeue");
-  }
-  throw changing("requeue", id);
+    return undefined;
+  });
 }
 
 /** Stores the timeout again with another instant, if it has not changed since it was read. */
@@ -159,8 +169,4 @@ async function rewrite(
 
 function refused(call: string, id: TimeoutId, why: string): CurfewError {
   return new CurfewError("invalid_state", `${call}: timeout ${id} ${why}`);
-}
-
-function changing(call: string, id: TimeoutId): CurfewError {
-  return new CurfewError("invalid_state", `${call}: timeout ${id} changed ${TRIES} times; try again`);
 }

@@ -1,4 +1,4 @@
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type Duration,
   INSTANT_LIMIT,
@@ -202,8 +202,7 @@ export class Timeouts {
   async calendar(options: CallOptions & CalendarOptions = {}): Promise<CalendarPage> {
     checkCall(options, ["destination", "from", "before", "after", "limit"]);
     const { destination, after = null, limit = 100 } = options;
-    if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
-      throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
+    checkCount(limit, "limit", BATCH_LIMIT);
     const rows = await this.#deps.timeouts.calendar({
       ...(destination !== undefined && { destination: checkText(destination, "destination") }),
       from: options.from === undefined ? 0 : parseInstant(options.from, "from"),

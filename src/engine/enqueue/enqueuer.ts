@@ -15,6 +15,7 @@ import { checkMany } from "../../core/job/many.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
 import { BATCH_LIMIT, type Enqueued } from "../../ports/store.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
+import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
 import { JobHandle } from "../operations/job-handle.ts";
 import { sha256 } from "../runtime/sha256.ts";
@@ -147,14 +148,7 @@ export class Enqueuer {
       ? stamped
       : stamped.map((job) => (job.hasNewId ? job : foundOr(job, random)));
     if (tx === undefined) return this.#intake.enqueue(jobs);
-    if (!store.capabilities.tx) {
-      throw refuse(
-        "invalid_option",
-        "options.tx",
-        typeof tx,
-        `the ${store.capabilities.name} store has no transactions to join: leave it out`,
-      );
-    }
+    checkTx(store, tx);
     if (jobs.length > BATCH_LIMIT) {
       throw refuse(
         "invalid_limit",

@@ -14,18 +14,12 @@ import {
 import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
 import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
-import {
-  BATCH_LIMIT,
-  type Effect,
-  type Enqueued,
-  type RecordKey,
-  type RecordRow,
-  type Unit,
-} from "../../ports/store.ts";
+import type { Effect, Enqueued, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
 import { rest } from "../../ports/system.ts";
 import { commitJobs, commitUnits, STORE_TRIES } from "../commit/commit.ts";
 import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
+import { rowsById } from "../operations/find-jobs.ts";
 import { Batcher } from "../runtime/batcher.ts";
 import { EnqueueFailedError, foundOr, type Intake } from "./enqueue-batches.ts";
 import { UNIQUE } from "./unique-keys.ts";
@@ -187,7 +181,7 @@ export class UniqueJobs {
     const records = await store.records.load(keys);
     const known = records.map((record) => (record ? holdersIn(record.body) : []));
     const given = batch.flatMap(({ unique: { job } }) => (job.hasNewId ? [] : [job.id]));
-    const rows = await this.#rows([...known.flat().map(({ id }) => id), ...given]);
+    const rows = await rowsById(this.#context.store, [...known.flat().map(({ id }) => id), ...given]);
     const now = clock.now();
     const planned: Planned[] = [];
     for (const [index, waiting] of [...groups.values()].entries()) {
@@ -204,15 +198,6 @@ export class UniqueJobs {
       if (failed.has(one)) this.#again(one.waiting, answers);
       else this.#answer(one, answers);
     }
-  }
-
-  async #rows(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, JobRow>> {
-    const rows = new Map<JobId, JobRow>();
-    for (let from = 0; from < ids.length; from += BATCH_LIMIT) {
-      for (const row of await this.#context.store.jobs.load(ids.slice(from, from + BATCH_LIMIT)))
-        if (row) rows.set(row.id, row);
-    }
-    return rows;
   }
 
   #plan(
@@ -275,7 +260,7 @@ export class UniqueJobs {
   async clean(records: readonly RecordRow[], now: Instant): Promise<void> {
     const keepers = records.map(({ body }) => holdersIn(body));
     const holderIds = keepers.flat().flatMap(({ id, until }) => (until === null ? [id] : []));
-    const rows = await this.#rows(holderIds);
+    const rows = await rowsById(this.#context.store, holderIds);
     const units = records.map(({ key, version }, index): Unit => {
       const left = holdersLeft(keepers[index] as UniqueHolder[], (id) => rows.get(id) ?? null, now);
       const effect: Effect = left.length === 0 ? { delete: key } : { put: key, ...holderRecord(left, now) };

@@ -2,6 +2,7 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import { holdersIn, holdersLeft } from "../../core/job/unique-holders.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
+import { rowsById } from "../operations/find-jobs.ts";
 
 /** A unique key that blocks new jobs. */
 export interface UniqueKeyView {
@@ -43,7 +44,7 @@ export async function uniqueKeys(
     ...(holders.has(key) ? [holders.get(key) as JobId] : []),
     ...(keepers.get(key) ?? []).map(({ id }) => id),
   ]);
-  const rows = await loaded(jobs, [...new Set(ids)]);
+  const rows = await rowsById({ jobs }, [...new Set(ids)]);
   const keys = names.flatMap((key): UniqueKeyView[] => {
     const holder = holders.get(key);
     if (holder !== undefined) return [{ key, id: holder, job: rows.get(holder) ?? null, until: null }];
@@ -52,13 +53,4 @@ export async function uniqueKeys(
   });
   const isAll = indexed.length < limit && recorded.length < limit && names.length < limit;
   return { keys, cursor: isAll ? null : (names.at(-1) ?? null) };
-}
-
-const AT_ONCE = 1_000;
-
-async function loaded(jobs: Store["jobs"], ids: readonly JobId[]): Promise<ReadonlyMap<JobId, JobRow>> {
-  const rows = new Map<JobId, JobRow>();
-  for (let from = 0; from < ids.length; from += AT_ONCE)
-    for (const row of await jobs.load(ids.slice(from, from + AT_ONCE))) if (row) rows.set(row.id, row);
-  return rows;
 }

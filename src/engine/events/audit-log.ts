@@ -1,5 +1,5 @@
 import { type AuditAbout, type AuditEntry, auditKey, type By } from "../../core/audit/audit-entry.ts";
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
@@ -92,8 +92,7 @@ function checkOptions(options: AuditOptions): void {
   const { after = null, limit = 100, actor, action, job, queue } = options;
   if (after !== null && !UUID.test(after))
     throw refuse("invalid_option", "after", after, "pass the id of an entry, or leave it out for the newest");
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT)
-    throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${LIMIT}`);
+  checkCount(limit, "limit", LIMIT);
   for (const [field, value] of Object.entries({ actor, action, job, queue })) {
     if (value !== undefined && typeof value !== "string")
       throw refuse("invalid_option", field, value, "pass a text, or leave it out for all");

@@ -1,4 +1,4 @@
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type EventFilter,
   fitsFilter,
@@ -128,7 +128,7 @@ export class EventJournal {
     checkFilter(options);
     const { limit = 100 } = options;
     const after = checkCursor(options.after ?? null);
-    checkLimit(limit);
+    checkCount(limit, "limit", LIMIT);
     return this.#readOn(after, limit, options);
   }
 
@@ -162,7 +162,7 @@ export class EventJournal {
     refuseUnknownKeys(options, "latest", ["limit", "types", "queues", "job"]);
     checkFilter(options);
     const { limit = 100 } = options;
-    checkLimit(limit);
+    checkCount(limit, "limit", LIMIT);
     const page = await this.#newest(limit, options);
     if (!page.isIncomplete) return page;
     // Newer events are committed but hidden. Reading by cursor waits until they can be read.
@@ -281,11 +281,6 @@ function checkCursor(after: string | null): string | null {
     after,
     "pass the cursor of an event, or null for the oldest stored one",
   );
-}
-
-function checkLimit(limit: number): void {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT) return;
-  throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${LIMIT}`);
 }
 
 function checkFilter({ types, queues, job }: EventFilter): void {

@@ -1,3 +1,4 @@
+import { errorText } from "../../core/errors.ts";
 import { type StoredEvent, withoutStack } from "../../core/event/stored-event.ts";
 import type { Json } from "../../core/schema.ts";
 import { JOB_DESTINATION } from "../dispatch/job-destination.ts";
@@ -188,7 +189,7 @@ function noteSaga(notes: Notes, { name, at, type, saga, event, because, error }:
     data: {
       ...sagaData(type, saga, event),
       ...(because && { because: because as unknown as Json }),
-      ...(error !== undefined && { error: messageOf(error) }),
+      ...(error !== undefined && { error: errorText(error, MESSAGE_LIMIT) }),
     },
   });
 }
@@ -210,14 +211,9 @@ function noteTimeout(notes: Notes, event: TimeoutEventDetail): void {
       timeout,
       destination,
       tries,
-      ...(error !== undefined && { error: messageOf(error) }),
+      ...(error !== undefined && { error: errorText(error, MESSAGE_LIMIT) }),
     },
   });
 }
 
 const MESSAGE_LIMIT = 500;
-
-function messageOf(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return text.slice(0, MESSAGE_LIMIT);
-}

@@ -1,4 +1,4 @@
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { SCAN_STEP, type Scan, type ScanFilter, type ScannedJobs, type Store } from "../../ports/store.ts";
@@ -38,13 +38,23 @@ const MOST_STEPS = 5;
 export function parsePage(page: PageOptions, field: string): Required<PageOptions> {
   refuseUnknownKeys(page, field, ["after", "limit", "newestFirst"]);
   const { after = null, limit = 100, newestFirst = false } = page;
-  if (!Number.isInteger(limit) || limit < 1 || limit > MOST_JOBS)
-    throw refuse("invalid_limit", `${field}.limit`, limit, `use a whole number from 1 to ${MOST_JOBS}`);
+  checkCount(limit, `${field}.limit`, MOST_JOBS);
   if (after !== null && typeof after !== "string")
     throw refuse("invalid_option", `${field}.after`, after, "use the cursor of the page before");
   if (typeof newestFirst !== "boolean")
     throw refuse("invalid_option", `${field}.newestFirst`, newestFirst, "use true or false");
   return { after, limit, newestFirst };
+}
+
+/** The rows of these jobs by id; unknown ids are left out. */
+export async function rowsById(
+  { jobs }: Pick<Store, "jobs">,
+  ids: readonly JobId[],
+): Promise<ReadonlyMap<JobId, JobRow>> {
+  const rows = new Map<JobId, JobRow>();
+  for (let from = 0; from < ids.length; from += MOST_JOBS)
+    for (const row of await jobs.load(ids.slice(from, from + MOST_JOBS))) if (row) rows.set(row.id, row);
+  return rows;
 }
 
 /** Loads the next jobs of a list of ids. The cursor is the index of the first id that is left. */

@@ -1,5 +1,5 @@
 import type { By } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { checkpointOf, type SavedCheckpoint } from "../../core/job/checkpoint.ts";
 import { rereadImage } from "../../core/job/decision.ts";
 import type { Explanation } from "../../core/job/explain.ts";
@@ -146,8 +146,7 @@ export class JobHandle<Result = unknown> {
     const { after, limit = 100 } = page;
     if (!Number.isSafeInteger(after ?? 0) || (after ?? 0) < 0)
       throw refuse("invalid_option", "logs.after", after, "use the cursor of the page before");
-    if (!Number.isInteger(limit) || limit < 1 || limit > LOG_LIMIT)
-      throw refuse("invalid_limit", "logs.limit", limit, `use a whole number from 1 to ${LOG_LIMIT}`);
+    checkCount(limit, "logs.limit", LOG_LIMIT);
     const entries = await this.#context.store.inspect.logLines(this.id, after ?? 0, limit);
     const isFull = entries.length === limit;
     return {

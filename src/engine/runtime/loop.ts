@@ -13,6 +13,19 @@ interface LoopOptions {
   readonly onError: (error: unknown, loop: string) => void;
 }
 
+interface StoreLoopDeps extends Pick<LoopOptions, "system" | "logger"> {
+  storeFailed(error: unknown, during: string): void;
+}
+
+/** A loop whose rounds fail only with the store. */
+export function storeLoop(
+  { system, logger, storeFailed }: StoreLoopDeps,
+  name: string,
+  round: LoopOptions["round"],
+): Loop {
+  return new Loop({ name, system, logger, round, onError: (error) => storeFailed(error, name) });
+}
+
 const BACKOFF = { first: 100, factor: 2, most: 5_000 };
 
 /**

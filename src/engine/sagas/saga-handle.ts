@@ -6,7 +6,7 @@ import { changeRecord } from "../commit/commit.ts";
 import type { StoredRecord } from "../commit/records.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
 import { mailKeyOf, nameOf, recordKeyOf, SAGAS, type SagaName, sagaName } from "./saga-addresses.ts";
-import { type SagaContext, writeOf } from "./saga-runner.ts";
+import { type StepContext, writeOf } from "./saga-runner.ts";
 
 export interface SagaView<State = unknown> {
   readonly type: string;
@@ -33,11 +33,11 @@ const PAGE = 1_000;
 export class SagaHandle<State = unknown> {
   readonly type: string;
   readonly id: string;
-  readonly #context: SagaContext;
+  readonly #context: StepContext;
   readonly #plan: SagaPlan;
   readonly #chains: Chains;
 
-  constructor(context: SagaContext, plan: SagaPlan, id: string, chains: Chains) {
+  constructor(context: StepContext, plan: SagaPlan, id: string, chains: Chains) {
     this.#context = context;
     this.#plan = plan;
     this.#chains = chains;

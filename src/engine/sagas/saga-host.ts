@@ -5,7 +5,7 @@ import type { Delivery, DeliveryLease, Destination } from "../dispatch/destinati
 import type { Chains } from "../runtime/serial-by-key.ts";
 import { announceFailure } from "./announce-saga.ts";
 import { destinationOf, readRow } from "./saga-addresses.ts";
-import { deliver, type SagaContext } from "./saga-runner.ts";
+import { deliver, type StepContext } from "./saga-runner.ts";
 
 /** How long an event waits for a process with the newer definition that wrote its saga's state. */
 const NEWER_PAUSE = 5_000;
@@ -17,11 +17,11 @@ const CHAIN_PAUSE = 100;
 /** Delivers the messages and timeouts of one saga type in this process. */
 export class SagaDestination implements Destination {
   readonly name: string;
-  readonly #context: SagaContext;
+  readonly #context: StepContext;
   readonly #plan: SagaPlan;
   readonly #chains: Chains;
 
-  constructor(context: SagaContext, plan: SagaPlan, chains: Chains) {
+  constructor(context: StepContext, plan: SagaPlan, chains: Chains) {
     this.#context = context;
     this.#plan = plan;
     this.#chains = chains;

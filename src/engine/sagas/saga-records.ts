@@ -1,4 +1,4 @@
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { checkText } from "../../core/timeout/timeout.ts";
 import type { Store } from "../../ports/store.ts";
 import { type Timeout, timeoutOf } from "../dispatch/timeout-view.ts";
@@ -46,8 +46,7 @@ export class SagaRecords {
   async list(options: SagaListOptions = {}): Promise<SagaPage> {
     refuseUnknownKeys(options, "options", ["type", "after", "limit"]);
     const { type, after = null, limit = 100 } = options;
-    if (!Number.isInteger(limit) || limit < 1 || limit > MOST)
-      throw refuse("invalid_limit", "options.limit", limit, `use a whole number from 1 to ${MOST}`);
+    checkCount(limit, "options.limit", MOST);
     const prefix = type === undefined ? "" : keyPrefixOf(checkText(type, "options.type"));
     if (after !== null && !(isKey(after) && after.startsWith(prefix)))
       throw refuse("invalid_option", "options.after", after, "use the cursor of the page before");

@@ -35,7 +35,7 @@ const SHORTEST_RETENTION = 60_000;
 const REPLY_KEPT = 3_600_000;
 
 /** What the steps of all sagas of one engine share. */
-export interface SagaContext extends EngineContext {
+export interface StepContext extends EngineContext {
   /** Loads a record, in one call with other requests of the same time. It is never older than the request. */
   loadRecord(key: RecordKey): Promise<RecordRow | null>;
   /** Announces jobs that a step enqueued. */
@@ -55,7 +55,7 @@ interface Loaded {
  * handler runs between read and write, and the lease may end during it.
  */
 export async function deliver(
-  context: SagaContext,
+  context: StepContext,
   plan: SagaPlan,
   row: TimeoutRow,
   lease: DeliveryLease,
@@ -94,7 +94,7 @@ export async function deliver(
 
 /** Until when a message waits for earlier ones; null if it is the first of its mailbox. */
 async function waitUntilFirst(
-  context: SagaContext,
+  context: StepContext,
   saga: SagaName,
   row: TimeoutRow,
 ): Promise<Instant | null> {
@@ -104,7 +104,7 @@ async function waitUntilFirst(
   return first.dueAt > now ? first.dueAt : now + FIRST_PAUSE;
 }
 
-async function load(context: SagaContext, saga: SagaName): Promise<Loaded> {
+async function load(context: StepContext, saga: SagaName): Promise<Loaded> {
   const row = await context.loadRecord(recordKeyOf(saga));
   return { row, record: row && SAGAS.read(row).body };
 }
@@ -114,7 +114,7 @@ async function load(context: SagaContext, saga: SagaName): Promise<Loaded> {
  * time is checked again before the commit.
  */
 async function stepWithin(
-  context: SagaContext,
+  context: StepContext,
   plan: SagaPlan,
   { id }: SagaName,
   record: SagaRecord | null,
@@ -222,7 +222,7 @@ function storedEffect(effect: SagaEffect, saga: SagaName, now: Instant, nextId: 
 
 /** Announces a committed step in this process. */
 function announceCommitted(
-  context: SagaContext,
+  context: StepContext,
   saga: SagaName,
   event: SagaEvent,
   outcome: Counted,

@@ -1,9 +1,10 @@
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { identityText, prepareMessage } from "../../core/saga/message.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";
-import type { RecordKey, RecordRow } from "../../ports/store.ts";
+import { BATCH_LIMIT, type RecordKey, type RecordRow } from "../../ports/store.ts";
+import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
 import type { Destination } from "../dispatch/destination.ts";
 import { Batcher } from "../runtime/batcher.ts";
@@ -13,7 +14,7 @@ import { openOutbox } from "./outbox.ts";
 import { keyPrefixOf, messageRow, SAGAS } from "./saga-addresses.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
 import { checkSagas, SagaDestination } from "./saga-host.ts";
-import type { SagaContext } from "./saga-runner.ts";
+import type { StepContext } from "./saga-runner.ts";
 
 export interface MessageOptions {
   /** The sender's id for the message: a message that is sent again with it is handled once. */
@@ -32,7 +33,7 @@ type Serve = (name: string, destination: Destination) => () => Promise<void>;
 
 /** The sagas of an engine. */
 export class Sagas {
-  readonly #context: SagaContext;
+  readonly #context: StepContext;
   readonly #chains = new Chains();
   readonly #outbox: Batcher<NewTimeout, undefined>;
 
@@ -85,17 +86,10 @@ export class Sagas {
     const row = messageRow(message, rowId, now);
     if (options.tx === undefined) await this.#outbox.add(row);
     else {
-      this.#checkTransactions(options.tx);
+      checkTx(store, options.tx);
       await store.timeouts.insert([row], { now, tx: options.tx });
     }
     return new MessageHandle(this.#context, messageId ?? rowId);
-  }
-
-  #checkTransactions(tx: unknown): void {
-    const { name, tx: hasTransactions } = this.#context.store.capabilities;
-    if (hasTransactions) return;
-    const fix = `the ${name} store has no transactions to join: leave it out`;
-    throw refuse("invalid_option", "options.tx", typeof tx, fix);
   }
 
   handle<State>(saga: unknown, id: string | number | bigint): SagaHandle<State> {
@@ -111,9 +105,7 @@ export class Sagas {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { type } = planOf(saga);
     const { limit = 100 } = page;
-    if (!Number.isInteger(limit) || limit < 1 || limit > 1_000) {
-      throw refuse("invalid_limit", "page.limit", limit, "use a whole number from 1 to 1000");
-    }
+    checkCount(limit, "page.limit", BATCH_LIMIT);
     const prefix = keyPrefixOf(type);
     const after = page.after === undefined ? prefix : JSON.stringify([type, page.after]);
     const stored = await SAGAS.list(this.#context.store, after, limit);

@@ -8,7 +8,7 @@ import { OTHER, SeriesSum, SeriesTable } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
 import type { LiveCount } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
-import { Loop } from "../runtime/loop.ts";
+import { type Loop, storeLoop } from "../runtime/loop.ts";
 import { heldSlots } from "./held-slots.ts";
 import { MOST_SERIES, RollUp } from "./roll-up.ts";
 import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./stats-query.ts";
@@ -62,14 +62,7 @@ export class Statistics {
     this.#context = context;
     this.#writer = new StatsWriter(context, context.nextId());
     this.#rollUp = new RollUp(context);
-    const { system, logger, storeFailed } = context;
-    this.loop = new Loop({
-      name: "statistics",
-      system,
-      logger,
-      round: () => this.round(),
-      onError: (error) => storeFailed(error, "statistics"),
-    });
+    this.loop = storeLoop(context, "statistics", () => this.round());
   }
 
   /** Writes the counts and, once a minute, adds up old ones. Returns the pause until the next round. */

@@ -1,6 +1,6 @@
 import { jittered } from "../../core/pace.ts";
 import type { EngineContext } from "../context.ts";
-import { Loop } from "../runtime/loop.ts";
+import { type Loop, storeLoop } from "../runtime/loop.ts";
 
 const EVERY = 60_000;
 const LIMIT = 500;
@@ -12,14 +12,7 @@ export class PruneLoop {
 
   constructor(parts: EngineContext) {
     this.#parts = parts;
-    const { system, logger, storeFailed } = parts;
-    this.loop = new Loop({
-      name: "prune",
-      system,
-      logger,
-      round: () => this.round(),
-      onError: (error) => storeFailed(error, "prune"),
-    });
+    this.loop = storeLoop(parts, "prune", () => this.round());
   }
 
   async round(): Promise<number> {

@@ -8,7 +8,7 @@ import type { Effect, RecordRow } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
 import { admission, type DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { Loop } from "../runtime/loop.ts";
+import { type Loop, storeLoop } from "../runtime/loop.ts";
 import { WORKERS } from "../worker/worker-record.ts";
 import type { RecordHandlers } from "./due-records.ts";
 
@@ -43,14 +43,7 @@ export class SweepLoop {
     this.#parts = parts;
     this.#recordHandlers = recordHandlers;
     this.#decideSteps = decideSteps;
-    const { system, logger, storeFailed } = parts;
-    this.loop = new Loop({
-      name: "sweep",
-      system,
-      logger,
-      round: () => this.round(),
-      onError: (error) => storeFailed(error, "sweep"),
-    });
+    this.loop = storeLoop(parts, "sweep", () => this.round());
   }
 
   /** Something may be due at this instant; a sweep that sleeps longer is woken for it. */

@@ -1,5 +1,5 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
@@ -181,8 +181,7 @@ export async function stepRows(store: Store, id: string, page: StepsPage): Promi
   const { from = 0, limit = 100 } = page;
   if (!Number.isInteger(from) || from < 0)
     throw refuse("invalid_limit", "page.from", from, "use a whole number of at least 0");
-  if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
-    throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
+  checkCount(limit, "page.limit", BATCH_LIMIT);
   const plan = await loadPlan(store, id);
   const ids = plan ? stepsOf(plan.root).slice(from, from + limit) : [];
   return ids.length === 0 ? [] : store.jobs.load(ids);

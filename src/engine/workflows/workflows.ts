@@ -1,5 +1,5 @@
 import type { By } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { startOf } from "../../core/job/budgets.ts";
 import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
 import { earlier, type Instant } from "../../core/time.ts";
@@ -7,6 +7,7 @@ import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../.
 import { layOut } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
+import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
 import { announceWorkflow } from "./announce-workflow.ts";
 import { type ParsedOptions, parseOptions, type WorkflowOptions } from "./start-options.ts";
@@ -51,7 +52,7 @@ export class Workflows {
     this.#host.assertOpen();
     assertNode(node, "workflow");
     const parsed = parseOptions(options);
-    this.#checkTransaction(parsed.tx);
+    checkTx(this.#context.store, parsed.tx);
     const leaves = leavesOf(node);
     if (leaves.length > MOST_STEPS)
       throw refuse("invalid_workflow", "workflow", `${leaves.length} steps`, `use at most ${MOST_STEPS}`);
@@ -60,13 +61,6 @@ export class Workflows {
     const isNew = await this.#intake.store(workflow, parsed.tx);
     if (isNew && parsed.tx === undefined) this.#announce(workflow);
     return new WorkflowHandle(this.#context, this.#host.cleanup, workflow.id, !isNew);
-  }
-
-  #checkTransaction(tx: unknown): void {
-    const { name, tx: hasTransactions } = this.#context.store.capabilities;
-    if (tx === undefined || hasTransactions) return;
-    const fix = `the ${name} store has no transactions to join: leave it out`;
-    throw refuse("invalid_option", "options.tx", typeof tx, fix);
   }
 
   #prepare(
@@ -114,8 +108,7 @@ export class Workflows {
   async list(page: { readonly after?: string; readonly limit?: number } = {}): Promise<WorkflowSummary[]> {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { after = null, limit = 100 } = page;
-    if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
-      throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
+    checkCount(limit, "page.limit", BATCH_LIMIT);
     const summaries: WorkflowSummary[] = [];
     for (let from = after; summaries.length < limit; ) {
       const page: StoredWorkflow[] = await WORKFLOWS.list(
