@@ -382,7 +382,11 @@ function viewOf(name: string, body: CronBody): CronView {
 }
 
 function unknownCron(call: string, name: string): CurfewError {
-  return new CurfewError("not_found", `${call}: there is no cron named ${JSON.stringify(name)}`, {
-    field: "name",
-  });
+  return new CurfewError(
+    "not_found",
+    `${call}: there is no cron named ${JSON.stringify(name)}; crons.list() has all names`,
+    {
+      field: "name",
+    },
+  );
 }

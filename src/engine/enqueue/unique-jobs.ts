@@ -32,7 +32,7 @@ export class DuplicateJobError extends CurfewError {
   constructor(type: string, existing: JobId) {
     super(
       "duplicate_job",
-      `enqueue: job ${existing} of type ${type} has the same unique key; wait until it ends, or use onConflict "ignore" or "replace"`,
+      `enqueue: job ${existing} of type ${type} has the same unique key; use that job, or onConflict "ignore" or "replace"`,
     );
     this.existing = existing;
   }

@@ -98,7 +98,7 @@ export class Bulk {
     await Promise.all([...this.#runs].map((run) => run.stop()));
   }
 
-  /** Counts the jobs that match a query. It loads no rows, except for filters on errors and near misses. */
+  /** Counts the jobs that match a query. It loads rows only for ids, errors and near misses. */
   async count(query: JobQuery, options: { readonly signal?: AbortSignal } = {}): Promise<number> {
     return countJobs(this.#context.store, parseQuery(query, "query"), options.signal);
   }

@@ -78,7 +78,11 @@ export class DeadLetters {
 
   async #expect(id: JobId, action: string): Promise<JobRow> {
     const row = await this.#load(id);
-    if (!row) throw new CurfewError("not_found", `${action}: there is no dead letter ${id}`);
+    if (!row)
+      throw new CurfewError(
+        "not_found",
+        `${action}: there is no dead letter ${id}; it was retried or deleted, or the id is wrong`,
+      );
     return row;
   }
 }

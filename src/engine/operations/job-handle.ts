@@ -19,7 +19,7 @@ import { commitJobs } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
 import { JobRows } from "./job-rows.ts";
-import type { ExtendOptions, RetryByHandOptions } from "./operate-job.ts";
+import { type ExtendOptions, type RetryByHandOptions, unknownJob } from "./operate-job.ts";
 import { why } from "./why.ts";
 
 const POLL = 1_000;
@@ -133,7 +133,7 @@ export class JobHandle<Result = unknown> {
   async clearCheckpoint(): Promise<void> {
     const saved = await writeCheckpoint(this.#context, this.id, null, (row) => row.state !== "active");
     if (saved.ok) return;
-    if (saved.because === "gone") throw this.#gone("clearCheckpoint");
+    if (saved.because === "gone") throw unknownJob("clearCheckpoint", this.id);
     throw new CurfewError(
       "invalid_state",
       `clearCheckpoint: job ${this.id} is running; cancel it first, or wait until it ends`,
@@ -161,12 +161,8 @@ export class JobHandle<Result = unknown> {
 
   async #row(call: string): Promise<JobRow> {
     const row = await this.#rows().load(this.id);
-    if (!row) throw this.#gone(call);
+    if (!row) throw unknownJob(call, this.id);
     return row;
-  }
-
-  #gone(call: string): CurfewError {
-    return new CurfewError("not_found", `${call}: there is no job ${this.id}`);
   }
 
   /**

@@ -1,12 +1,18 @@
 import type { By } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuseUnknownKeys } from "../../core/errors.ts";
+import { refuseUnknownKeys } from "../../core/errors.ts";
 import { type Explanation, explainJob } from "../../core/job/explain.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { assertDefinition, checkPriority, type JobDefinition } from "../../core/job/job-definition.ts";
 import type { EngineContext } from "../context.ts";
 import { findJobs, type PageOptions, parsePage, type RowPage } from "./find-jobs.ts";
 import { type JobQuery, parseQuery } from "./job-query.ts";
-import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operate-job.ts";
+import {
+  type ExtendOptions,
+  operate,
+  parseExtension,
+  type RetryByHandOptions,
+  unknownJob,
+} from "./operate-job.ts";
 import { workerWarningsOf } from "./worker-list.ts";
 
 /** Reads and operates jobs by id and returns rows: for the server, and for handles, which turn them into views. */
@@ -55,7 +61,7 @@ export class JobRows {
 
   async explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
     const row = await this.load(id);
-    if (!row) throw new CurfewError("not_found", `explain: there is no job ${id}`);
+    if (!row) throw unknownJob("explain", id);
     if (definition) assertDefinition(definition, "definition");
     const { queues, settings, clock, store } = this.#context;
     const now = clock.now();

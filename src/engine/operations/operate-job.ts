@@ -35,11 +35,16 @@ export function parseExtension(options: ExtendOptions): Extension {
   };
 }
 
+export function unknownJob(call: string, id: JobId): CurfewError {
+  const text = `${call}: there is no job ${id}; the id is wrong, or the job ended and its retention is over`;
+  return new CurfewError("not_found", text);
+}
+
 /** Applies an operator's event to a job. Decides on the row as it was read, and again if the row changed. */
 export async function operate(context: EngineContext, id: JobId, event: JobEvent, by?: By): Promise<JobRow> {
   if (by) parseBy(by);
   const row = await commitDecision(context, event.type, id, (row, now) => {
-    if (!row) throw new CurfewError("not_found", `${event.type}: there is no job ${id}`);
+    if (!row) throw unknownJob(event.type, id);
     const decision = decide(row, event, now, context.random);
     if (!decision.ok) throw refusal(row, event, decision.because);
     // A new fence notifies the holder. An extension keeps the fence, so notify the holder explicitly.
@@ -58,7 +63,7 @@ export async function removeJob(context: EngineContext, row: JobRow, by?: By): P
   return outcome?.ok ?? false;
 }
 
-/** Counts down the last dependency of an activated job with a limit, so that its limit admits it. */
+/** Logs an extension, and lets the limit of an activated job admit it: its last dependency is counted down. */
 function effectsOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[] {
   if (event.type === "extend") return [{ log: extensionLine(row, event, now), job: row.id }];
   if (event.type === "activate" && row.options?.limit && row.needs > 0) return [{ countdown: row.id }];
@@ -78,7 +83,7 @@ function entryOf(
   return auditEffects(context, by, `job.${type}`, about, now);
 }
 
-/** The line in the job's log that says who changed its limits and when (SEMANTICS 5.3). */
+/** The line in the job's log that says which limits changed, and when (SEMANTICS 5.3). */
 function extensionLine(row: JobRow, event: Extension, at: Instant): Json {
   const { attempt, total, heartbeat } = event;
   const changes = Object.entries({ attempt, total, heartbeat })

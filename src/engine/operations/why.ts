@@ -1,4 +1,3 @@
-import { CurfewError } from "../../core/errors.ts";
 import { waitsForLimit } from "../../core/job/decision.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
@@ -18,6 +17,7 @@ import { MAINTENANCE, MAINTENANCE_NAME, maintenanceIn } from "../queues/maintena
 import { QUEUES } from "../queues/queue-settings-cache.ts";
 import { statsKind } from "../statistics/roll-up.ts";
 import { loadPlan, WORKFLOWS } from "../workflows/workflow-records.ts";
+import { unknownJob } from "./operate-job.ts";
 import { listWorkers } from "./worker-list.ts";
 
 type Reader = Pick<EngineContext, "store" | "clock">;
@@ -37,11 +37,7 @@ const STEPS_READ = 100;
  */
 export async function why({ store, clock }: Reader, id: JobId): Promise<Why> {
   const [row] = await store.jobs.load([id]);
-  if (!row)
-    throw new CurfewError(
-      "not_found",
-      `why: there is no job ${id}; it was never stored here, or it ended and its retention is over`,
-    );
+  if (!row) throw unknownJob("why", id);
   return whyJob(await factsOf(store, row, clock.now()));
 }
 

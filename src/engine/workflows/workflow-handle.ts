@@ -110,7 +110,10 @@ export class WorkflowHandle<Result = unknown> {
 
   #assertFound(call: string, body: WorkflowRecord | null): WorkflowRecord {
     if (body && summaryOf({ name: this.id, body })) return body;
-    throw new CurfewError("not_found", `${call}: there is no workflow ${this.id}`);
+    throw new CurfewError(
+      "not_found",
+      `${call}: there is no workflow ${this.id}; the id is wrong, or its retention is over`,
+    );
   }
 
   /**

@@ -128,7 +128,8 @@ export class Workflows {
 
   /** Cancels the running and the waiting steps of a workflow. */
   async cancel(id: string, by?: By): Promise<WorkflowSummary> {
-    if (typeof id !== "string") throw new CurfewError("not_found", `cancel: there is no workflow ${id}`);
+    if (typeof id !== "string")
+      throw new CurfewError("not_found", `cancel: there is no workflow ${id}; use the id of a workflow`);
     return this.get(id).cancel(by);
   }
 }
