@@ -33,7 +33,7 @@ describe("3.10 one clock", () => {
     },
   );
 
-  it("the engine's time never goes backwards, also if the store's does", async () => {
+  it("the engine's time never goes backwards, even if the store's does", async () => {
     const system = createSimSystem({ seed: 1, startAt: START });
     let stepped = 0;
     const inner = storeOn(system);

@@ -46,7 +46,7 @@ describe("1 the five timeouts at work", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("attempt: soft signal, grace, then a failed attempt that the retry policy judges", async () => {
+  it("attempt: soft signal, grace, then a failed attempt, and the retry policy decides", async () => {
     const stage = await openStage();
     const reasons: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -91,7 +91,7 @@ describe("1 the five timeouts at work", () => {
     });
   });
 
-  it("total: through queue time, attempts and backoff, and then it is over", async () => {
+  it("total: counts queue time, attempts and backoff, and then discards the job", async () => {
     const stage = await openStage();
     let attempts = 0;
     const { definition, processors } = jobWith(
@@ -119,7 +119,7 @@ describe("1 the five timeouts at work", () => {
     ]);
   });
 
-  it("total: a running attempt hears it and is discarded after its grace, whatever the retry policy says", async () => {
+  it("total: a running attempt gets the signal and is discarded after its grace, without a retry", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(obedient, { timeouts: { total: "1m", grace: "5s" } });
     stage.work(processors);
@@ -184,7 +184,7 @@ describe("1 the mode", () => {
     ]);
   });
 
-  it("the mode touches neither total nor stalls", async () => {
+  it("the mode does not apply to total and stalls", async () => {
     const stage = await openStage();
     const settings: PolicyOptions = {
       timeouts: { heartbeat: "10s", mode: "discard" },
@@ -202,7 +202,7 @@ describe("1 the mode", () => {
 });
 
 describe("1.1 none", () => {
-  it("switches a limit off and stops the fall-through", async () => {
+  it("switches a limit off, so that later sources do not count", async () => {
     const stage = await openStage({ timeouts: { attempt: "1s", wait: "1s", total: "1s", heartbeat: "1s" } });
     const { definition, processors } = jobWith(() => stage.sleep(3_600_000), {
       timeouts: { attempt: "none", wait: "none", total: "none", heartbeat: "none" },
@@ -280,7 +280,7 @@ describe("1.4 and 1.5 grace", () => {
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "timeout"]);
   });
 
-  it("0s: the verdict falls at the signal itself", async () => {
+  it("0s: the verdict is given at the signal itself", async () => {
     const stage = await openStage();
     let heard = false;
     const { definition, processors } = jobWith(
@@ -329,7 +329,7 @@ describe("1.3 delays longer than 2^31 ms", () => {
     expect((startedAt[0] ?? 0) - START - 30 * 86_400_000).toBeLessThanOrEqual(2);
   });
 
-  it("an attempt timeout of 30 days is not fired at once, and comes on time", async () => {
+  it("an attempt timeout of 30 days fires after 30 days and not at once", async () => {
     const stage = await openStage();
     const abortedAt: number[] = [];
     const { definition, processors } = jobWith(
@@ -349,7 +349,7 @@ describe("1.3 delays longer than 2^31 ms", () => {
     expect(abortedAt).toEqual([START + 30 * 86_400_000]);
   });
 
-  it("the real timers wait beyond 2^31 ms and can be taken back", () => {
+  it("the real timers wait longer than 2^31 ms and can be cancelled", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     try {
       const fired: string[] = [];

@@ -75,7 +75,7 @@ describe("3.9 the error kept on the job, exactly", () => {
     }
   });
 
-  it("a payload that no longer fits, and a result that does not", async () => {
+  it("a payload and a result that do not match their schemas", async () => {
     const { z } = await import("zod");
     const { defineJob } = await import("../../src/index.ts");
     const stage = await openStage();

@@ -96,7 +96,7 @@ describe("4.2 does a retry fit", () => {
   const timeouts = { attempt: "10s", total: "1m" } as const;
   const backoff = constant({ first: "30s", ...even });
 
-  it("full: what could not end in time is discarded now, predicted, its own error kept", async () => {
+  it("full: a job whose retry could not end in time is discarded at once, and keeps its own error", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       async () => {
@@ -118,7 +118,7 @@ describe("4.2 does a retry fit", () => {
     expect(stage.names(job.id).slice(-3)).toEqual(["job.failed", "job.total_timeout", "job.discarded"]);
   });
 
-  it("any: it starts while any budget is left, with the attempt cut to what remains", async () => {
+  it("any: a retry starts if any budget is left, and its attempt is cut to the rest", async () => {
     const stage = await openStage();
     const rooms: number[] = [];
     const { definition, processors } = jobWith(
@@ -177,7 +177,7 @@ describe("4.3 crashes and expiredClaims", () => {
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "stalled"]);
   });
 
-  it("a claim that runs out unentered adds a strike, and is then entered only after its start is committed", async () => {
+  it("a job whose claim expired is entered only after its start is committed", async () => {
     const pair = await openPair();
     const seen: unknown[] = [];
     const { definition, processors } = jobWith(async ({ id }) => {
@@ -204,7 +204,7 @@ describe("4.3 crashes and expiredClaims", () => {
     expect(definition.type).toBe(dying.definition.type);
   });
 
-  it("a struck job whose start took longer to commit than it had is given back unentered", async () => {
+  it("a job with an expired claim is released if the commit of its start took too long", async () => {
     const pair = await openPair();
     const dying = jobWith(deaf, { timeouts: { attempt: "2s" } });
     pair.second.work(dying.processors);
@@ -232,7 +232,7 @@ describe("4.3 crashes and expiredClaims", () => {
 });
 
 describe("4.4 giving back", () => {
-  it("a snooze gives the attempt back, waits, and is no failure", async () => {
+  it("a snooze does not spend the attempt, waits, and is no failure", async () => {
     const stage = await openStage();
     const attempts: number[] = [];
     const { definition, processors } = jobWith(
@@ -273,7 +273,7 @@ describe("4.4 giving back", () => {
     expect(result).toBeLessThan(90_100);
   });
 
-  it("a snooze past totalAt discards at once, predicted", async () => {
+  it("a snooze past totalAt discards the job at once", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => snooze({ after: "1h" }), { timeouts: { total: "1h" } });
     stage.work(processors);
@@ -330,7 +330,7 @@ describe("4.5 exhausted", () => {
     expect("deadLetter" in (stage.told("job.discarded") ?? {})).toBe(deadLetter);
   });
 
-  it("wait and cancel never make a dead letter; a total that ends in the queue decides by what the enqueuer knew", async () => {
+  it("wait and cancel make no dead letter; a total that ends in the queue uses the settings of the enqueue", async () => {
     const stage = await openStage();
     const wait = await stage.engine.enqueue(jobOf({ ...dead, timeouts: { wait: "5s" } }));
     const total = await stage.engine.enqueue(jobOf({ ...dead, timeouts: { total: "5s" } }));

@@ -4,42 +4,41 @@ import type { CommitQueue } from "../commit/commit-queue.ts";
 import type { EngineContext } from "../context.ts";
 import { type NoteContent, type NotedAttempt, UnsentNotes } from "./unsent-notes.ts";
 
-/** What an attempt reports before its verdict: progress, checkpoints and log lines, with the event that tells of them. */
+/** Progress, checkpoints and log lines that an attempt reports before its verdict. */
 export class AttemptNotes {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #attempt: NotedAttempt;
-  readonly #draft: UnsentNotes;
+  readonly #unsent: UnsentNotes;
 
-  constructor(parts: EngineContext, writer: CommitQueue, attempt: NotedAttempt) {
-    this.#parts = parts;
+  constructor(context: EngineContext, writer: CommitQueue, attempt: NotedAttempt) {
+    this.#context = context;
     this.#attempt = attempt;
-    this.#draft = new UnsentNotes(writer, attempt);
+    this.#unsent = new UnsentNotes(writer, attempt);
   }
 
   progress(fraction: number, note: Json | undefined): void {
-    const { bus, clock, documentLimit, recorder } = this.#parts;
+    const { bus, clock, documentLimit, recorder } = this.#context;
     const progress = progressText(fraction, note, documentLimit);
-    this.#draft.write({ progress }, recorder.progress(this.#attempt.row, progress, clock.now()));
+    this.#unsent.write({ progress }, recorder.progress(this.#attempt.row, progress, clock.now()));
     if (!bus.wants("job.progress")) return;
     const event = {
       ...bus.detail(this.#attempt.row, "job.progress", clock.now()),
       progress: JSON.parse(progress),
     };
-    this.#draft.onDurable(() => bus.emit(event));
+    this.#unsent.onDurable(() => bus.emit(event));
   }
 
-  /** Resolves when it is durable. */
   checkpoint(state: Json): Promise<void> {
-    this.#draft.write({ checkpoint: toJsonText(state, "checkpoint", this.#parts.documentLimit) });
-    return this.#draft.durable();
+    this.#unsent.write({ checkpoint: toJsonText(state, "checkpoint", this.#context.documentLimit) });
+    return this.#unsent.durable();
   }
 
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
-    this.#draft.log(this.#parts.clock.now(), message, fields);
+    this.#unsent.log(this.#context.clock.now(), message, fields);
   }
 
-  /** Hands over what is not on its way yet, so that it travels with the verdict. */
+  /** Takes the notes that no commit has, so that they are committed with the verdict. */
   take(): NoteContent | undefined {
-    return this.#draft.take();
+    return this.#unsent.take();
   }
 }

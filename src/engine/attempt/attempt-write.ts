@@ -23,16 +23,16 @@ interface AttemptWriteOptions {
   readonly event: JobEvent;
   readonly decision: Decided;
   readonly at: Instant;
-  /** Notes that no commit has taken yet. */
+  /** Notes that are not committed yet. */
   readonly notes?: NoteContent | undefined;
-  /** The start of the attempt, which no commit may have recorded yet. */
+  /** The start of the attempt, which may not be committed yet. */
   readonly mark?: StartMark;
   readonly trace?: AttemptTrace | undefined;
 }
 
 /**
- * A verdict on its way into the store. If an outsider changed the row meanwhile (an extension, a waiter), it is decided
- * again on the new row. It is its own DecidedJob, so that a job costs no more objects than it must.
+ * The write of a verdict, or of a release before the start. If an outsider changed the row meanwhile, for example by an
+ * extension, it decides again on the new row. It is its own DecidedJob, which saves an object per job.
  */
 export class AttemptWrite implements Write, DecidedJob {
   readonly id: string;
@@ -112,7 +112,7 @@ export class AttemptWrite implements Write, DecidedJob {
     if (!row) return;
     this.row = this.#carriedOver(row);
     const again = decide(this.row, event, at, random);
-    // A start that was refused may be allowed by now, but no worker is ready to enter the handler.
+    // On the new row the start may be allowed, but the worker has freed the slot. Release the job.
     const isEntry = event.type === "start" && again.ok && again.image.state === "active";
     const decision = isEntry ? decide(this.row, { type: "release" }, at, random) : again;
     if (!decision.ok) {
@@ -123,7 +123,7 @@ export class AttemptWrite implements Write, DecidedJob {
     queue.push(this);
   }
 
-  /** Loads the row. Returns undefined if another fence holds, which ends the write, or if the queue is abandoned. */
+  /** Loads the row. Returns undefined if the fence changed, which ends the write, or if the queue is abandoned. */
   async #reload(): Promise<JobRow | undefined> {
     const row = await this.#load();
     if (row === undefined || row?.fence === this.row.fence) return row ?? undefined;
@@ -145,15 +145,14 @@ export class AttemptWrite implements Write, DecidedJob {
     return undefined;
   }
 
-  /** The row as it is now, with what only this process knows: a start that was not marked yet, and the signal it gave. */
+  /** The new row with what only this process knows: a start that is not committed, and a signal that was given. */
   #carriedOver(row: JobRow): JobRow {
     const { event } = this.#options;
     const { attempt, startedAt, waitAt, softAt, hardAt, stallAt, heartbeat, totalAt } = this.row;
     const started = { ...row, attempt, startedAt, waitAt, policy: row.policy ?? this.row.policy };
-    // The cause is fixed at the soft signal (SEMANTICS 3.3): an extension that came after it changes nothing about it.
+    // The soft signal fixes the cause (SEMANTICS 3.3): a later extension does not change it.
     const isSignalled =
       event.type === "expire" || event.type === "stall" || ("signalled" in event && event.signalled);
-    // Nothing was started yet.
     if (event.type === "start") return row;
     if (isSignalled) return { ...started, softAt, hardAt, stallAt, heartbeat, totalAt };
     return row.startedAt === null ? { ...started, softAt, hardAt, stallAt, heartbeat } : started;

@@ -7,7 +7,6 @@ import type { CommitQueue } from "../commit/commit-queue.ts";
 import { unitOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 
-/** What a mark needs of the attempt whose start it records. */
 export interface MarkedAttempt {
   readonly parts: EngineContext;
   readonly isOver: boolean;
@@ -19,8 +18,8 @@ export interface MarkedAttempt {
 const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
 
 /**
- * Whether the store knows that an attempt has started. Once it does, a crash of this process spends the attempt
- * (SEMANTICS 4.3); an attempt that ends before its mark is due never needs one.
+ * Commits that an attempt has started. After that, a crash of this process spends the attempt (SEMANTICS 4.3). An attempt
+ * that ends before its mark is due needs none.
  */
 export class StartMark {
   readonly #attempt: MarkedAttempt;
@@ -43,12 +42,12 @@ export class StartMark {
     return this.#isRecorded ? undefined : STARTED;
   }
 
-  /** Whether the store may have the mark without our knowing: its reply was lost, or the row changed before it. */
+  /** Whether it is unknown if the store has the mark: its reply was lost, or the row changed before it. */
   get isUnsure(): boolean {
     return this.#isUnsure;
   }
 
-  /** Reads from the row, loaded under the same fence after the attempt, whether the mark is in the store. */
+  /** Takes from the row, loaded under the same fence, whether the store has the mark. */
   learn(row: JobRow): void {
     this.#isUnsure = false;
     if (row.startedAt === null) return;
@@ -56,7 +55,7 @@ export class StartMark {
     this.#announce();
   }
 
-  /** The revision that a write behind this mark will find. */
+  /** The revision of the row after this mark, for the write that follows it. */
   get nextRev(): number {
     const { rev } = this.#attempt.row;
     return this.#state === "sent" ? rev + 1 : rev;
@@ -72,7 +71,7 @@ export class StartMark {
         if (this.#attempt.isOver || this.#state !== "queued") return null;
         this.#state = "sent";
         const { row, parts } = this.#attempt;
-        // A limit counts what starts now, so it must see the row before its start.
+        // `unitOf` adds the start to its rate limit only if the row it gets is not started.
         const before = row.limitKey === null ? row : { ...row, startedAt: null };
         const events = this.unrecorded ?? [];
         const decision = {
@@ -87,19 +86,19 @@ export class StartMark {
     });
   }
 
-  /** The start that the store knows of is out of date. */
+  /** The committed start is out of date: commits the new one. */
   again(): void {
     this.#isUnsure = false;
     this.#state = "unwritten";
     this.write();
   }
 
-  /** The row that was read does not have the mark. It may be due any moment, so it is written at once. */
+  /** The stored row does not have the mark: commits it now, because the sweep may end the job at any moment. */
   redo(): void {
     if (this.#state !== "queued") this.again();
   }
 
-  /** The row that was read has the mark, whose reply was lost. */
+  /** The stored row has the mark, although its reply was lost. */
   found(): void {
     if (this.#state === "queued" || this.#state === "written") return;
     this.#isUnsure = false;

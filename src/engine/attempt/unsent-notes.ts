@@ -6,21 +6,19 @@ import type { Instant } from "../../core/time.ts";
 import type { Effect, Outcome, Refused } from "../../ports/store.ts";
 import type { CommitQueue } from "../commit/commit-queue.ts";
 
-/** What was written before a verdict and travels with it. */
+/** Notes to commit, alone or with the verdict. */
 export interface NoteContent {
   readonly documents?: JobDocuments;
   readonly effects?: readonly Effect[];
-  /** Tells whoever waits for a checkpoint to be durable. */
+  /** Resolves or rejects the promises of `durable()`. */
   readonly settle?: (outcome: Outcome) => void;
 }
 
-/** What a draft needs of the attempt that writes it. */
 export interface NotedAttempt {
   readonly row: JobRow;
   refused(outcome: Refused): void;
 }
 
-/** A line of a job's log. */
 export interface LogLine {
   readonly at: Instant;
   readonly attempt: number;
@@ -29,7 +27,7 @@ export interface LogLine {
 }
 
 const LONGEST_MESSAGE = 4_000;
-const LOG_IS_FULL = "This attempt has logged as much as is kept; what follows is left out";
+const LOG_IS_FULL = "The log of this attempt is full; later lines are dropped";
 
 interface Waiting {
   readonly resolve: () => void;
@@ -37,15 +35,15 @@ interface Waiting {
 }
 
 /**
- * Progress, checkpoint and log lines of one attempt on their way into the store. They are gathered until the writer
- * takes them, so a handler that reports often costs one write per batch; a verdict takes what is left with it.
+ * Progress, checkpoint and log lines of one attempt that are not committed yet. The queue takes them with its next batch,
+ * so a handler that reports often costs one write per batch. A verdict takes those that are left.
  */
 export class UnsentNotes {
   readonly #writer: CommitQueue;
   readonly #attempt: NotedAttempt;
   #documents: JobDocuments | undefined;
   #effects: Effect[] | undefined;
-  #told: NewEvent | undefined;
+  #progressEvent: NewEvent | undefined;
   #waiting: Waiting[] | undefined;
   #isQueued = false;
   #logLines = 0;
@@ -56,14 +54,14 @@ export class UnsentNotes {
     this.#attempt = attempt;
   }
 
-  /** What is told of it replaces what was to be told before: of progress only the last is kept, too. */
-  write(documents: JobDocuments, told?: NewEvent): void {
+  /** Only the newest documents and the newest event are committed. */
+  write(documents: JobDocuments, progressEvent?: NewEvent): void {
     this.#documents = { ...this.#documents, ...documents };
-    if (told) this.#told = told;
+    if (progressEvent) this.#progressEvent = progressEvent;
     this.#queue();
   }
 
-  /** Resolves once what was written so far is durable. */
+  /** Resolves when all notes so far are durable. */
   durable(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting ??= [];
@@ -71,7 +69,7 @@ export class UnsentNotes {
     });
   }
 
-  /** Calls back once what was written so far is durable, and never if it does not become so. */
+  /** Calls back when all notes so far are durable; never if their write is refused. */
   onDurable(callback: () => void): void {
     this.#waiting ??= [];
     this.#waiting.push({ resolve: callback, reject: () => {} });
@@ -119,12 +117,12 @@ export class UnsentNotes {
     });
   }
 
-  /** Hands over what is not on its way yet. */
+  /** Takes the notes that no commit has. */
   take(): NoteContent | undefined {
     const documents = this.#documents;
-    const effects = this.#told ? [...(this.#effects ?? []), this.#told] : this.#effects;
+    const effects = this.#progressEvent ? [...(this.#effects ?? []), this.#progressEvent] : this.#effects;
     const waiting = this.#waiting;
-    this.#told = undefined;
+    this.#progressEvent = undefined;
     this.#documents = undefined;
     this.#effects = undefined;
     this.#waiting = undefined;
