@@ -12,10 +12,9 @@ import type { Decided } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { AttemptNotes } from "./attempt-notes.ts";
 import type { AttemptScope } from "./attempt-scope.ts";
-import { AttemptWrite } from "./attempt-write.ts";
+import { AttemptWrite, type MarkedAttempt, StartMark } from "./attempt-writes.ts";
 import type { Processor } from "./processor.ts";
 import { type RunHost, RunningAttempt, type Verdict } from "./running-attempt.ts";
-import { type MarkedAttempt, StartMark } from "./start-mark.ts";
 
 /** What an attempt needs from its local worker. */
 export interface AttemptHost extends RunHost {
@@ -84,7 +83,7 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
   }
 
   protected override get notes(): AttemptNotes {
-    this.#notes ??= new AttemptNotes(this.parts, this.host.writer, this);
+    this.#notes ??= new AttemptNotes(this.host.writer, this);
     return this.#notes;
   }
 

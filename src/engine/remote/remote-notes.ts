@@ -5,7 +5,7 @@ import { progressOf, progressText } from "../../core/job/job-progress.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Effect } from "../../ports/store.ts";
-import type { LogLine } from "../attempt/unsent-notes.ts";
+import type { LogLine } from "../attempt/attempt-notes.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { CommitQueue } from "../commit/commit-queue.ts";
 import type { EngineContext } from "../context.ts";

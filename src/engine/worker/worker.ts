@@ -8,7 +8,7 @@ import { earlier, type Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import { Attempt, type AttemptHost } from "../attempt/attempt.ts";
-import { AttemptWrite } from "../attempt/attempt-write.ts";
+import { AttemptWrite } from "../attempt/attempt-writes.ts";
 import type { Processor } from "../attempt/processor.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
 import { type Decided, unitOf } from "../commit/unit.ts";

@@ -1,18 +1,144 @@
+/** The two writes of an attempt: its start mark, and its verdict. */
+
 import { decide } from "../../core/job/decide.ts";
-import type { LifecycleEvent } from "../../core/job/decision.ts";
+import { imageOf, type LifecycleEvent } from "../../core/job/decision.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Outcome, Unit } from "../../ports/store.ts";
+import type { Effect, Outcome, Refused, Unit } from "../../ports/store.ts";
 import { rest } from "../../ports/system.ts";
 import type { AttemptTrace } from "../../ports/trace.ts";
-import { announce } from "../commit/announce.ts";
+import { announce, announceEvents, wakeAfterStart } from "../commit/announce.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { CommitQueue, Write } from "../commit/commit-queue.ts";
 import { type Decided, type DecidedJob, unitOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import type { StartMark } from "./start-mark.ts";
-import type { NoteContent } from "./unsent-notes.ts";
+import type { NoteContent } from "./attempt-notes.ts";
+
+export interface MarkedAttempt {
+  readonly parts: EngineContext;
+  readonly isOver: boolean;
+  row: JobRow;
+  changed(): void;
+  refused(outcome: Refused): void;
+}
+
+const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
+
+/**
+ * Commits that an attempt has started. After that, a crash of this process spends the attempt (SEMANTICS 4.3). An attempt
+ * that ends before its mark is due needs none.
+ */
+export class StartMark {
+  readonly #attempt: MarkedAttempt;
+  readonly #writer: CommitQueue;
+  #state: "unwritten" | "queued" | "sent" | "written" = "unwritten";
+  #isRecorded = false;
+  #isUnsure = false;
+
+  constructor(attempt: MarkedAttempt, writer: CommitQueue) {
+    this.#attempt = attempt;
+    this.#writer = writer;
+  }
+
+  get isWritten(): boolean {
+    return this.#state === "written";
+  }
+
+  /** Start events that the verdict must record; undefined once they are committed. */
+  get unrecorded(): readonly LifecycleEvent[] | undefined {
+    return this.#isRecorded ? undefined : STARTED;
+  }
+
+  /** Whether it is unknown if the store has the mark: its reply was lost, or the row changed before it. */
+  get isUnsure(): boolean {
+    return this.#isUnsure;
+  }
+
+  /** Takes from the row, loaded under the same fence, whether the store has the mark. */
+  learn(row: JobRow): void {
+    this.#isUnsure = false;
+    if (row.startedAt === null) return;
+    this.#state = "written";
+    this.#announce();
+  }
+
+  /** The revision of the row after this mark, for the write that follows it. */
+  get nextRev(): number {
+    const { rev } = this.#attempt.row;
+    return this.#state === "sent" ? rev + 1 : rev;
+  }
+
+  /** Commits that the attempt has started. */
+  write(): void {
+    if (this.#attempt.isOver || this.#state !== "unwritten") return;
+    this.#state = "queued";
+    this.#writer.push({
+      id: this.#attempt.row.id,
+      unit: () => {
+        if (this.#attempt.isOver || this.#state !== "queued") return null;
+        this.#state = "sent";
+        const { row, parts } = this.#attempt;
+        // `unitOf` adds the start to its rate limit only if the row it gets is not started.
+        const before = row.limitKey === null ? row : { ...row, startedAt: null };
+        const events = this.unrecorded ?? [];
+        const decision = {
+          ok: true,
+          image: imageOf(row),
+          documents: { policy: row.policy },
+          events,
+        } as const;
+        return unitOf(parts, { row: before, decision, at: row.startedAt as Instant, by: "holder" });
+      },
+      done: (outcome) => this.#done(outcome),
+    });
+  }
+
+  /** The committed start is out of date: commits the new one. */
+  again(): void {
+    this.#isUnsure = false;
+    this.#state = "unwritten";
+    this.write();
+  }
+
+  /** The stored row does not have the mark: commits it now, because the sweep may end the job at any moment. */
+  redo(): void {
+    if (this.#state !== "queued") this.again();
+  }
+
+  /** The stored row has the mark, although its reply was lost. */
+  found(): void {
+    if (this.#state === "queued" || this.#state === "written") return;
+    this.#isUnsure = false;
+    this.#state = "written";
+    this.#announce();
+  }
+
+  /** The start is committed: from here on a crash spends the attempt. */
+  written(): void {
+    const { row, parts } = this.#attempt;
+    this.#state = "written";
+    this.#attempt.row = { ...row, rev: row.rev + 1 };
+    wakeAfterStart(parts, row);
+    this.#announce();
+  }
+
+  #announce(): void {
+    const { row, parts } = this.#attempt;
+    if (this.#isRecorded) return;
+    this.#isRecorded = true;
+    announceEvents(parts, row, STARTED, row.startedAt as Instant);
+  }
+
+  #done(outcome: Outcome): void {
+    if (outcome.ok) this.written();
+    else if (outcome.because === "stale") {
+      this.#state = "unwritten";
+      this.#isUnsure = true;
+      this.#attempt.changed();
+    } else this.#attempt.refused(outcome);
+  }
+}
 
 const LOAD_AGAIN = 100;
 
