@@ -53,8 +53,8 @@ async function openBoth() {
   return { system, store, near, far, time: () => START + system.monotonic() };
 }
 
-describe("3.10 durations count from the latest time that it may be now", () => {
-  it("3.10 a delay from a producer far from the store is not cut short", async () => {
+describe("3.10 durations count from the latest that it may be", () => {
+  it("3.10 a delay that a distant producer names is not cut short", async () => {
     const { system, near, far, time } = await openBoth();
     const entries: number[] = [];
     const { definition, processors } = jobWith(() => void entries.push(time()));
@@ -67,7 +67,7 @@ describe("3.10 durations count from the latest time that it may be now", () => {
     expect((entries[0] as number) - from).toBeLessThanOrEqual(2_000 + AWAY + 10);
   });
 
-  it("3.10 a total from a producer far from the store is not cut short, even after an extension", async () => {
+  it("3.10 nor is its total, also after it was extended", async () => {
     const { system, near, far, time } = await openBoth();
     const signals: number[] = [];
     const { definition, processors } = jobWith(
@@ -91,7 +91,7 @@ describe("3.10 durations count from the latest time that it may be now", () => {
     }
   });
 
-  it("3.10 an attempt has its whole time even if the clock bounds become narrower after its start", async () => {
+  it("3.10 an attempt has its whole time where the clock is read better after its start", async () => {
     const system = createSimSystem({ seed: 12, startAt: START });
     const store = shared(storeOn(system));
     let isSlow = true;
@@ -123,7 +123,7 @@ describe("3.10 durations count from the latest time that it may be now", () => {
     expect(signalled - entered).toBeGreaterThanOrEqual(60_000);
   });
 
-  it("3.10 a snooze of a worker far from the store is not cut short for a near worker", async () => {
+  it("3.10 a snooze of a distant worker is not cut short for a near one", async () => {
     const { system, near, far, time } = await openBoth();
     const times: number[] = [];
     const { definition, processors } = jobWith(() => {
@@ -141,7 +141,7 @@ describe("3.10 durations count from the latest time that it may be now", () => {
     expect((times[1] as number) - (times[0] as number)).toBeGreaterThanOrEqual(2_000);
   });
 
-  it("3.10 a beat on a worker far from the store moves stallAt by the whole heartbeat", async () => {
+  it("3.10 a handler's beat on a distant worker moves its end by the whole heartbeat", async () => {
     const { system, near, far, time } = await openBoth();
     const rows: { stallAt: number | null; beatAt: number }[] = [];
     const { definition, processors } = jobWith(
@@ -163,8 +163,8 @@ describe("3.10 durations count from the latest time that it may be now", () => {
   });
 });
 
-describe("4.3 a start that is committed before the entry, on a worker far from the store", () => {
-  it("4.3 is released once, and entered when the worker knows how long such a commit takes", async () => {
+describe("4.3 a start that is committed before the entry, far away from the store", () => {
+  it("4.3 is given back once, and entered when the worker knows what such a commit takes", async () => {
     const { system, store, near, far, time } = await openBoth();
     const runs: { entered: number; signalled: number }[] = [];
     const { definition, processors } = jobWith(

@@ -116,7 +116,7 @@ describe("5.3 extend", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "stalled", limit: 20_000 });
   });
 
-  it("none removes a limit", async () => {
+  it('"none" removes a limit', async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(120_000), settings);
     stage.work(processors);
@@ -145,7 +145,7 @@ describe("5.3 extend", () => {
     });
   });
 
-  it("an attempt that got its signal and a job that has ended cannot be extended", async () => {
+  it("an attempt that has timed out and an ended job cannot be extended", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, {
       ...settings,

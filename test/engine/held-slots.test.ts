@@ -22,7 +22,7 @@ describe("a definition whose job could hold its key for ever", () => {
     return said;
   }
 
-  it("causes a warning when a worker starts", async () => {
+  it("is warned of when a worker starts", async () => {
     const [warning, ...others] = await warnings(defined(ENDLESS));
     expect(warning).toMatch(/nothing ends a job.*limit "account 7".*no other job of that key.*heartbeat/);
     expect(others).toEqual([]);
@@ -31,14 +31,14 @@ describe("a definition whose job could hold its key for ever", () => {
     ]);
   });
 
-  it("causes a warning if its total has an end that nothing enforces", async () => {
+  it("is warned of where its total has an end that nothing enforces", async () => {
     const unbounded = { heartbeat: "none", grace: "unbounded", total: "1h" };
     expect(await warnings(defined(unbounded))).toEqual([
       expect.stringMatching(/limit "account 7".*a grace that is not unbounded/),
     ]);
   });
 
-  it("causes a warning if its queue has a concurrency", async () => {
+  it("is warned of where its queue has a concurrency", async () => {
     expect(await warnings(defined(ENDLESS, null), { concurrency: 1 })).toEqual([
       expect.stringMatching(/nothing ends a job.*slot of the queue "default".*no other job of that queue/),
     ]);
@@ -60,7 +60,7 @@ describe("a definition whose job could hold its key for ever", () => {
   });
 });
 
-it("explain warns about such a job", async () => {
+it("explain says it of a job", async () => {
   const { engine } = await openStage();
   const held = await engine.enqueue(defined(ENDLESS), null);
   const { warnings } = await engine.explain(held.id, defined(ENDLESS));
@@ -70,7 +70,7 @@ it("explain warns about such a job", async () => {
   expect(others).toEqual([expect.stringContaining("no live worker takes queue")]);
 });
 
-it("explain warns about such a job in a queue with a concurrency", async () => {
+it("explain says it of a job in a queue with a concurrency", async () => {
   const { engine } = await openStage();
   const free = defined(ENDLESS, null);
   const { id } = await engine.enqueue(free, null);
@@ -109,7 +109,7 @@ it("advise names the job that stops a queue when its worker is gone", async () =
   expect((await rowOf(engine.store, waits.id))?.state).toBe("completed");
 });
 
-it("advise names the key and the queue if a job holds slots of both, and only limits with slots", async () => {
+it("advise names the key and the queue where a job holds both, and neither that has no slots", async () => {
   const { engine, work, advance } = await openStage();
   await engine.queues.configure("default", { concurrency: 1 });
   const { id } = await engine.enqueue(defined(ENDLESS), null);

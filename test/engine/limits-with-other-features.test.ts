@@ -41,7 +41,7 @@ async function openLimited(more: object = {}) {
 }
 
 describe("a limited step of a workflow", () => {
-  it("waits until it is ready and then for its limit, and gets its results", async () => {
+  it("waits for its turn and then for its limitKey, and gets its results", async () => {
     const { stage, limited, plain, starts, parents, counts, work } = await openLimited();
     work();
     const { workflows } = stage.engine;
@@ -72,7 +72,7 @@ describe("a limited step of a workflow", () => {
     expect(starts).toEqual(["a0", "a1", "b6", "b7"]);
   });
 
-  it("frees its slot when its workflow is cancelled", async () => {
+  it("frees its place when its workflow is cancelled, and leaves none behind", async () => {
     const { stage, limited, starts, work } = await openLimited();
     const workflow = await stage.engine.workflows.start(chain([step(limited, "x"), step(limited, "y")]));
     await stage.advance("1s");
@@ -86,7 +86,7 @@ describe("a limited step of a workflow", () => {
     expect(await stage.engine.limits.get("k")).toMatchObject({ inUse: 0, waiting: 0 });
   });
 
-  it("is neither dropped by a full queue nor removed by a purge before it is ready", async () => {
+  it("is not dropped by a full queue, nor removed by a purge, before its turn", async () => {
     const { stage, limited, plain, starts, work } = await openLimited({ queue: "narrow" });
     await stage.engine.queues.configure("narrow", { depth: { most: 1, onFull: "drop-oldest" } });
     const workflow = await stage.engine.workflows.start(chain([step(plain, 2_000), step(limited, "x")]));
@@ -100,7 +100,7 @@ describe("a limited step of a workflow", () => {
 });
 
 describe("a limited job that is unique", () => {
-  it("is a duplicate while another one waits for the limit", async () => {
+  it("is left out while another lives, at its limitKey too", async () => {
     const { stage, limited, starts, counts, work } = await openLimited({ unique: {} });
     const handles = await stage.engine.enqueueMany(limited, [..."aabbc"]);
     expect(handles.map(({ duplicate }) => duplicate)).toEqual([false, true, false, true, false]);

@@ -39,7 +39,7 @@ describe("concurrency by key", () => {
     );
   });
 
-  it("takes its key from the payload, and keys do not delay each other", async () => {
+  it("takes its key from the payload, and keys do not hold each other up", async () => {
     const stage = await openStage();
     const { run, starts } = watch(stage, 1_000);
     const definition = defineJob({
@@ -76,7 +76,7 @@ describe("concurrency by key", () => {
     expect(names(starts)).toBe("acebd");
   });
 
-  it("admits the next job in the commit that ends the one before", async () => {
+  it("lets the next one through in the commit that ends the one before, whatever ends it", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1 });
     const jobs = await stage.engine.enqueueMany(definition, [..."abc"]);
     const states = () => Promise.all(jobs.map(async (job) => (await stage.load(job)).state));
@@ -96,7 +96,7 @@ describe("concurrency by key", () => {
     expect((await stage.load(waiting as never)).errors?.[0]?.code).toBe("enqueue_ttl_expired");
   });
 
-  it("frees the slot of a crashed worker when the sweep decides on its job, and not before", async () => {
+  it("frees the place of a crashed worker when its job is judged, and never before", async () => {
     const pair = await openPair();
     const definition = defineJob({
       type: "test.job",
@@ -118,7 +118,7 @@ describe("concurrency by key", () => {
     expect(names(starts)).toBe("b");
   });
 
-  it("a retry waits for its limit again, and other jobs may be admitted before it", async () => {
+  it("a retry goes back to the limitKey, where others may be let through before it", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1 });
     const order: string[] = [];
     stage.work([
@@ -133,7 +133,7 @@ describe("concurrency by key", () => {
     expect(order).toEqual(["a1", "b1", "c1", "a2"]);
   });
 
-  it("strict: a job that waits for its retry keeps its slot, and no other job gets it", async () => {
+  it("strict: a job that waits for its retry keeps its place, and nobody overtakes it", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1, strict: true });
     const order: string[] = [];
     stage.work([
@@ -207,7 +207,7 @@ describe("rate by key", () => {
     expect(densest(starts, 1_000)).toBe(2);
   });
 
-  it("counts every attempt, even one that is released", async () => {
+  it("counts every attempt, those that are given back too", async () => {
     const limit = { key: "k", rate: { limit: 1, per: "5s" as const } };
     const { stage, definition, starts, run } = await openLimited(limit, 10);
     stage.work([
@@ -231,7 +231,7 @@ describe("rate by key", () => {
     expect(counts).toEqual({ running: 0, most: 2 });
   });
 
-  it("a start counts even if its worker crashes at once", async () => {
+  it("a start that a crash followed at once is not forgotten", async () => {
     const pair = await openPair();
     const definition = defineJob({
       type: "test.job",
@@ -287,7 +287,7 @@ describe("on limit", () => {
     expect((await stage.load(first)).state).toBe("pending");
   });
 
-  it("reschedule: tries again after a delay until there is room", async () => {
+  it("reschedule: comes again after a while, as often as it must", async () => {
     const limit = { key: "k", concurrency: 1, onLimit: { reschedule: "10s" as const } };
     const { stage, definition, processors, starts } = await openLimited(limit, 15_000);
     stage.work(processors);
