@@ -2,7 +2,18 @@ import { describe, expect, it } from "vitest";
 import type { Schema } from "../../src/core/schema.ts";
 import { defineJob, type PolicyOptions, processor, type StopError, TimeoutError } from "../../src/index.ts";
 import { createLatch } from "../../src/testing/index.ts";
-import { deaf, jobOf, jobWith, obedient, openPair, openStage, openUnsure, START, sleepOn } from "./stage.ts";
+import {
+  deaf,
+  jobOf,
+  jobWith,
+  obedient,
+  openPair,
+  openStage,
+  openUnsure,
+  openWithJob,
+  START,
+  sleepOn,
+} from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -345,10 +356,7 @@ describe("3.3 one verdict", () => {
     ["total before execution", { total: "10s", attempt: "10s", grace: "0s" }, "total_timeout"],
     ["stalled before execution", { attempt: "10s", heartbeat: "10s", grace: "0s" }, "stalled"],
   ] as const)("of two causes at one instant, this one wins: %s", async (_name, timeouts, type) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, { ...once, timeouts });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(deaf, { ...once, timeouts });
     await stage.advance("11s");
     const row = await stage.load(job);
     expect(row.errors?.map((error) => error.type)).toEqual([type]);
@@ -386,13 +394,10 @@ describe("3.3 one verdict", () => {
   });
 
   it("if totalAt passes during grace, the job is not retried", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, {
+    const { stage, job } = await openWithJob(deaf, {
       timeouts: { attempt: "10s", grace: "10s", total: "15s" },
       retry: { attempts: 9 },
     });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("20s");
     const row = await stage.load(job);
     expect(row.state).toBe("discarded");
@@ -407,10 +412,7 @@ describe("3.5 classified by the state of our signal", () => {
     ["TimeoutError", new DOMException("mine", "TimeoutError")],
     ["TimeoutError", new TimeoutError("execution", 5, 5, null)],
   ])("a handler's own earlier %s is an ordinary failure", async (type, error) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => Promise.reject(error), once);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => Promise.reject(error), once);
     await stage.settle();
     const [record] = (await stage.load(job)).errors ?? [];
     expect(record?.type).toBe(type);
@@ -420,13 +422,10 @@ describe("3.5 classified by the state of our signal", () => {
   });
 
   it("any error after our abort is a timeout, whatever its class", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(
+    const { stage, job } = await openWithJob(
       (context) => obedient(context).catch(() => Promise.reject("just text")),
       { ...once, timeouts: { attempt: "5s" } },
     );
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("5s");
     expect((await stage.load(job)).errors?.[0]).toMatchObject({
       type: "timeout",

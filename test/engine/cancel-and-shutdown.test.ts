@@ -12,6 +12,7 @@ import {
   openOver,
   openPair,
   openStage,
+  openWithJob,
   START,
   silent,
 } from "./stage.ts";
@@ -32,10 +33,7 @@ describe("5.1 cancel", () => {
   });
 
   it("a job that waits for its retry can be cancelled", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => Promise.reject(new Error("no")));
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => Promise.reject(new Error("no")));
     await stage.settle();
     await stage.engine.cancel(job.id);
     await stage.advance("1h");
@@ -348,10 +346,7 @@ describe("5.4 results and known ids", () => {
     ["discarded", () => Promise.reject(new RangeError("no")), "was discarded: no"],
     ["cancelled", deaf, "was cancelled"],
   ])("a job that was %s rejects with the error kept on it", async (state, run, message) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(run, { retry: { attempts: 1 } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(run, { retry: { attempts: 1 } });
     const waiting = errorOf(job.result());
     await stage.settle();
     if (state === "cancelled") await stage.engine.cancel(job.id);

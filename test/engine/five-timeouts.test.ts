@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { constant, type PolicyOptions, TimeoutError } from "../../src/index.ts";
-import { deaf, jobOf, jobWith, obedient, openStage, START } from "./stage.ts";
+import { deaf, jobOf, jobWith, obedient, openStage, openWithJob, START } from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -120,10 +120,7 @@ describe("1 the five timeouts at work", () => {
   });
 
   it("total: a running attempt gets the signal and is discarded after its grace, without a retry", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(obedient, { timeouts: { total: "1m", grace: "5s" } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(obedient, { timeouts: { total: "1m", grace: "5s" } });
     await stage.advance("1m");
     const row = await stage.load(job);
     expect(row).toMatchObject({ state: "discarded", attempt: 1, finishedAt: START + 60_000 });
@@ -135,10 +132,7 @@ describe("1 the five timeouts at work", () => {
   });
 
   it("heartbeat: a handler that must beat and does not is stalled, and the retry policy decides", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, { timeouts: { heartbeat: "10s" } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(deaf, { timeouts: { heartbeat: "10s" } });
     await stage.advance("10s");
     const row = await stage.load(job);
     expect(row.state).toBe("retryable");
@@ -148,10 +142,7 @@ describe("1 the five timeouts at work", () => {
   });
 
   it("the built-ins: 30 min attempt, 30 s grace, no wait, no total, 60 s heartbeat", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, once);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(deaf, once);
     await stage.advance("1s");
     expect(await stage.load(job)).toMatchObject({
       softAt: START + 1_800_000,
@@ -169,13 +160,10 @@ describe("1 the five timeouts at work", () => {
 
 describe("1 the mode", () => {
   it("discard abandons the job at its attempt timeout: no retry, no dead letter, counted under its mode", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(obedient, {
+    const { stage, job } = await openWithJob(obedient, {
       timeouts: { attempt: "10s", mode: "discard" },
       retry: { onExhausted: "dead-letter" },
     });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("10s");
     expect(await stage.load(job)).toMatchObject({ state: "discarded", attempt: 1, deadLetter: false });
     expect(stage.names(job.id).slice(-3)).toEqual(["job.timeout", "job.failed", "job.discarded"]);
@@ -253,13 +241,10 @@ describe("1.4 and 1.5 grace", () => {
   });
 
   it("unbounded: a stall still ends it, as the timeout that was signalled", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, {
+    const { stage, job } = await openWithJob(deaf, {
       ...once,
       timeouts: { attempt: "10s", grace: "unbounded", heartbeat: "30s" },
     });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("29s");
     expect((await stage.load(job)).state).toBe("active");
     await stage.advance("1s");

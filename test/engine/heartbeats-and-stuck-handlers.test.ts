@@ -2,7 +2,17 @@ import { describe, expect, it } from "vitest";
 import type { AttemptContext, PolicyOptions } from "../../src/index.ts";
 import { createLatch } from "../../src/testing/index.ts";
 import { logOf } from "../../src/testing/read-store.ts";
-import { deaf, errorOf, jobOf, jobWith, openOver, openStage, START, type Stage } from "./stage.ts";
+import {
+  deaf,
+  errorOf,
+  jobOf,
+  jobWith,
+  openOver,
+  openStage,
+  openWithJob,
+  START,
+  type Stage,
+} from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -300,16 +310,13 @@ describe("8.2 notes of an attempt", () => {
   });
 
   it("a checkpoint that is written right before the end is committed with the verdict", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(
+    const { stage, job } = await openWithJob(
       ({ checkpoint }) => {
         checkpoint({ last: true }).catch(() => {});
         throw new Error("again");
       },
       { retry: { attempts: 2 } },
     );
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.settle();
     expect(await stage.load(job)).toMatchObject({ state: "retryable", checkpoint: '{"last":true}' });
   });

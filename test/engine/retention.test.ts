@@ -1,7 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, type PolicyOptions } from "../../src/index.ts";
 import { depthOf, rowOf } from "../../src/testing/read-store.ts";
-import { deaf, errorOf, jobOf, jobWith, openPair, openStage, START, type Stage, silent } from "./stage.ts";
+import {
+  deaf,
+  errorOf,
+  jobOf,
+  jobWith,
+  openPair,
+  openStage,
+  openWithJob,
+  START,
+  type Stage,
+  silent,
+} from "./stage.ts";
 
 const DAY = 86_400_000;
 
@@ -90,10 +101,7 @@ describe("9 retention of 0s", () => {
   const gone: PolicyOptions = { retention: "0s", retry: { attempts: 1 } };
 
   it("a retention of 0s deletes the job in its settle, and still announces its end", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => "done", gone);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => "done", gone);
     await stage.settle();
     expect(await rowOf(stage.engine.store, job.id)).toBeNull();
     expect(stage.names(job.id)).toEqual(["job.enqueued", "job.started", "job.completed"]);
@@ -130,10 +138,7 @@ describe("9 retention of 0s", () => {
   });
 
   it("result() of a missing job rejects with result_gone and does not hang", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => "done", gone);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => "done", gone);
     await stage.settle();
     expect(await errorOf(job.result())).toMatchObject({ code: "result_gone" });
     const unknown = stage.engine.job("01890000-0000-7000-8000-000000000009");

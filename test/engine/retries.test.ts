@@ -12,7 +12,18 @@ import {
   snooze,
 } from "../../src/index.ts";
 import { rowOf } from "../../src/testing/read-store.ts";
-import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, type Stage, sleepOn } from "./stage.ts";
+import {
+  deaf,
+  jobOf,
+  jobWith,
+  obedient,
+  openPair,
+  openStage,
+  openWithJob,
+  START,
+  type Stage,
+  sleepOn,
+} from "./stage.ts";
 
 const even = { jitter: false } as const;
 const fail = () => Promise.reject(new Error("no"));
@@ -83,10 +94,7 @@ describe("4.1 backoffs at work", () => {
     ["timeout", { attempt: "5s" }],
     ["stalled", { heartbeat: "5s" }],
   ] as const)("except %s", async (type, timeouts) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(obedient, { timeouts, retry: { except: [type] } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(obedient, { timeouts, retry: { except: [type] } });
     await stage.advance("6s");
     expect(await stage.load(job)).toMatchObject({ state: "discarded", attempt: 1 });
   });
@@ -139,13 +147,10 @@ describe("4.2 does a retry fit", () => {
   });
 
   it("a built-in attempt counts as 0 here", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(fail, {
+    const { stage, job } = await openWithJob(fail, {
       timeouts: { total: "1m" },
       retry: { attempts: 2, backoff },
     });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("31s");
     expect(await stage.load(job)).toMatchObject({ state: "discarded", attempt: 2 });
   });
@@ -274,10 +279,7 @@ describe("4.4 giving back", () => {
   });
 
   it("a snooze past totalAt discards the job at once", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => snooze({ after: "1h" }), { timeouts: { total: "1h" } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => snooze({ after: "1h" }), { timeouts: { total: "1h" } });
     await stage.settle();
     const row = await stage.load(job);
     expect([row.state, row.errors?.[0]]).toEqual([
@@ -287,10 +289,7 @@ describe("4.4 giving back", () => {
   });
 
   it("a snooze that names no time is a failed attempt", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => snooze({ after: "soon" as never }));
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => snooze({ after: "soon" as never }));
     await stage.settle();
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ code: "invalid_duration" });
   });
@@ -321,10 +320,7 @@ describe("4.5 exhausted", () => {
     ["mode discard", deaf, { timeouts: { attempt: "5s", grace: "0s", mode: "discard" } }, false],
     ["Discard", () => Promise.reject(new Discard("enough")), {}, false],
   ])("onExhausted decides after %s", async (_name, run, settings, deadLetter) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(run, { ...dead, ...settings });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(run, { ...dead, ...settings });
     await stage.advance("6s");
     expect(await stage.load(job)).toMatchObject({ state: "discarded", deadLetter, startedAt: START });
     expect("deadLetter" in (stage.told("job.discarded") ?? {})).toBe(deadLetter);
@@ -345,10 +341,7 @@ describe("4.5 exhausted", () => {
   });
 
   it("Discard keeps its own message and is never retried", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => Promise.reject(new Discard("no such order")));
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => Promise.reject(new Discard("no such order")));
     await stage.settle();
     const row = await stage.load(job);
     expect([row.state, row.attempt, row.errors?.[0]?.message]).toEqual(["discarded", 1, "no such order"]);

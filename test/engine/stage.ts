@@ -97,6 +97,14 @@ export function jobWith(run: Run, settings: PolicyOptions = {}, type = "test.job
   return { definition, processors: [processor(definition, run as never)] };
 }
 
+/** A stage on which a worker runs one job with this handler. */
+export async function openWithJob(run: Run, settings: PolicyOptions = {}) {
+  const stage = await openStage();
+  const { definition, processors } = jobWith(run, settings);
+  stage.work(processors);
+  return { stage, job: await stage.engine.enqueue(definition) };
+}
+
 /** A handler that hears nothing and never ends. */
 export const deaf = (): Promise<never> => new Promise<never>(() => {});
 
