@@ -8,6 +8,7 @@ import {
   errorOf,
   jobOf,
   jobWith,
+  jobWithExpiredClaim,
   obedient,
   openOver,
   openPair,
@@ -257,12 +258,7 @@ describe("5.2 shutdown", () => {
 
   it("a job that is about to be entered is released and not entered", async () => {
     const pair = await openPair();
-    const dying = jobWith(deaf);
-    pair.second.work(dying.processors);
-    const job = await pair.second.engine.enqueue(dying.definition);
-    await pair.advance(100);
-    pair.crashSecond();
-    await pair.advance(12_000);
+    const job = await jobWithExpiredClaim(pair);
     const latch = createLatch();
     const slowed = pair.first.engine.store as { commit: typeof commit };
     const { commit } = pair.first.engine.store;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createSimSystem } from "../../src/testing/index.ts";
-import { deaf, jobWith, openStage, START, storeOn } from "./stage.ts";
+import { deafWith, jobWith, openStage, START, storeOn } from "./stage.ts";
 
 describe("3.10 one clock", () => {
   it.each([600_000, -600_000])(
@@ -10,10 +10,7 @@ describe("3.10 one clock", () => {
       const stage = await openStage();
       const abortedAt: number[] = [];
       const { definition, processors } = jobWith(
-        ({ signal }) => {
-          signal.addEventListener("abort", () => abortedAt.push(stage.now()));
-          return deaf();
-        },
+        deafWith(() => abortedAt.push(stage.now())),
         { timeouts: { attempt: "1m", grace: "1m" } },
       );
       const startedAt: number[] = [];

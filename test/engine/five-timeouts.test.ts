@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { constant, type PolicyOptions, TimeoutError } from "../../src/index.ts";
-import { deaf, jobOf, jobWith, obedient, openStage, openWithJob, START } from "./stage.ts";
+import { deaf, deafWith, jobOf, jobWith, obedient, openStage, openWithJob, START } from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -318,10 +318,7 @@ describe("1.3 delays longer than 2^31 ms", () => {
     const stage = await openStage();
     const abortedAt: number[] = [];
     const { definition, processors } = jobWith(
-      ({ signal }) => {
-        signal.addEventListener("abort", () => abortedAt.push(stage.now()));
-        return deaf();
-      },
+      deafWith(() => abortedAt.push(stage.now())),
       { timeouts: { attempt: "30d", heartbeat: "none" } },
     );
     stage.work(processors);
