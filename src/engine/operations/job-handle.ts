@@ -14,7 +14,7 @@ import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import { LOG_LIMIT } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
-import type { LogLine } from "../attempt/unsent-notes.ts";
+import type { LogLine } from "../attempt/attempt-notes.ts";
 import { commitJobs } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
