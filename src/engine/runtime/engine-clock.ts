@@ -62,7 +62,7 @@ export class EngineClock {
     const clock = new EngineClock(system, store);
     for (let samples = 0; samples < OPEN_SAMPLES; samples++) {
       await clock.sample();
-      if (!clock.#isWide) break;
+      if (!clock.isWide) break;
     }
     clock.#rearm();
     return clock;
@@ -120,6 +120,8 @@ export class EngineClock {
       this.#isSampling = false;
     });
     this.learn(instant, { sentAt, receivedAt: this.#system.monotonic(), slept });
+    // A slow reading after a sleep leaves wide bounds. The next regular one may be half a minute away.
+    if (this.isWide && this.#timer) this.#rearm();
   }
 
   /** Learns from a reading that was made between these two instants of monotonic time, however it came here. */
@@ -196,13 +198,15 @@ export class EngineClock {
     return this.#slept;
   }
 
-  get #isWide(): boolean {
+  /** Whether the time is known badly: the store is far away, or its last answer was slow. */
+  get isWide(): boolean {
     return this.#bounds.upper - this.#bounds.lower > WIDE;
   }
 
   #rearm(): void {
+    this.#timer?.cancel();
     // Wide bounds make things late, so they are not left standing for long.
-    this.#timer = this.#system.after(this.#isWide ? SAMPLE_SOON : SAMPLE_EVERY, () => {
+    this.#timer = this.#system.after(this.isWide ? SAMPLE_SOON : SAMPLE_EVERY, () => {
       // A store that does not answer leaves the old offset in force; monotonic time goes on without it.
       this.sample()
         .catch(() => {})

@@ -1,4 +1,4 @@
-import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
+import { CLAIM_LEASE, isRated } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
@@ -6,7 +6,7 @@ import { jittered } from "../../core/pace.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
-import type { Timer } from "../../ports/system.ts";
+import { rest, type Timer } from "../../ports/system.ts";
 import { Attempt, type AttemptHost } from "../attempt/attempt.ts";
 import { AttemptWrite } from "../attempt/attempt-write.ts";
 import type { Processor } from "../attempt/processor.ts";
@@ -110,10 +110,15 @@ export class Worker
       return;
     }
     const policy = row.policy ?? this.#policies.of(processor, row);
-    const isMarked =
-      row.expiredClaims > 0 || (row.limitKey !== null && row.options?.limit?.rate !== undefined);
-    const anchor = clock.anchor() + (isMarked ? this.#startTakes : 0);
-    const event: JobEvent = { type: "start", policy, upper: clock.upper(), anchor };
+    const isMarked = row.expiredClaims > 0 || isRated(row) || this.#expiresBeforeMark(row);
+    // A start that is committed first counts from the entry that is expected.
+    const delay = isMarked ? this.#startTakes : 0;
+    const event: JobEvent = {
+      type: "start",
+      policy,
+      upper: clock.upper(),
+      anchor: clock.anchor() + delay,
+    };
     const now = clock.now();
     // A start that is written down too early would be timed out too early, and its rate would forget it too early.
     const decision = clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
@@ -123,6 +128,12 @@ export class Worker
       this.free(consumer);
     } else if (isMarked) this.#enterMarked(consumer, processor, row, decision, now);
     else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
+  }
+
+  /** Far from the store, the sweep could take a job whose handler runs for one that waited too long. */
+  #expiresBeforeMark({ waitAt }: JobRow): boolean {
+    const { clock } = this.parts;
+    return waitAt !== null && clock.isWide && waitAt - clock.now() < SHORT_LEASE;
   }
 
   #run(consumer: QueueConsumer, attempt: Attempt, waitAt: Instant | null): void {
@@ -140,11 +151,13 @@ export class Worker
   #notEntered(consumer: QueueConsumer, held: Prefetched, because: string): void {
     if (because === "too_close") {
       // The slot stays taken for the moment in which it cannot be told whether the deadline has passed.
-      this.parts.system.after(TOO_CLOSE_WAIT, () => {
-        if (!this.isClosing) return consumer.putBack(held);
-        this.giveBack([held]);
-        this.free(consumer);
-      });
+      this.#awaitAtClose(
+        rest(this.parts.system, TOO_CLOSE_WAIT).then(() => {
+          if (!this.isClosing) return consumer.putBack(held);
+          this.giveBack([held]);
+          this.free(consumer);
+        }),
+      );
       return;
     }
     // The lease may be over, or nearly: giving the job back spares it the wait for the sweep. A process that is unsure of
@@ -222,8 +235,13 @@ export class Worker
         consumer.confirmed(held.length, []);
       },
     );
-    this.unanswered.add(asked);
-    void asked.finally(() => this.unanswered.delete(asked));
+    this.#awaitAtClose(asked);
+  }
+
+  /** close() waits for this before the last jobs are given back. */
+  #awaitAtClose(work: Promise<void>): void {
+    this.unanswered.add(work);
+    void work.finally(() => this.unanswered.delete(work));
   }
 
   /** What a beat learned about a running attempt. */
