@@ -72,6 +72,11 @@ export class StartMark {
   /** Commits that the attempt has started. */
   write(): void {
     if (this.#attempt.isOver || this.#state !== "unwritten") return;
+    // The store may have the mark already. Written again, it would announce the start twice, so the row is read first.
+    if (this.#isUnsure) {
+      this.#attempt.changed();
+      return;
+    }
     this.#state = "queued";
     this.#writer.push({
       id: this.#attempt.row.id,

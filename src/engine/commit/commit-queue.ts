@@ -180,7 +180,7 @@ export class CommitQueue {
   }
 
   #isStoreWell(): Promise<boolean> {
-    return this.#context.store.clock().then(
+    return this.#context.clock.sample().then(
       () => true,
       () => false,
     );

@@ -62,7 +62,7 @@ export class EngineClock {
     const clock = new EngineClock(system, store);
     for (let samples = 0; samples < OPEN_SAMPLES; samples++) {
       await clock.sample();
-      if (!clock.#isWide) break;
+      if (!clock.isWide) break;
     }
     clock.#rearm();
     return clock;
@@ -122,6 +122,8 @@ export class EngineClock {
       this.#isSampling = false;
     });
     this.learn(instant, { sentAt, receivedAt: this.#system.monotonic(), slept });
+    // A slow reading after a sleep leaves wide bounds. The next regular one may be half a minute away.
+    if (this.isWide && this.#timer) this.#rearm();
   }
 
   /** Takes over a reading that was made between these two monotonic times. Remote workers get it from their server. */
@@ -198,13 +200,15 @@ export class EngineClock {
     return this.#slept;
   }
 
-  get #isWide(): boolean {
+  /** Whether the time is known badly: the store is far away, or its last answer was slow. */
+  get isWide(): boolean {
     return this.#bounds.upper - this.#bounds.lower > WIDE;
   }
 
   #rearm(): void {
+    this.#timer?.cancel();
     // Wide bounds make deadlines late, so measure again soon.
-    this.#timer = this.#system.after(this.#isWide ? SAMPLE_SOON : SAMPLE_EVERY, () => {
+    this.#timer = this.#system.after(this.isWide ? SAMPLE_SOON : SAMPLE_EVERY, () => {
       // If the store does not answer, the last reading stays valid with wider bounds.
       this.sample()
         .catch(() => {})

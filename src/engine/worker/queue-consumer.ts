@@ -151,6 +151,7 @@ export class QueueConsumer {
       limit,
       now: parts.clock.now(),
       lease: CLAIM_LEASE,
+      ...(parts.clock.isWide && { shortest: CLAIM_LEASE }),
       salt: fenceSalt(parts.random),
       worker: id,
       from: start?.rank ?? 0,

@@ -1,4 +1,4 @@
-import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
+import { CLAIM_LEASE, isRated } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
@@ -6,7 +6,7 @@ import { jittered } from "../../core/pace.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
-import type { Timer } from "../../ports/system.ts";
+import { rest, type Timer } from "../../ports/system.ts";
 import { Attempt, type AttemptHost } from "../attempt/attempt.ts";
 import { AttemptWrite } from "../attempt/attempt-writes.ts";
 import type { Processor } from "../attempt/processor.ts";
@@ -109,10 +109,15 @@ export class Worker
       return;
     }
     const policy = row.policy ?? this.#policies.of(processor, row);
-    const isMarked =
-      row.expiredClaims > 0 || (row.limitKey !== null && row.options?.limit?.rate !== undefined);
-    const anchor = clock.anchor() + (isMarked ? this.#startTakes : 0);
-    const event: JobEvent = { type: "start", policy, upper: clock.upper(), anchor };
+    const isMarked = row.expiredClaims > 0 || isRated(row) || this.#expiresBeforeMark(row);
+    // A start that is committed first counts from the entry that is expected.
+    const delay = isMarked ? this.#startTakes : 0;
+    const event: JobEvent = {
+      type: "start",
+      policy,
+      upper: clock.upper(),
+      anchor: clock.anchor() + delay,
+    };
     const now = clock.now();
     // A start that is dated too early would time out too early, and its rate limit would forget it too early.
     const decision = clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
@@ -122,6 +127,12 @@ export class Worker
       this.free(consumer);
     } else if (isMarked) this.#enterMarked(consumer, processor, row, decision, now);
     else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
+  }
+
+  /** Far from the store, the sweep could take a job whose handler runs for one that waited too long. */
+  #expiresBeforeMark({ waitAt }: JobRow): boolean {
+    const { clock } = this.parts;
+    return waitAt !== null && clock.isWide && waitAt - clock.now() < SHORT_LEASE;
   }
 
   #run(consumer: QueueConsumer, attempt: Attempt, waitAt: Instant | null): void {
@@ -139,11 +150,13 @@ export class Worker
   #notEntered(consumer: QueueConsumer, prefetched: Prefetched, because: string): void {
     if (because === "too_close") {
       // The clock cannot say yet whether the deadline has passed. The job keeps its slot until the next try.
-      this.parts.system.after(TOO_CLOSE_WAIT, () => {
-        if (!this.isClosing) return consumer.putBack(prefetched);
-        this.giveBack([prefetched]);
-        this.free(consumer);
-      });
+      this.#awaitAtClose(
+        rest(this.parts.system, TOO_CLOSE_WAIT).then(() => {
+          if (!this.isClosing) return consumer.putBack(prefetched);
+          this.giveBack([prefetched]);
+          this.free(consumer);
+        }),
+      );
       return;
     }
     // The lease is over, or nearly. Release the job now, so that it does not wait for the sweep. The delay lets other
@@ -220,8 +233,13 @@ export class Worker
         consumer.confirmed(jobs.length, []);
       },
     );
-    this.unanswered.add(confirming);
-    void confirming.finally(() => this.unanswered.delete(confirming));
+    this.#awaitAtClose(confirming);
+  }
+
+  /** close() waits for this before the last jobs are given back. */
+  #awaitAtClose(work: Promise<void>): void {
+    this.unanswered.add(work);
+    void work.finally(() => this.unanswered.delete(work));
   }
 
   /** The store's answer to a beat about this attempt. */
