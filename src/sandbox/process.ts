@@ -13,7 +13,7 @@ import {
 import { LineReader } from "./lines.ts";
 import { memoryOf, type Silence, silenceOf } from "./proc.ts";
 import { decodeError, FrameReader, type Order, parseReport } from "./protocol.ts";
-import { besides, reaper } from "./reaper.ts";
+import { besides, NO_DEBUGGER, reaper } from "./reaper.ts";
 import { captureStack, type Look } from "./stack.ts";
 
 const PIPE = 3;
@@ -29,8 +29,13 @@ const LAST_WORDS = 100;
 const EXIT_FOLLOWS = 1_000;
 const DEBUGGER_LINE =
   /^Debugger (listening on |attached\.|ending on )|^For help, see: https:\/\/nodejs\.org\/|^Waiting for the debugger/;
+/**
+ * A free port of this machine, and a random path that only stderr names. Without the second flag the debugger would
+ * tell the path to every local user who asks the port for it.
+ */
+const SECRET_DEBUGGER = ["--inspect-port=127.0.0.1:0", "--inspect-publish-uid=stderr"];
 /** The line comes from untrusted code. It may name only a port of this machine. */
-const DEBUGGER_URL = /ws:\/\/127\.0\.0\.1:\d+\/\S+/;
+const DEBUGGER_URL = /^Debugger listening on (ws:\/\/127\.0\.0\.1:\d+\/\S+)/;
 /**
  * Sandboxes have a lower priority than the worker, which has to end them. All sandboxes are equal: a killed process
  * needs CPU time to die, and one that loads must not delay it.
@@ -52,15 +57,19 @@ export class ProcessCarrier implements Carrier {
   #hasExited = false;
   #isPipeOver = false;
   #onDebugger: ((url: string) => void) | undefined;
-  /** Its debugger opens once and prints its address once. */
+  /** The address of its open debugger, or of one that is about to open. */
   #debugger: Promise<string> | undefined;
 
   constructor(system: System, options: CarrierOptions, events: CarrierEvents) {
     this.#system = system;
     this.#options = options;
     this.#events = events;
-    const flags = [`--max-old-space-size=${options.memory}`, "--enable-source-maps", ...options.flags];
-    if (options.captures) flags.unshift("--inspect-port=127.0.0.1:0");
+    const flags = [
+      ...(options.captures ? SECRET_DEBUGGER : NO_DEBUGGER),
+      `--max-old-space-size=${options.memory}`,
+      "--enable-source-maps",
+      ...options.flags,
+    ];
     this.#child = spawn(process.execPath, [...flags, besides("child")], {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       detached: process.platform !== "win32",
@@ -156,8 +165,8 @@ export class ProcessCarrier implements Carrier {
   #readLines(name: "stdout" | "stderr", stream: Readable): void {
     const lines = new LineReader((line) => {
       if (name === "stderr" && DEBUGGER_LINE.test(line)) {
-        const url = DEBUGGER_URL.exec(line)?.[0];
-        if (url) this.#onDebugger?.(url);
+        const url = DEBUGGER_URL.exec(line)?.[1];
+        if (url) this.#debuggerOpened(url);
       } else this.#events.onLine(name, line);
     });
     stream.setEncoding("utf8");
@@ -190,11 +199,19 @@ export class ProcessCarrier implements Carrier {
       return this.#debugger;
     };
     const look = await captureStack({ system: this.#system, limit, open });
+    // An answer closes the debugger. The next look opens it again, under another address.
+    if ("stack" in look) this.#debugger = undefined;
     return "stack" in look ? look : { because: `${look.because}; ${this.silence().says}` };
   }
 
   silence(): Silence {
     return silenceOf(this.#child.pid);
+  }
+
+  /** Node may open it a second time, when the event loop that was blocked runs again. */
+  #debuggerOpened(url: string): void {
+    this.#debugger = Promise.resolve(url);
+    this.#onDebugger?.(url);
   }
 
   #openDebugger(): Promise<string> {

@@ -5,6 +5,7 @@ import { keysOf } from "../core/option-keys.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
 import type { CarrierEvents, CarrierOptions } from "./carrier.ts";
+import { ignoreDebugSignal } from "./debug-signal.ts";
 import { Pool } from "./pool.ts";
 import { ProcessCarrier } from "./process.ts";
 import { ThreadCarrier } from "./thread.ts";
@@ -41,6 +42,11 @@ export interface SandboxOptions {
   readonly permissions?: readonly string[];
   /** Whether to capture the stack of code that hangs. Default true. */
   readonly capture?: boolean;
+  /**
+   * Whether SIGUSR1 still opens the debugger of the worker's process. Code in a sandbox can send that signal and then
+   * run code in the worker. Default false.
+   */
+  readonly debugSignal?: boolean;
 }
 
 const KEYS = keysOf<SandboxOptions>({
@@ -55,6 +61,7 @@ const KEYS = keysOf<SandboxOptions>({
   flags: true,
   permissions: true,
   capture: true,
+  debugSignal: true,
 });
 const MEGABYTE = 2 ** 20;
 const LEAST_MEMORY = 64;
@@ -78,7 +85,10 @@ export function sandboxed(
     handler: () => {
       throw new Error(`the processor of "${definition.type}" runs only in a sandbox`);
     },
-    sandbox: (host: SandboxHost): SandboxRunner => new Pool(host, settings),
+    sandbox: (host: SandboxHost): SandboxRunner => {
+      if (settings.reaps && options.debugSignal !== true) ignoreDebugSignal(host.logger);
+      return new Pool(host, settings);
+    },
   };
 }
 

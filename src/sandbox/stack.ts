@@ -23,13 +23,15 @@ const LONGEST_STACK = 8_000;
  * Runs between two steps of the running code, on top of its stack. Positions are mapped to the sources in the child.
  */
 export const ASK = "(() => { Error.stackTraceLimit = 30; return new Error().stack; })()";
+/** Closes the port. Waits inside the process until this connection has ended, which is at once. */
+const CLOSE = "process._debugEnd()";
 /** The frames of this expression itself. */
 const OWN_FRAME = /^\s+at (\S+ \()?<anonymous>:\d+:\d+\)?$/;
 
 /**
  * The JavaScript stack of a process whose event loop is blocked, read from outside. Node runs its debugger on a
  * separate thread and opens it at SIGUSR1. V8 answers in the middle of a loop without a pause, but not inside a
- * native call.
+ * native call. The port is closed again after the answer.
  */
 export async function captureStack({ system, limit, open }: CaptureOptions): Promise<Look> {
   const question = new Question();
@@ -106,7 +108,8 @@ class Question {
         try {
           for (const text of decoder.push(chunk)) {
             const answer = JSON.parse(text);
-            if (answer?.id === 1) resolve(answer.result?.result?.value);
+            if (answer?.id !== 1) continue;
+            socket.write(evaluation(2, CLOSE), () => resolve(answer.result?.result?.value));
           }
         } catch (error) {
           reject(error);
@@ -114,10 +117,14 @@ class Question {
       });
       socket.on("error", reject);
       socket.on("close", () => reject(new Error("the process ended meanwhile")));
-      const params = { expression: ASK, returnByValue: true, silent: true };
-      socket.write(encodeFrame(JSON.stringify({ id: 1, method: "Runtime.evaluate", params })));
+      socket.write(evaluation(1, ASK));
     });
   }
+}
+
+function evaluation(id: number, expression: string): Buffer {
+  const params = { expression, returnByValue: true, silent: true };
+  return encodeFrame(JSON.stringify({ id, method: "Runtime.evaluate", params }));
 }
 
 /** The answer comes from untrusted code, which may have replaced the functions that make stacks. */

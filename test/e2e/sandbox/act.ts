@@ -199,6 +199,10 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
     await wait(Math.max(0, remaining() + (offset as number)));
     return "ended";
   },
+  signal: async (_, pid) => {
+    process.kill(pid, "SIGUSR1");
+    await wait(300);
+  },
   readSecret: async () => (await import("node:fs/promises")).readFile("/etc/passwd", "utf8"),
 };
 

@@ -1,0 +1,85 @@
+/** Attacks on the worker, written as processors. */
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { get } from "node:http";
+import { url as debuggerUrl } from "node:inspector";
+import { describe, expect, it } from "vitest";
+import { openStage, reapersOf, sleep } from "./stage.ts";
+
+const LISTEN = "0A";
+
+/** The TCP ports on which a process listens. */
+function portsOf(pid: number): number[] {
+  const sockets = new Set<string>();
+  try {
+    for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+      const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1];
+      if (inode) sockets.add(inode);
+    }
+  } catch {
+    return [];
+  }
+  const rows = readFileSync("/proc/net/tcp", "latin1").trim().split("\n").slice(1);
+  return rows.flatMap((row) => {
+    const [, local, , state, , , , , , inode] = row.trim().split(/\s+/);
+    const port = Number.parseInt(local?.split(":")[1] ?? "", 16);
+    return state === LISTEN && sockets.has(inode as string) ? [port] : [];
+  });
+}
+
+/** The status of what any local user may ask a debugger for: its secret path. */
+function askForPath(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const request = get({ host: "127.0.0.1", port, path: "/json/list", agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    request.on("error", () => resolve(undefined));
+  });
+}
+
+describe("8.7 the debugger", () => {
+  it("of the worker is not opened by a signal from a sandbox, with or without permissions", async () => {
+    for (const options of [{}, { permissions: [] }]) {
+      const stage = await openStage({ concurrency: 1, ...options });
+      const row = await stage.play("signal", process.pid, { timeouts: { attempt: "20s" } });
+      expect(row.state).toBe("completed");
+      expect(debuggerUrl()).toBeUndefined();
+    }
+  });
+
+  it("of the reaper and of a sandbox with permissions is not opened by a signal", async () => {
+    const stage = await openStage({ concurrency: 2, permissions: [] });
+    const [reaper] = reapersOf(process.pid) as [number];
+    const sandbox = Number((await stage.play("pid")).result);
+    for (const pid of [reaper, sandbox]) {
+      const row = await stage.play("signal", pid, { timeouts: { attempt: "20s" } });
+      expect(row.state).toBe("completed");
+      expect(portsOf(pid)).toEqual([]);
+    }
+    expect(reapersOf(process.pid)).toEqual([reaper]);
+  });
+
+  it("of a sandbox that hangs tells nobody its path, and is closed again before the kill", async () => {
+    const stage = await openStage({ concurrency: 1, spare: 0 });
+    const pid = Number((await stage.play("pid")).result);
+    const id = await stage.enqueue("loop", null, { timeouts: { attempt: "100ms", grace: "2s" } });
+    const killed = stage.told("job.killed", id).then(() => true);
+    let isOver = false;
+    void killed.then(() => {
+      isOver = true;
+    });
+    const statuses = new Set<number | undefined>();
+    const open: boolean[] = [];
+    while (!isOver) {
+      const ports = portsOf(pid);
+      open.push(ports.length > 0);
+      for (const port of ports) statuses.add(await askForPath(port));
+      await sleep(2);
+    }
+    const row = await stage.ended(id);
+    expect(row.errors?.[0]?.stack).toContain("act.ts");
+    expect(statuses).not.toContain(200);
+    // The port was open for one moment in the beginning.
+    expect(open.slice(open.length / 2)).not.toContain(true);
+  });
+});
