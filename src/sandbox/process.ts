@@ -44,6 +44,11 @@ const NICE = 5;
 const NICE_AGAIN = 120;
 const NICE_TRIES = 20;
 const FEW_LINES = 50;
+/**
+ * The most bytes that wait for a child to read them, besides the last message. A child of curfew that is busy leaves at
+ * most 100 answers unread, see `child-questions.ts`. One that asks and never reads would fill the memory of its worker.
+ */
+const MOST_UNREAD = 4_000_000;
 
 /** A child process that leads its own process group, so that one signal ends it and everything that it started. */
 export class ProcessCarrier implements Carrier {
@@ -176,7 +181,11 @@ export class ProcessCarrier implements Carrier {
   }
 
   send(order: Order): void {
-    if (this.#pipe?.writable) this.#pipe.write(`${JSON.stringify(order)}\n`);
+    if (!this.#pipe?.writable) return;
+    if (this.#pipe.writableLength > MOST_UNREAD) {
+      this.#pipe.destroy();
+      this.#events.onFlaw(`leaving more than ${MOST_UNREAD / 1e6} MB of messages unread`);
+    } else this.#pipe.write(`${JSON.stringify(order)}\n`);
   }
 
   kill(): void {

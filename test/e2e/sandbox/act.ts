@@ -1,8 +1,10 @@
 /** The module inside the sandboxes of the tests. */
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, writeSync } from "node:fs";
+import { Socket } from "node:net";
 import type { JobDefinition } from "../../../src/core/job/job-definition.ts";
 import { Discard, snooze } from "../../../src/core/job/reasons.ts";
+import type { Json } from "../../../src/core/schema.ts";
 import { type AttemptContext, processor } from "../../../src/engine/attempt/processor.ts";
 import { act } from "./act-job.ts";
 
@@ -12,6 +14,37 @@ const wait = (delay: number) => new Promise<void>((resolve) => setTimeout(resolv
 
 function spin(): never {
   for (let turns = 0; ; turns++) if (turns < 0) throw new Error("never");
+}
+
+/** Writes all of it to the pipe of the sandbox, past curfew and without ever reading. */
+function write(text: string): void {
+  let rest = Buffer.from(text);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(3, rest));
+    } catch {
+      // The pipe is full.
+    }
+  }
+}
+
+/** The key of the running attempt, read from a message of curfew. */
+function stealKey(beat: () => void): string {
+  const { write: real } = Socket.prototype;
+  let key = "";
+  Socket.prototype.write = ((text: string) => {
+    key = JSON.parse(text).key;
+    return true;
+  }) as typeof real;
+  beat();
+  Socket.prototype.write = real;
+  return key;
+}
+
+/** An enqueue that is refused: the answer is longer than the question. */
+function question(key: string, number: number): string {
+  const report = { say: "enqueue", key, number, definition: { type: "" }, payload: "1", options: {} };
+  return `${JSON.stringify(report)}\n`;
 }
 
 let talk: (() => void) | undefined;
@@ -202,6 +235,21 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
   signal: async (_, pid) => {
     process.kill(pid, "SIGUSR1");
     await wait(300);
+  },
+  neverRead: ({ beat }) => {
+    const key = stealKey(beat);
+    for (let number = 0; ; number++) write(question(key, number));
+  },
+  nestDeeply: async ({ beat }) => {
+    const state = "[".repeat(1_900_000) + "]".repeat(1_900_000);
+    const message = `{"say":"checkpoint","key":"${stealKey(beat)}","number":0,"state":${state}}\n`;
+    write(message);
+    await wait(10_000);
+  },
+  nestTooDeeply: async ({ checkpoint }) => {
+    let state: Json = 1;
+    for (let level = 0; level < 200; level++) state = [state];
+    return checkpoint(state).catch((error) => error.message);
   },
   readSecret: async () => (await import("node:fs/promises")).readFile("/etc/passwd", "utf8"),
 };

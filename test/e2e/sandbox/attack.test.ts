@@ -83,3 +83,27 @@ describe("8.7 the debugger", () => {
     expect(open.slice(open.length / 2)).not.toContain(true);
   });
 });
+
+describe("8.6 the pipe", () => {
+  it("a sandbox that asks and never reads is ended before it fills the memory of its worker", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("neverRead", null, { timeouts: { attempt: "40s" } });
+    expect(row.errors).toMatchObject([
+      { type: "killed", message: expect.stringContaining("leaving more than 4 MB of messages unread") },
+    ]);
+  });
+
+  it("a message that is nested too deeply ends the sandbox before it is parsed", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("nestDeeply", null, { timeouts: { attempt: "20s" } });
+    expect(row.errors).toMatchObject([
+      { type: "killed", message: expect.stringContaining("a message with more than 100 levels") },
+    ]);
+  });
+
+  it("a handler whose checkpoint is nested too deeply is refused where it calls", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("nestTooDeeply", null, { timeouts: { attempt: "20s" } });
+    expect(JSON.parse(row.result ?? "")).toMatch(/^checkpoint: .* more than 100 levels/);
+  });
+});
