@@ -11,7 +11,7 @@ import {
   environmentOf,
 } from "./carrier.ts";
 import { LineReader } from "./lines.ts";
-import { memoryOf, type Silence, silenceOf } from "./proc.ts";
+import { childOf, memoryOf, type Silence, silenceOf } from "./proc.ts";
 import { decodeError, FrameReader, type Order, parseReport } from "./protocol.ts";
 import { besides, NO_DEBUGGER, reaper } from "./reaper.ts";
 import { captureStack, type Look } from "./stack.ts";
@@ -59,6 +59,8 @@ export class ProcessCarrier implements Carrier {
   readonly #pipe: Duplex | undefined;
   #exit: Exit | undefined;
   #crash: { readonly error: unknown } | undefined;
+  /** The process that the command has started. */
+  #started: number | undefined;
   #hasExited = false;
   #isPipeOver = false;
   #onDebugger: ((url: string) => void) | undefined;
@@ -75,7 +77,8 @@ export class ProcessCarrier implements Carrier {
       "--enable-source-maps",
       ...options.flags,
     ];
-    this.#child = spawn(process.execPath, [...flags, besides("child")], {
+    const [file, ...args] = [...options.command, process.execPath, ...flags, besides("child")] as [string];
+    this.#child = spawn(file, args, {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       detached: process.platform !== "win32",
       windowsHide: true,
@@ -87,7 +90,7 @@ export class ProcessCarrier implements Carrier {
     // If no process could be started, the error event follows, and there may be no streams.
     if (pid === undefined) return;
     reaper.add(pid);
-    this.#lowerPriority(pid);
+    this.#lowerPriority();
     this.#pipe = this.#child.stdio[PIPE] as Duplex;
     this.#listen(this.#pipe);
     this.#readLines("stdout", this.#child.stdout as Readable);
@@ -101,16 +104,26 @@ export class ProcessCarrier implements Carrier {
    * Linux may divide CPU time between sessions first, and each sandbox is one. Then the niceness of the process has
    * no effect, so that of the session is set too. Without root, Linux accepts one such change per 100 ms.
    */
-  #lowerPriority(pid: number, tries = NICE_TRIES): void {
+  #lowerPriority(tries = NICE_TRIES): void {
     if (this.#exit) return;
+    const pid = this.#node;
     try {
+      if (pid === undefined) throw Object.assign(new Error("not started yet"), { code: "EAGAIN" });
       setPriority(pid, NICE);
       if (process.platform === "linux") writeFileSync(`/proc/${pid}/autogroup`, String(NICE));
     } catch (error) {
       // Not every system has priorities, and the process may already be gone.
       const isTooSoon = (error as NodeJS.ErrnoException).code === "EAGAIN" && tries > 0;
-      if (isTooSoon) this.#system.after(NICE_AGAIN, () => this.#lowerPriority(pid, tries - 1));
+      if (isTooSoon) this.#system.after(NICE_AGAIN, () => this.#lowerPriority(tries - 1));
     }
+  }
+
+  /** The process of Node: the child, or the one that the child has started. */
+  get #node(): number | undefined {
+    const { pid } = this.#child;
+    if (this.#options.command.length === 0 || pid === undefined) return pid;
+    this.#started ??= childOf(pid);
+    return this.#started;
   }
 
   #listen(pipe: Duplex): void {
@@ -195,13 +208,13 @@ export class ProcessCarrier implements Carrier {
   }
 
   memory(): number | undefined {
-    return this.#child.pid === undefined ? undefined : memoryOf(this.#child.pid);
+    const pid = this.#node;
+    return pid === undefined ? undefined : memoryOf(pid);
   }
 
   async capture(limit: number): Promise<Look> {
     const { captures } = this.#options;
-    const { pid } = this.#child;
-    if (!captures || pid === undefined) return { because: "capture is turned off" };
+    if (!captures || this.#node === undefined) return { because: "capture is turned off" };
     if (process.platform === "win32") return { because: "this system has no SIGUSR1" };
     const open = () => {
       this.#debugger ??= this.#openDebugger();
@@ -214,7 +227,7 @@ export class ProcessCarrier implements Carrier {
   }
 
   silence(): Silence {
-    return silenceOf(this.#child.pid);
+    return silenceOf(this.#node);
   }
 
   /** Node may open it a second time, when the event loop that was blocked runs again. */
@@ -226,8 +239,16 @@ export class ProcessCarrier implements Carrier {
   #openDebugger(): Promise<string> {
     return new Promise((resolve, reject) => {
       this.#onDebugger = resolve;
-      if (!this.#child.kill("SIGUSR1")) reject(new Error("the process is gone"));
+      if (!signalDebugger(this.#node)) reject(new Error("the process is gone"));
     });
+  }
+}
+
+function signalDebugger(pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(pid, "SIGUSR1");
+  } catch {
+    return false;
   }
 }
 

@@ -6,6 +6,7 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
 import type { CarrierEvents, CarrierOptions } from "./carrier.ts";
 import { ignoreDebugSignal } from "./debug-signal.ts";
+import { strictCommand } from "./namespaces.ts";
 import { Pool } from "./pool.ts";
 import { ProcessCarrier } from "./process.ts";
 import { ThreadCarrier } from "./thread.ts";
@@ -40,6 +41,11 @@ export interface SandboxOptions {
   readonly flags?: readonly string[];
   /** Flags of Node's permission model. Any list, even an empty one, turns it on. Then no stack can be captured. */
   readonly permissions?: readonly string[];
+  /**
+   * "strict" hides all other processes from a sandbox, so that it can neither signal its worker nor read its memory and
+   * environment. Linux only. Default plain.
+   */
+  readonly isolation?: "plain" | "strict";
   /** Whether to capture the stack of code that hangs. Default true. */
   readonly capture?: boolean;
   /**
@@ -60,6 +66,7 @@ const KEYS = keysOf<SandboxOptions>({
   env: true,
   flags: true,
   permissions: true,
+  isolation: true,
   capture: true,
   debugSignal: true,
 });
@@ -103,12 +110,13 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
       permissions,
       'leave it out, or use kind "process": threads have no permissions',
     );
+  const command = commandOf(kind, options.isolation);
   const memory = parseMemory(options.memory ?? "512mb");
   const flags = [
     ...(options.flags ?? (kind === "process" ? inheritedFlags() : [])),
     ...(permissions ? permissionFlags(module, permissions) : []),
   ];
-  const carrier: CarrierOptions = { memory, env, flags, captures: capture && !permissions };
+  const carrier: CarrierOptions = { memory, env, flags, captures: capture && !permissions, command };
   const Carried = kind === "thread" ? ThreadCarrier : ProcessCarrier;
   const open = (host: SandboxHost, events: CarrierEvents) => new Carried(host.system, carrier, events);
   return {
@@ -125,6 +133,17 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
     memory: memory * MEGABYTE,
     reaps: kind === "process",
   };
+}
+
+function commandOf(kind: string, isolation: unknown = "plain"): readonly string[] {
+  if (isolation === "plain") return [];
+  if (isolation !== "strict")
+    throw refuse("invalid_option", "sandbox.isolation", isolation, 'write "plain" or "strict"');
+  if (kind === "thread") {
+    const fix = 'leave it out, or use kind "process": a thread is part of its worker';
+    throw refuse("invalid_option", "sandbox.isolation", isolation, fix);
+  }
+  return strictCommand();
 }
 
 function wholeNumber(value: number, field: string, least: number): number {

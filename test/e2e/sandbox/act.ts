@@ -1,6 +1,6 @@
 /** The module inside the sandboxes of the tests. */
 import { execFileSync, spawn } from "node:child_process";
-import { closeSync, writeSync } from "node:fs";
+import { closeSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
 import type { JobDefinition } from "../../../src/core/job/job-definition.ts";
 import { Discard, snooze } from "../../../src/core/job/reasons.ts";
@@ -97,6 +97,10 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
   grandchild: ({ log }) => {
     const child = spawn("sleep", ["60"], { stdio: "ignore" });
     log(`grandchild ${child.pid}`);
+    return spin();
+  },
+  leaveGroup: () => {
+    spawn("sleep", ["60"], { stdio: "ignore", detached: true }).unref();
     return spin();
   },
   exit: (_, code) => process.exit(code),
@@ -250,6 +254,33 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
     let state: Json = 1;
     for (let level = 0; level < 200; level++) state = [state];
     return checkpoint(state).catch((error) => error.message);
+  },
+  /**
+   * Every way to reach another process that needs no program to be installed, and one that needs `unshare`. Each leaves
+   * the machine as it was if it succeeds, also as root: what is unmounted is so in a namespace of its own only.
+   */
+  reachProcess: (_, pid) => {
+    const reached: string[] = [];
+    const attempt = (name: string, way: () => unknown) => {
+      try {
+        way();
+        reached.push(name);
+      } catch {
+        // It was refused, as it should be.
+      }
+    };
+    for (const file of ["environ", "cmdline", "maps", "mem"])
+      attempt(file, () => readFileSync(`/proc/${pid}/${file}`).at(0));
+    for (const folder of ["fd", "root"]) attempt(folder, () => readdirSync(`/proc/${pid}/${folder}`));
+    for (const signal of [0, "SIGUSR1"] as const)
+      attempt(`signal ${signal}`, () => process.kill(pid, signal));
+    const uncovered = `umount -l /proc && cat /proc/${pid}/environ`;
+    attempt("unshare", () =>
+      execFileSync("unshare", ["--user", "--map-root-user", "--mount", "sh", "-c", uncovered], {
+        stdio: "ignore",
+      }),
+    );
+    return reached;
   },
   readSecret: async () => (await import("node:fs/promises")).readFile("/etc/passwd", "utf8"),
 };

@@ -1,9 +1,15 @@
-/** Attacks on the worker, written as processors. */
+/**
+ * Attacks on the worker, written as processors. They run with the rights of the tests, often as root: an attack must leave
+ * the machine as it was if it succeeds.
+ */
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { get } from "node:http";
 import { url as debuggerUrl } from "node:inspector";
 import { describe, expect, it } from "vitest";
-import { openStage, reapersOf, sleep } from "./stage.ts";
+import { sandboxed } from "../../../src/index.ts";
+import { act } from "./act-job.ts";
+import { openStage, reapersOf, sleep, until } from "./stage.ts";
 
 const LISTEN = "0A";
 
@@ -105,5 +111,62 @@ describe("8.6 the pipe", () => {
     const stage = await openStage({ concurrency: 1 });
     const row = await stage.play("nestTooDeeply", null, { timeouts: { attempt: "20s" } });
     expect(JSON.parse(row.result ?? "")).toMatch(/^checkpoint: .* more than 100 levels/);
+  });
+});
+
+/** Some systems forbid namespaces without root, for example inside most containers. */
+const hasNamespaces = spawnSync("unshare", ["--user", "--pid", "--fork", "true"]).status === 0;
+
+describe("8.7 other processes", () => {
+  const LONG = { timeouts: { attempt: "20s" as const } };
+
+  it("are within reach of a plain sandbox, as the guide says", async () => {
+    const stage = await openStage({ concurrency: 1 });
+    const row = await stage.play("reachProcess", process.pid, LONG);
+    expect(JSON.parse(row.result ?? "")).toContain("environ");
+  });
+
+  it("can be signalled under the permission model, not read", async () => {
+    const stage = await openStage({ concurrency: 1, permissions: [] });
+    const row = await stage.play("reachProcess", process.pid, LONG);
+    expect(JSON.parse(row.result ?? "")).toEqual(["signal 0", "signal SIGUSR1"]);
+  });
+
+  it.skipIf(!hasNamespaces)("do not exist for a strict sandbox", async () => {
+    for (const options of [{}, { permissions: [] }]) {
+      const stage = await openStage({ concurrency: 1, isolation: "strict", ...options });
+      const row = await stage.play("reachProcess", process.pid, LONG);
+      expect(JSON.parse(row.result ?? "null")).toEqual([]);
+    }
+  });
+});
+
+describe("8.7 a strict sandbox", () => {
+  it.skipIf(!hasNamespaces)(
+    "says where it hung, and is gone with all that it started, even what left its group",
+    async () => {
+      const stage = await openStage({ concurrency: 1, spare: 0, isolation: "strict" });
+      const row = await stage.play("loop");
+      expect(row.errors).toMatchObject([{ type: "timeout", forced: true }]);
+      expect(row.errors?.[0]?.stack).toMatch(/^It hung here:[\s\S]*act\.ts/);
+      await stage.play("leaveGroup");
+      await until(() => stage.processes().length === 0);
+      expect(stage.processes()).toEqual([]);
+    },
+  );
+
+  it.skipIf(!hasNamespaces)("is limited in memory, and its end has its cause", async () => {
+    const stage = await openStage({ concurrency: 1, memory: "128mb", isolation: "strict" });
+    const row = await stage.play("outOfBuffers", null, { timeouts: { attempt: "30s" } });
+    expect(row.errors).toMatchObject([{ type: "killed", message: expect.stringContaining("out of memory") }]);
+    expect((await stage.play("exit", 7)).errors).toMatchObject([{ details: { exitCode: 7 } }]);
+  });
+
+  it("is refused at once where the system cannot keep it", () => {
+    const module = new URL("./act.ts", import.meta.url);
+    expect(() => sandboxed(act, module, { kind: "thread", isolation: "strict" })).toThrow(
+      /sandbox\.isolation: "strict" .*a thread is part of its worker/,
+    );
+    expect(() => sandboxed(act, module, { isolation: "none" as never })).toThrow(/write "plain" or "strict"/);
   });
 });
