@@ -446,6 +446,11 @@ export interface Inspector {
   depths(queue?: string): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
   /** Unique keys that live jobs hold, in order, after a cursor. Jobs without a key cost nothing. */
   holders(after: string | null, limit: number): Promise<KeyHolder[]>;
+  /**
+   * The unique key of each job, live or finished, in the order of the ids; null for a job without one and for an
+   * unknown id. A finished job holds its key no longer, but takes it back when it is revived.
+   */
+  uniqueKeys(ids: readonly JobId[]): Promise<(string | null)[]>;
   /** Limits that have live jobs, in the order of their keys, after a cursor. */
   limitKeys(after: string | null, limit: number): Promise<LimitRow[]>;
   /** One limit, used or not. */
