@@ -100,6 +100,18 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/migrate.ts")).register,
   },
   {
+    name: "export",
+    summary: "write jobs as JSON lines",
+    group: RUN,
+    load: async () => (await import("./commands/transfer.ts")).registerExport,
+  },
+  {
+    name: "import",
+    summary: "store the jobs of an export",
+    group: RUN,
+    load: async () => (await import("./commands/transfer.ts")).registerImport,
+  },
+  {
     name: "keys",
     summary: "keys that callers of a server must bring",
     group: RUN,

@@ -33,7 +33,9 @@ import { recordBusEvents } from "./events/recording-rules.ts";
 import { openSharedParts, type SharedParts } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
 import { DeadLetters } from "./operations/dead-letters.ts";
+import { type ExportPage, type ExportPageOptions, exportPage } from "./operations/export-jobs.ts";
 import { type JobPage, type PageOptions, pageView } from "./operations/find-jobs.ts";
+import { type ImportedLine, type ImportOptions, importLines } from "./operations/import-jobs.ts";
 import { JobHandle } from "./operations/job-handle.ts";
 import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
@@ -280,6 +282,20 @@ export class Engine implements AsyncDisposable {
   /** A page of the jobs that a query means, in the order of their ids or newest first; dead letters as they ended. */
   async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
     return pageView(await new JobRows(this.#parts).find(query, page));
+  }
+
+  /**
+   * One page of jobs as lines that `importJobs` takes, on any store: waiting jobs and dead letters, and with `ended` all
+   * that have ended. Running jobs and jobs of workflows are counted and left out.
+   */
+  exportJobs(query: JobQuery = {}, page: ExportPageOptions = {}): Promise<ExportPage> {
+    return exportPage(this.#parts, query, page);
+  }
+
+  /** Stores up to 1,000 lines of an export, each under its own id. Repeating a call adds nothing twice. */
+  importJobs(lines: readonly unknown[], options: ImportOptions = {}): Promise<ImportedLine[]> {
+    this.#assertOpen();
+    return importLines(this.#parts, lines, options);
   }
 
   /** Starts a worker in this process. */

@@ -60,13 +60,7 @@ export function createInspector(connection: Connection): Inspector {
       const rows = await connection.read((session) => session.all(HOLDERS, [after ?? "", limit]));
       return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
     },
-    async uniqueKeys(ids) {
-      checkBatch(ids, "ids");
-      const list = JSON.stringify(ids);
-      const rows = await connection.read((session) => session.all(UNIQUE_KEYS, [list, list]));
-      const keys = new Map(rows as [string, string][]);
-      return ids.map((id) => keys.get(id) ?? null);
-    },
+    uniqueKeys: (ids) => uniqueKeysOf(connection, ids),
     limitKeys: (after, limit) => {
       checkLimit(limit);
       return connection.read((session) => limitsAfter(session, after ?? "", limit));
@@ -106,6 +100,14 @@ export function createInspector(connection: Connection): Inspector {
       return rows.map(([seq, body]) => ({ seq: seq as number, line: JSON.parse(body as string) as Json }));
     },
   };
+}
+
+async function uniqueKeysOf(connection: Connection, ids: readonly JobId[]): Promise<(string | null)[]> {
+  checkBatch(ids, "ids");
+  const list = JSON.stringify(ids);
+  const rows = await connection.read((session) => session.all(UNIQUE_KEYS, [list, list]));
+  const keys = new Map(rows as [string, string][]);
+  return ids.map((id) => keys.get(id) ?? null);
 }
 
 function limitsAfter(session: Session, after: string, limit: number): LimitRow[] {
