@@ -53,7 +53,7 @@ export class DiskSync {
 }
 
 /** The log's name must be durable too. SQLite ensures that only if it syncs the log itself. */
-function syncFolder(path: string): void {
+export function syncFolder(path: string): void {
   // Windows cannot open folders and needs no such sync.
   if (process.platform === "win32") return;
   const folder = openSync(path, "r");
