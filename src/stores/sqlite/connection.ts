@@ -149,6 +149,7 @@ export class Connection {
   /** A write that nobody waits for. If the file is busy or the write fails, it is skipped. */
   writeIfFree(work: (session: Session) => void): void {
     try {
+      this.#disk?.guard.check();
       this.#transaction(work);
     } catch {
       // The next call that matters reports the error.
@@ -191,9 +192,11 @@ export class Connection {
 
   /** Tries until the file is free, without blocking the event loop. */
   async whenFree<Result>(attempt: () => Result): Promise<Result> {
-    const giveUpAt = this.#system.monotonic() + LOCK_WAIT;
+    const from = this.#system.monotonic();
+    const giveUpAt = from + LOCK_WAIT;
     for (let tries = 1; ; tries++) {
       this.assertOpen();
+      this.#disk?.guard.look(from);
       try {
         const result = attempt();
         // Yield, or a caller in a tight loop would block everything else in this process.
@@ -216,8 +219,10 @@ export class Connection {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    await this.#disk?.close();
+    await this.#disk?.end();
     await this.#checkpointer?.close();
+    this.#disk?.guard.voidLostLog();
     this.#database.close();
+    this.#disk?.close();
   }
 }

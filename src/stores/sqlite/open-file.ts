@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, openSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { refuse } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
@@ -11,8 +11,9 @@ import { failed } from "./sqlite-errors.ts";
 /** Opens the file, creates it if it is missing, and applies pending migrations. */
 export async function openFile(path: string, system: System): Promise<Connection> {
   checkPath(path);
-  const file = resolve(path);
-  prepareFile(file);
+  prepareFile(resolve(path));
+  // SQLite follows links, and puts the log beside the file itself.
+  const file = realpathSync(path);
   const binding = betterSqlite3;
   await resetClockIfAlone(file, system, binding);
   const connection = new Connection(file, system, binding);
