@@ -13,6 +13,7 @@ import { rest, type System } from "./ports/system.ts";
 import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
+import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
 export interface OpenOptions extends PolicyOptions {
@@ -114,6 +115,24 @@ export async function openPostgresStore(
 ): Promise<Store> {
   const postgres = await import("./stores/postgres/postgres-store.ts");
   return postgres.openPostgresStore({ system: realSystem, ...options });
+}
+
+/**
+ * Copies a SQLite file as it is at one moment into a new file, while engines work on it. Pass the engine if it runs in
+ * this process, else the path or the address of the file.
+ */
+export async function backupSqlite(from: Engine | Store | string, to: string): Promise<BackupResult> {
+  const { backup } = await import("./stores/sqlite/backup.ts");
+  return backup(from instanceof Engine ? from.store : from, to, onThisMachine());
+}
+
+/**
+ * Puts a backup in the place of a SQLite file, which no process may have open. The file that was there is kept under
+ * another name, which is returned.
+ */
+export async function restoreSqlite(from: string, to: string): Promise<RestoreResult> {
+  const { restore } = await import("./stores/sqlite/backup.ts");
+  return restore(from, to, onThisMachine());
 }
 
 /** A database that is still starting is waited for; a wrong password or a newer schema is an answer, and final. */

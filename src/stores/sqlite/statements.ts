@@ -70,6 +70,14 @@ export const BEGIN = "begin immediate";
 export const COMMIT = "commit";
 export const ROLLBACK = "rollback";
 
+/** They return the mode that the file has then. */
+export const JOURNAL_WAL = "pragma journal_mode = wal";
+export const JOURNAL_DELETE = "pragma journal_mode = delete";
+/** Reads something, because a transaction sees the file as it is at its first read. */
+export const SNAPSHOT = "select count(*) from sqlite_schema";
+/** Returns "ok", or what is damaged. */
+export const QUICK_CHECK = "pragma quick_check(1)";
+
 /** In a caller's transaction, a failed call is rolled back to its savepoint, and the caller's work stays. */
 export const BEGIN_PART = "savepoint curfew";
 export const KEEP_PART = "release curfew";
