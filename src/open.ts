@@ -13,6 +13,7 @@ import { rest, type System } from "./ports/system.ts";
 import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
+import type { MigrationPlan } from "./stores/sql/migrator.ts";
 import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
@@ -133,6 +134,20 @@ export async function backupSqlite(from: Engine | Store | string, to: string): P
 export async function restoreSqlite(from: string, to: string): Promise<RestoreResult> {
   const { restore } = await import("./stores/sqlite/backup.ts");
   return restore(from, to, onThisMachine());
+}
+
+/** Reads which migrations a store still needs, and changes nothing. `schema` is for PostgreSQL. */
+export async function planMigrations(
+  address: string,
+  { schema }: { readonly schema?: string | undefined } = {},
+): Promise<MigrationPlan> {
+  if (address.startsWith("sqlite:")) {
+    const { planSqliteMigrations } = await import("./stores/sqlite/plan-migrations.ts");
+    return planSqliteMigrations(address.slice("sqlite:".length), onThisMachine());
+  }
+  if (!/^postgres(ql)?:\/\//.test(address)) throw unknownStore(address);
+  const { planPostgresMigrations } = await import("./stores/postgres/plan-migrations.ts");
+  return planPostgresMigrations(address, schema);
 }
 
 /** A database that is still starting is waited for; a wrong password or a newer schema is an answer, and final. */
