@@ -117,6 +117,15 @@ const ENTRIES: readonly Entry[] = [
     group: RUN,
     load: async () => (await import("./commands/keys.ts")).register,
   },
+  {
+    name: "completion",
+    summary: "complete commands and options in bash, zsh or fish",
+    group: RUN,
+    load: async () => {
+      const { register } = await import("./commands/completion.ts");
+      return (command) => register(command, () => createProgram("all"));
+    },
+  },
 ];
 
 /** The program with the commands that the words name; the others are there by name and summary only. */
