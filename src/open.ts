@@ -17,6 +17,9 @@ import type { MigrationPlan } from "./stores/sql/migrator.ts";
 import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
 
+/** For the command line, which opens engines through this file alone. */
+export { processor } from "./engine/attempt/processor.ts";
+
 export interface OpenOptions extends PolicyOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store that you opened. */
   readonly store: string | Store;

@@ -118,6 +118,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/keys.ts")).register,
   },
   {
+    name: "bench",
+    summary: "measure how fast a store is",
+    group: RUN,
+    load: async () => (await import("./commands/bench.ts")).register,
+  },
+  {
     name: "completion",
     summary: "complete commands and options in bash, zsh or fish",
     group: RUN,
