@@ -124,6 +124,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/bench.ts")).register,
   },
   {
+    name: "mcp",
+    summary: "let an assistant look at jobs: a Model Context Protocol server",
+    group: RUN,
+    load: async () => (await import("./commands/mcp.ts")).register,
+  },
+  {
     name: "completion",
     summary: "complete commands and options in bash, zsh or fish",
     group: RUN,
