@@ -100,6 +100,18 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/migrate.ts")).register,
   },
   {
+    name: "backup",
+    summary: "copy a SQLite store while workers go on",
+    group: RUN,
+    load: async () => (await import("./commands/backup.ts")).registerBackup,
+  },
+  {
+    name: "restore",
+    summary: "put a backup in the place of a SQLite store",
+    group: RUN,
+    load: async () => (await import("./commands/backup.ts")).registerRestore,
+  },
+  {
     name: "export",
     summary: "write jobs as JSON lines",
     group: RUN,
