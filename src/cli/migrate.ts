@@ -5,8 +5,8 @@ import {
   onThisMachine,
   openPostgresStore,
   openStore,
-  patiently,
   planMigrations,
+  retryUnreachable,
 } from "../open.ts";
 import { createLogOutput, type LogOutputOptions } from "./output/log.ts";
 import { createOutput } from "./output/output.ts";
@@ -33,7 +33,7 @@ export async function migrate({
     schema === undefined
       ? openStore(address, system)
       : openPostgresStore({ connection: address, schema, system });
-  const store = await patiently(open, OPEN_WITHIN, system, output.logger);
+  const store = await retryUnreachable(open, OPEN_WITHIN, system, output.logger);
   await store.close();
   const place = placeOf(address, schema);
   output.say(`${place} is up to date`, { store: place }, "the store is up to date");
