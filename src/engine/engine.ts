@@ -288,13 +288,13 @@ export class Engine implements AsyncDisposable {
    * that have ended. Running jobs and jobs of workflows are counted and left out.
    */
   exportJobs(query: JobQuery = {}, page: ExportPageOptions = {}): Promise<ExportPage> {
-    return exportPage(this.#parts, query, page);
+    return exportPage(this.#context, query, page);
   }
 
   /** Stores up to 1,000 lines of an export, each under its own id. Repeating a call adds nothing twice. */
   importJobs(lines: readonly unknown[], options: ImportOptions = {}): Promise<ImportedLine[]> {
     this.#assertOpen();
-    return importLines(this.#parts, lines, options);
+    return importLines(this.#context, lines, options);
   }
 
   /** Starts a worker in this process. */

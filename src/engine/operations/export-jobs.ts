@@ -5,7 +5,7 @@ import { holdersIn, holdersLeft, type UniqueHolder } from "../../core/job/unique
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
 import { findJobs, type PageOptions, parsePage } from "./find-jobs.ts";
-import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
+import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
 
 /** The jobs that were added under one unique key and still block others, where a record of the store keeps the rule. */
 export interface UniqueLine {
@@ -87,7 +87,7 @@ async function keyPage(
     );
     const holders = holdersLeft(known, (id) => rows.get(id) ?? null, now).filter(({ id }) => {
       const row = rows.get(id);
-      return row ? isAsked(row) && isMeant(row, parsed) && leftOutOf(row) === null : parsed.isEmpty;
+      return row ? isAsked(row) && matches(row, parsed) && leftOutOf(row) === null : parsed.isEmpty;
     });
     if (holders.length > 0) lines.push({ kind: "unique", key: key[1], holders: holders.map(holderLine) });
   }
