@@ -260,7 +260,7 @@ export interface Unit {
 export interface JobWrite {
   readonly id: JobId;
   readonly fence: Fence;
-  /** Named by everybody except the holder, and by verdicts that another writer's change would invalidate. */
+  /** Outsiders always name it. The holder names it too, if another writer's change would make its verdict wrong. */
   readonly rev?: number;
   /** The whole new image. It increases the revision by one. */
   readonly image?: JobImage;
