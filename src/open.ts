@@ -136,7 +136,7 @@ export async function patiently<Value>(
   }
 }
 
-/** Codes of the network, and of a PostgreSQL that is starting, stopping or full. */
+/** Codes of the network, and of a PostgreSQL that is starting, stopping, full, or still a standby. */
 const UNREACHABLE = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -151,6 +151,7 @@ const UNREACHABLE = new Set([
   "57P02",
   "57P03",
   "53300",
+  "25006",
 ]);
 
 function isUnreachable(error: unknown): boolean {

@@ -5,11 +5,13 @@ import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { rankOf } from "../../src/core/job/job.ts";
 import type { Store } from "../../src/ports/store.ts";
-import { bindSchema, poolOf } from "../../src/stores/postgres/connection.ts";
+import { Peers } from "../../src/stores/postgres/connection.ts";
 import { createConnections } from "../../src/stores/postgres/connections.ts";
+import { OwnPool } from "../../src/stores/postgres/dial.ts";
 import { migrate as migratePostgres } from "../../src/stores/postgres/migrate.ts";
 import { MIGRATIONS as POSTGRES } from "../../src/stores/postgres/migrations.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { bindSchema } from "../../src/stores/postgres/session.ts";
 import { checksumOf, type Migration } from "../../src/stores/sql/migrator.ts";
 import { Connection } from "../../src/stores/sqlite/connection.ts";
 import { migrate as migrateSqlite } from "../../src/stores/sqlite/migrate.ts";
@@ -120,7 +122,8 @@ describe("a PostgreSQL schema", () => {
 
   it.each(versionsOf(POSTGRES))("version %i is migrated with all that is in it", async (version) => {
     const schema = `from_${version}`;
-    const lanes = createConnections({ pool: poolOf(database.url), bind: bindSchema(schema) });
+    const [pool, peers] = [new OwnPool(database.url), new Peers()];
+    const lanes = createConnections({ pool, bind: bindSchema(schema), system, peers });
     await migratePostgres(lanes.inspect, schema, POSTGRES.slice(0, 1));
     await lanes.inspect.run({ text: `do $$ begin ${data((name) => `curfew.${name}`)} end $$` });
     await migratePostgres(lanes.inspect, schema, POSTGRES.slice(0, version));

@@ -7,7 +7,6 @@ import { checkLimit } from "../check-batch.ts";
 import { pathOf } from "../scan-cursor.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
-import type { Runner } from "./connection.ts";
 import {
   COUNT_LIVE,
   EVENT_HORIZON,
@@ -20,6 +19,7 @@ import { limitRow } from "./key-limits.ts";
 import { DEPTHS, LIMIT_JOBS, LIMIT_KEYS } from "./limit-statements.ts";
 import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
+import type { Runner } from "./session.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {

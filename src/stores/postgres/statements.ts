@@ -388,6 +388,20 @@ export const CLOCK: Statement = {
   text: "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
 };
 
+/** The server's process of a session, when it started, and whether the session takes no writes: "on" or "off". */
+export const IDENTIFY: Statement = {
+  text: `
+select pg_backend_pid(), (select backend_start::text from pg_stat_activity where pid = pg_backend_pid()),
+       current_setting('transaction_read_only')`,
+};
+
+/** Ends a process of the server. $1 pid, $2 when it started, so that no other process is ended in its place. */
+export const END_BACKEND: Statement = {
+  text: `
+select pg_terminate_backend(pid) from pg_stat_activity
+ where pid = $1::int and backend_start = $2::text::timestamptz`,
+};
+
 /** Sends payloads to all listeners. $1 channel, $2 payloads. */
 export const NOTIFY: Statement = {
   name: "notify",

@@ -1,6 +1,6 @@
 import { refuse } from "../../core/errors.ts";
-import { type ClientLike, type SchemaBinding, Session } from "./connection.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
+import { type ClientLike, type SchemaBinding, Session } from "./session.ts";
 
 /** Runs work in the caller's transaction, or on the store's connections if there is none, and sends its hints. */
 export interface Transactions {
@@ -29,7 +29,7 @@ export function createTransactions(bind: SchemaBinding, channel: HintChannel): T
           "pass the pg client that began the transaction",
         );
       }
-      const session = new Session(tx, bind, false);
+      const session = new Session(tx, bind);
       const result = await within(session, hints);
       await channel.notifyWith(session, hints);
       return result;
