@@ -16,7 +16,7 @@ import {
   Session,
   sqlState,
 } from "./session.ts";
-import { END_BACKEND, IDENTIFY, type Statement } from "./statements.ts";
+import { END_BACKEND, ENTER_CLUSTER, IDENTIFY, type Statement } from "./statements.ts";
 
 /**
  * The most that one statement carries. A larger text costs several times its size in memory on both sides, without a
@@ -118,7 +118,14 @@ export class Connection implements Runner {
   use<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     this.load += 1;
     const outages = this.#outages;
-    const run = this.#lastRun.then(() => this.#work(work, outages));
+    const run = this.#lastRun
+      .then(() => {
+        if (outages !== this.#outages) throw this.#outage;
+        return this.#work(work);
+      })
+      .finally(() => {
+        this.load -= 1;
+      });
     this.#lastRun = run.then(ignore, ignore);
     return run;
   }
@@ -141,10 +148,9 @@ export class Connection implements Runner {
     else await connected?.then(({ client }) => endInOrder(client, system), ignore);
   }
 
-  async #work<Result>(work: (session: Session) => Promise<Result>, outages: number): Promise<Result> {
+  async #work<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     try {
       if (this.#isClosed) throw new CurfewError("closed", "The PostgreSQL store is closed");
-      if (outages !== this.#outages) throw this.#outage;
       const { session } = await this.#current();
       return await work(session);
     } catch (error) {
@@ -154,8 +160,6 @@ export class Connection implements Runner {
         this.#options.peers.suspectAll();
       }
       throw error;
-    } finally {
-      this.load -= 1;
     }
   }
 
@@ -192,6 +196,7 @@ export class Connection implements Runner {
       const [backend = []] = await session.run(IDENTIFY);
       if (backend[2] === "on") throw failure(readOnly());
       await this.#endAbandoned(session);
+      await enterCluster(session);
       await prepare(session, client);
       return { session, client, backend };
     } catch (error) {
@@ -228,6 +233,16 @@ export class Connection implements Runner {
       if (!this.#isClosed) this.#options.onLost?.();
     }, ignore);
   }
+}
+
+/** SQLSTATEs of a schema or function that is missing: the store migrates first. */
+const NOT_MIGRATED = new Set(["3F000", "42883"]);
+
+/** What this connection writes must not be numbered as something was in another cluster. */
+async function enterCluster(session: Session): Promise<void> {
+  await session.run(ENTER_CLUSTER).catch((error: unknown) => {
+    if (!NOT_MIGRATED.has(sqlState(error) ?? "")) throw error;
+  });
 }
 
 /** Settings and prepared statements stay with a client, so it is destroyed and not returned to the pool. */

@@ -160,10 +160,9 @@ export class BorrowedPool implements PoolLike {
   /** The pool reads its limit when it makes a client, in this turn or in the next tick, and has its own back after that. */
   #connect(): Promise<PooledClient> {
     const { options } = this.#pool;
-    if (!options || (options.connectionTimeoutMillis || Number.POSITIVE_INFINITY) <= CONNECT_LIMIT) {
-      if (this.#limited === 0) return this.#pool.connect();
-    }
     if (!options) return this.#pool.connect();
+    const isLimited = options.connectionTimeoutMillis && options.connectionTimeoutMillis <= CONNECT_LIMIT;
+    if (isLimited && this.#limited === 0) return this.#pool.connect();
     if (this.#limited === 0) this.#given = options.connectionTimeoutMillis;
     this.#limited += 1;
     options.connectionTimeoutMillis = CONNECT_LIMIT;

@@ -377,7 +377,7 @@ export const PRUNE_EVENTS: Statement = {
   text: `
 delete from curfew.events
  where ctid = any(array(
-         select o.ctid from (select ctid, at from curfew.events order by xid, seq limit $2::bigint) o
+         select o.ctid from (select ctid, at from curfew.events order by epoch, xid, seq limit $2::bigint) o
           where o.at < $1::bigint))
 returning seq`,
 };
@@ -394,6 +394,9 @@ export const IDENTIFY: Statement = {
 select pg_backend_pid(), (select backend_start::text from pg_stat_activity where pid = pg_backend_pid()),
        current_setting('transaction_read_only')`,
 };
+
+/** Begins a new epoch if the tables are in another cluster, or on another timeline, than before. */
+export const ENTER_CLUSTER: Statement = { text: "select curfew.enter_cluster()" };
 
 /** Ends a process of the server. $1 pid, $2 when it started, so that no other process is ended in its place. */
 export const END_BACKEND: Statement = {
