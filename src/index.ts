@@ -47,6 +47,7 @@ export {
   step,
   type WorkflowNode,
 } from "./core/workflow/node.ts";
+export type { LogLine } from "./engine/attempt/attempt-notes.ts";
 export {
   type AttemptContext,
   type CleanupHook,
@@ -55,7 +56,6 @@ export {
   type Processor,
   processor,
 } from "./engine/attempt/processor.ts";
-export type { LogLine } from "./engine/attempt/unsent-notes.ts";
 export type { CronInput, CronView } from "./engine/crons/crons.ts";
 export type { ServedDestination, TimeoutHandler, TimeoutMetrics } from "./engine/dispatch/engine-timeouts.ts";
 export type { RevokedState } from "./engine/dispatch/operate-timeout.ts";

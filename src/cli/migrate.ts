@@ -5,7 +5,7 @@ import {
   onThisMachine,
   openPostgresStore,
   openStore,
-  patiently,
+  retryUnreachable,
 } from "../open.ts";
 import { createLogOutput, type LogOutputOptions } from "./output/log.ts";
 
@@ -27,7 +27,7 @@ export async function migrate({ store: address, schema, ...rest }: MigrateOption
     schema === undefined
       ? openStore(address, system)
       : openPostgresStore({ connection: address, schema, system });
-  const store = await patiently(open, OPEN_WITHIN, system, output.logger);
+  const store = await retryUnreachable(open, OPEN_WITHIN, system, output.logger);
   await store.close();
   const place = hidePassword(address) + (schema === undefined ? "" : `, schema ${schema}`);
   output.say(`${place} is up to date`, { store: place }, "the store is up to date");

@@ -139,6 +139,8 @@ export interface ClaimRequest {
   readonly now: Instant;
   /** How long the claim is valid, in milliseconds. The handler must start within it. */
   readonly lease: number;
+  /** A short heartbeat of a job cuts its claim, but not below this. A worker far from the store needs it. */
+  readonly shortest?: number;
   /** 21 random bits for the fences of this claim. */
   readonly salt: number;
   readonly worker: string;
