@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
@@ -129,6 +130,10 @@ describe("a pooler", () => {
     if (folder === undefined)
       console.warn("SKIPPED: pgbouncer cannot be fetched from Debian, so no pooler is tested");
   }, 120_000);
+
+  afterAll(async () => {
+    if (folder !== undefined) await rm(folder, { recursive: true });
+  });
 
   it("of transactions is refused, and keeps no setting of the store", async ({ skip }) => {
     if (folder === undefined) return skip();
