@@ -150,7 +150,7 @@ export async function planMigrations(
   }
   if (!/^postgres(ql)?:\/\//.test(address)) throw unknownStore(address);
   const { planPostgresMigrations } = await import("./stores/postgres/plan-migrations.ts");
-  return planPostgresMigrations(address, schema);
+  return planPostgresMigrations(address, onThisMachine(), schema);
 }
 
 /** Retries while a database is unreachable. Other errors, such as a wrong password or a newer schema, are final. */
@@ -173,7 +173,7 @@ export async function retryUnreachable<Value>(
   }
 }
 
-/** Codes of the network, and of a PostgreSQL that is starting, stopping or full. */
+/** Codes of the network, and of a PostgreSQL that is starting, stopping, full, or still a standby. */
 const UNREACHABLE = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -188,6 +188,7 @@ const UNREACHABLE = new Set([
   "57P02",
   "57P03",
   "53300",
+  "25006",
 ]);
 
 function isUnreachable(error: unknown): boolean {

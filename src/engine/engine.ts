@@ -13,7 +13,6 @@ import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, Store } from "../ports/store.ts";
-import { within } from "../ports/system.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
@@ -46,6 +45,7 @@ import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
 import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
+import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
@@ -67,7 +67,6 @@ import { WORKFLOWS } from "./workflows/workflow-records.ts";
 import { Workflows } from "./workflows/workflows.ts";
 
 const SETTINGS_EVERY = 5_000;
-const CLOSE_LIMIT = 5_000;
 const DRAIN = 25_000;
 
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -419,11 +418,19 @@ export class Engine implements AsyncDisposable {
     for (const queue of new Set([...this.#workers].flatMap(({ queues }) => queues))) this.#ready(queue);
   }
 
+  /** The store answers again: what waits between two tries goes on at once. */
+  #lookAgain(): void {
+    this.#readyAll();
+    this.#sweep.loop.wake();
+    this.#dispatcher.loop.wake();
+  }
+
   #hear(hint: Hint): void {
     this.journal.wake();
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#context.waiters.hint(hint.settled);
     else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
+    else if ("missed" in hint) this.#lookAgain();
     else {
       this.#context.changed(hint.lost);
       this.#service?.forget(hint.lost);
@@ -443,11 +450,17 @@ export class Engine implements AsyncDisposable {
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
     const { system, clock, store } = this.#context;
+    const begun = system.monotonic();
+    const workers = [...this.#workers];
     await Promise.all([
       this.#service?.close(),
       this.#dispatcher.stop(parseDrain(options) ?? DRAIN),
-      ...[...this.#workers].map((worker) => worker.close(options)),
+      ...workers.map((worker) => worker.close(options)),
     ]);
+    const budget = new CloseBudget(
+      system,
+      Math.max(begun, ...workers.map(({ drainedAt }) => drainedAt ?? begun)),
+    );
     const stopped = Promise.all([
       this.#unique.flushed().then(() => this.#intake.flushed()),
       this.#sagas.flushed(),
@@ -463,9 +476,9 @@ export class Engine implements AsyncDisposable {
     ]);
     clock.close();
     this.journal.close();
-    await within(system, CLOSE_LIMIT, stopped);
+    await budget.until(CLOSE_MARKS.loops, stopped);
     this.#context.waiters.close();
-    await within(system, CLOSE_LIMIT, store.close());
+    await budget.until(CLOSE_LIMIT, store.close());
     this.#context.bus.close();
   }
 

@@ -349,13 +349,15 @@ export interface Refused {
 
 /**
  * `lost`: the fence of a claimed job was voided, or its row changed. Its holder beats to learn which. `timeouts`: the
- * due time of the first timeout that was added.
+ * due time of the first timeout that was added. `missed`: hints were lost, or the store answers again after it did not;
+ * look at everything.
  */
 export type Hint =
   | { readonly ready: string }
   | { readonly settled: JobId }
   | { readonly lost: JobId }
-  | { readonly timeouts: Instant };
+  | { readonly timeouts: Instant }
+  | { readonly missed: true };
 
 /** A limit key and what uses it. */
 export interface LimitRow extends KeyUse {

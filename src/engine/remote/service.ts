@@ -17,7 +17,7 @@ import { resolvePolicy, type WorkerKind } from "../../core/job/policy.ts";
 import type { UniqueRule } from "../../core/job/unique-key.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
-import { type System, within } from "../../ports/system.ts";
+import type { System } from "../../ports/system.ts";
 import { STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
 import type { Decided } from "../commit/unit.ts";
@@ -26,6 +26,7 @@ import type { Crons } from "../crons/crons.ts";
 import { tracedEach } from "../enqueue/trace-enqueue.ts";
 import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
+import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
 import { RemoteClaims } from "./remote-claims.ts";
 import { RemoteNotes } from "./remote-notes.ts";
@@ -81,7 +82,6 @@ interface ServiceHost {
   readonly crons: Crons;
 }
 
-const CLOSE_LIMIT = 5_000;
 const LOOK_AGAIN = 1_000;
 const MOST_POLICIES = 2_000;
 const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
@@ -440,8 +440,9 @@ export class Service {
         : new Promise<void>((resolve) => {
             this.#onIdle.push(resolve);
           });
-    await within(system, CLOSE_LIMIT, idle);
-    await within(system, CLOSE_LIMIT, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
+    const budget = new CloseBudget(system);
+    await budget.until(CLOSE_MARKS.claims, idle);
+    await budget.until(CLOSE_MARKS.writes, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
     this.#starts.abandon();
     this.#commits.abandon();
   }

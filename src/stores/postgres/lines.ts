@@ -11,7 +11,7 @@ import {
 } from "../../ports/store.ts";
 import { checkLimit } from "../check-batch.ts";
 import { decodeJob, STATE_CODES } from "../sql/row-codec.ts";
-import type { Runner } from "./connection.ts";
+import type { Runner } from "./session.ts";
 import { LIVE, type Statement } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;

@@ -379,7 +379,7 @@ export const PRUNE_EVENTS: Statement = {
   text: `
 delete from curfew.events
  where ctid = any(array(
-         select o.ctid from (select ctid, at from curfew.events order by xid, seq limit $2::bigint) o
+         select o.ctid from (select ctid, at from curfew.events order by epoch, xid, seq limit $2::bigint) o
           where o.at < $1::bigint))
 returning seq`,
 };
@@ -388,6 +388,23 @@ returning seq`,
 export const CLOCK: Statement = {
   name: "clock",
   text: "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
+};
+
+/** The server's process of a session, when it started, and whether the session takes no writes: "on" or "off". */
+export const IDENTIFY: Statement = {
+  text: `
+select pg_backend_pid(), (select backend_start::text from pg_stat_activity where pid = pg_backend_pid()),
+       current_setting('transaction_read_only')`,
+};
+
+/** Begins a new epoch if the tables are in another cluster, or on another timeline, than before. */
+export const ENTER_CLUSTER: Statement = { text: "select curfew.enter_cluster()" };
+
+/** Ends a process of the server. $1 pid, $2 when it started, so that no other process is ended in its place. */
+export const END_BACKEND: Statement = {
+  text: `
+select pg_terminate_backend(pid) from pg_stat_activity
+ where pid = $1::int and backend_start = $2::text::timestamptz`,
 };
 
 /** Sends payloads to all listeners. $1 channel, $2 payloads. */

@@ -6,9 +6,10 @@ import { checkBatch, checkLimit } from "../check-batch.ts";
 import { claimLimit } from "../claim-request.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
-import { type ConnectionGroup, type Runner, withRepeats } from "./connection.ts";
+import { type ConnectionGroup, withRepeats } from "./connection.ts";
 import type { Connections } from "./connections.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
+import type { Runner } from "./session.ts";
 import {
   CALENDAR,
   CALENDAR_OF,
