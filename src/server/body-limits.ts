@@ -23,7 +23,7 @@ export interface Limits {
 }
 
 const DEFAULTS = { body: 4 * 1024 * 1024, depth: 100, keys: 100_000 } as const;
-/** Beyond this the checks of a payload, which walk it recursively, could run out of stack. */
+/** Payload checks are recursive: a deeper body could exhaust the stack. */
 const DEEPEST = 1_000;
 const LARGEST = 256 * 1024 * 1024;
 
@@ -45,12 +45,12 @@ function wholeNumber(name: string, value: number, most: number): number {
   throw refuse("invalid_limit", `limits.${name}`, value, `use a whole number from 1 to ${most}`);
 }
 
-/** What the Node adapter hands along: the request as Node itself knows it. */
+/** The parts of Node's request that the body reader uses. */
 export type Incoming = Pick<IncomingMessage, "on" | "pause" | "readableDidRead" | "readableEnded">;
 
 /**
- * The text of a request's body, never more than the limit. A named length is checked before a byte is read; what comes
- * is counted as it comes, because behind another server the length may have been named wrongly.
+ * The text of a body, at most `limit` bytes. A Content-Length above the limit is refused before a byte is read. Bytes are
+ * counted as they arrive too, because a proxy may send a wrong length.
  */
 export async function readBody(
   request: { readonly headers: { get(name: string): string | null }; readonly body?: ReadableStream | null },
@@ -68,7 +68,7 @@ export async function readBody(
   return decode(chunks.length === 1 ? first : Buffer.concat(chunks));
 }
 
-/** Straight from Node, without the web streams around it: a third of the time of a small request would go there. */
+/** Reads from Node directly: web streams would add a third to the time of a small request. */
 function readIncoming(incoming: Incoming, limit: number): Promise<Uint8Array[]> {
   if (incoming.readableDidRead)
     throw new Error("the body was read before: mount the server above body parsers");
@@ -86,7 +86,7 @@ function readIncoming(incoming: Incoming, limit: number): Promise<Uint8Array[]> 
       })
       .on("end", () => resolve(chunks))
       .on("error", reject)
-      // A client that is gone reads no reply, but the request must come to an end.
+      // The client is gone, but the request must still end.
       .on("close", () => {
         if (!incoming.readableEnded)
           reject(new HttpError(400, "invalid_request", "The connection ended before the body did"));
@@ -104,21 +104,20 @@ async function readStream(body: ReadableStream | null, limit: number): Promise<U
     size += value.byteLength;
     chunks.push(value);
     if (size <= limit) continue;
-    // Nobody waits for the client to take notice: the refusal is on its way already.
+    // Do not wait for the client: the refusal is already on its way.
     reader.cancel().catch(() => {});
     throw tooLarge(limit);
   }
 }
 
-/** Bytes that are no text are refused: a lenient decoder would store something other than what was sent. */
+/** Refuses bytes that are not UTF-8: a lenient decoder would store another text than was sent. */
 function decode(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw new HttpError(400, "invalid_payload", "The body is not UTF-8 text");
   const text = bufferOf(bytes).toString("utf8");
-  // The mark that some programs put before a text is no part of it.
+  // A byte order mark is not part of the text.
   return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
 }
 
-/** Node's own chunks are buffers already. */
 function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
@@ -139,8 +138,8 @@ const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
 /**
- * Counts depth and keys of a JSON text before it is parsed, in one pass and without recursion. Text that is not JSON
- * is miscounted harmlessly: the parser refuses it next.
+ * Counts depth and keys of a JSON text before it is parsed, in one pass and without recursion. Text that is not
+ * JSON may be miscounted: the parser refuses it next.
  */
 export function checkShape(text: string, { depth, keys }: Pick<Limits, "depth" | "keys">): void {
   let level = 0;
@@ -164,7 +163,7 @@ export function checkShape(text: string, { depth, keys }: Pick<Limits, "depth" |
   }
 }
 
-/** The place of the quote that ends a string; the length of the text where none does. */
+/** The index of the quote that ends a string, or the length of the text if none does. */
 function endOfString(text: string, from: number): number {
   let start = from;
   for (;;) {
@@ -184,7 +183,7 @@ function invalid(message: string, details: { [limit: string]: number }): HttpErr
 
 /** The value of a JSON text within the limits, or a refusal. */
 export function parseBody(text: string, limits: Limits): unknown {
-  // A text of so few characters cannot nest deeper or hold more keys.
+  // A shorter text cannot nest deeper or hold more keys.
   if (text.length > limits.depth || text.length > limits.keys) checkShape(text, limits);
   try {
     const value: unknown = JSON.parse(text);
@@ -199,9 +198,8 @@ export function parseBody(text: string, limits: Limits): unknown {
 }
 
 /**
- * Each subject may send `rate` requests per second on average, and a second's worth at once: token buckets, kept as
- * the one instant at which a bucket is full again. Only so many subjects are remembered; the one that was silent
- * longest is forgotten first.
+ * Token buckets: each subject may send `rate` requests per second on average, and one second's worth at once. A bucket is
+ * stored as the instant at which it is full again. Beyond `most` subjects, the one that was silent longest is dropped.
  */
 export class RateLimiter {
   readonly #fullAt = new Map<string, number>();
@@ -215,7 +213,7 @@ export class RateLimiter {
     return this.#fullAt.size;
   }
 
-  /** Takes one token; answers 0, or after how many milliseconds there will be one. */
+  /** Takes one token. Returns 0, or the milliseconds until one is free. */
   take(subject: string, rate: number, now: number): number {
     const interval = 1_000 / rate;
     const fullAt = Math.max(now, this.#fullAt.get(subject) ?? now);

@@ -54,7 +54,7 @@ describe("the body", () => {
     expect(pulled() - before).toBeLessThanOrEqual(1);
   });
 
-  it("is refused while it comes when it is longer than it said, and the rest is not read", async () => {
+  it("a body longer than its Content-Length is cut at the limit", async () => {
     const endless = stream(new Array(1_000).fill("1234"));
     const error = await failure(readBody(post(endless.body, { "content-length": "4" }), 10));
     expect(error.status).toBe(413);
@@ -98,7 +98,7 @@ describe("the shape of a body", () => {
     expect(() => checkShape(text, limits)).toThrow(message);
   });
 
-  it("is counted as a parser would count it, whatever the value", () => {
+  it("depth and keys equal those of the parsed value", () => {
     const count = (value: unknown): { depth: number; keys: number } => {
       if (typeof value !== "object" || value === null) return { depth: 0, keys: 0 };
       const inner = Object.values(value).map(count);
@@ -121,7 +121,7 @@ describe("the shape of a body", () => {
     );
   });
 
-  it("never hangs or throws anything else, whatever the text", () => {
+  it("any text is accepted or refused with an HttpError", () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 200, unit: fc.constantFrom(...'"\\[]{}:, 1') }), (text) => {
         try {
@@ -149,7 +149,7 @@ describe("limits that are written wrong", () => {
 });
 
 describe("the rate limit", () => {
-  it("lets a second's worth through at once, then one per interval, on the injected clock", () => {
+  it("the rate limit allows one second's worth at once, then one request per interval", () => {
     const limiter = new RateLimiter();
     const at = (now: number) => limiter.take("a", 4, now);
     expect([at(0), at(0), at(0), at(0)]).toEqual([0, 0, 0, 0]);
@@ -175,14 +175,14 @@ describe("the rate limit", () => {
     ]);
   });
 
-  it("does not run backwards with the clock", () => {
+  it("a clock that goes back frees no tokens", () => {
     const limiter = new RateLimiter();
     limiter.take("a", 1, 1_000);
     expect(limiter.take("a", 1, 0)).toBe(2_000);
     expect(limiter.take("a", 1, 2_000)).toBe(0);
   });
 
-  it("remembers a bounded number, and forgets the one that was silent longest", () => {
+  it("the rate limiter keeps a bounded number of callers and drops the longest silent one", () => {
     const limiter = new RateLimiter(100);
     for (let index = 0; index < 10_000; index++) {
       limiter.take("busy", 1, 0);

@@ -34,7 +34,7 @@ const list = route({
   summary: "Look for jobs, the newest first",
   reply: adminJobsReply,
   query: adminJobsQuery,
-  replies: { 200: "A page of jobs; it may be short and still not be the last" },
+  replies: { 200: "A page of jobs; a short page may not be the last" },
   run({ query }, context) {
     const { engine, service } = context;
     if (query.search !== undefined) return searchPage(query, query.search, context);
@@ -48,10 +48,10 @@ const list = route({
   },
 });
 
-/** How many first characters of an id are taken for an id: fewer are found in many payloads and mean nothing. */
+/** A shorter text is no id prefix: it would match too many payloads. */
 const SHORTEST_PREFIX = 8;
 
-/** Jobs by the beginning of their id, and if there is none, by a text in their payload. A cursor belongs to the second. */
+/** Finds jobs by id prefix, else by a text in the payload. Only the payload search has a cursor. */
 async function searchPage(
   query: z.output<typeof adminJobsQuery>,
   text: string,
@@ -135,14 +135,14 @@ const BULK: Readonly<
   delete: (query, options, { engine }) => engine.bulk.delete(query, options),
 };
 
-/** Which jobs a bulk action means. Every job is meant only where somebody says so. */
+/** The jobs of a bulk action. All jobs only with `all: true`. */
 function meant({ filter, job_ids }: BulkBody, now: number): JobQuery {
   const query = { ...(filter && readFilter(filter, now)), ...(job_ids && { ids: job_ids }) };
   if (Object.keys(query).length === 0)
     throw new HttpError(
       400,
       "invalid_request",
-      "filter: it names nothing; say which jobs are meant, name job_ids, or send all: true for every one",
+      "filter: it is empty; send a filter, job_ids, or all: true for every job",
       { details: { field: "filter" } },
     );
   return query;
@@ -175,8 +175,8 @@ const bulkRoutesBy = (path: string, isConfirmed?: boolean) => [
 ];
 
 /**
- * The same as producers and the public command line ask for it, who confirm nothing: which jobs are meant must be named
- * there too. They go before the routes of single jobs, whose id could be "bulk".
+ * Bulk routes for producers and the public command line, which send no `confirm`. They too must name the jobs. They stand
+ * before the routes of single jobs, whose id could be "bulk".
  */
 export const bulkRoutes: readonly Route[] = bulkRoutesBy(`${BASE}${PATHS.jobs}`, true);
 

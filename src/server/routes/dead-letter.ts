@@ -19,7 +19,7 @@ const list = route({
   async run({ query }, { engine, service }) {
     const { cursor, limit = 100 } = query;
     const page = await service.rows.find({ deadLetter: true }, { after: cursor ?? null, limit });
-    // The last page may end with a cursor after which there is nothing: who reads on must not be told to for that.
+    // The last page may end with a cursor. Check that jobs follow it, so that no reader asks for an empty page.
     const next =
       page.cursor && (await service.rows.find({ deadLetter: true }, { after: page.cursor, limit: 1 }));
     const hasMore = next ? next.jobs.length > 0 || next.cursor !== null : false;

@@ -19,17 +19,17 @@ const list = route({
   path: "/ojs/v1/events",
   right: "read",
   tag: "events",
-  summary: "Read what happened: after a cursor, or the newest where none is given",
+  summary: "Read events after a cursor, or the newest ones",
   reply: eventsReplySchema,
   query: eventsQuery,
-  replies: { 200: "Events in their order, and the cursor to go on from" },
+  replies: { 200: "Events in their order, and the next cursor" },
   async run({ query }, { engine }) {
     const after = query.after ?? query.cursor ?? null;
     if (after !== null && !isEventCursor(after))
       throw new HttpError(
         400,
         "invalid_request",
-        "after: it is no cursor of ours; leave it out to begin anew",
+        "after: not a cursor of this server; leave it out to start over",
       );
     const asked = listOf(query.types ?? query.type);
     const types = readTypes(asked);
@@ -56,7 +56,7 @@ const list = route({
 
 const MOST_OF_ONE = 1_000;
 
-/** The states that events lead to, for those who ask what a job went through. */
+/** The state of the job after an event. */
 const STATES: Readonly<Record<string, string>> = {
   "job.enqueued": "available",
   "job.scheduled": "scheduled",
@@ -72,7 +72,7 @@ const history = route({
   path: "/ojs/v1/events/:id/history",
   right: "read",
   tag: "events",
-  summary: "What happened to one job, as far as it is among the newest 5,000 events",
+  summary: "The events of one job, among the newest 5,000 events",
   reply: eventsReplySchema,
   replies: { 200: "Its events in their order", 404: "There is no such job" },
   async run({ params }, context) {

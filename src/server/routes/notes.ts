@@ -17,7 +17,7 @@ import { counted } from "./workers.ts";
 const TAG = "progress";
 const REPORT = {
   404: "There is no such job",
-  409: "The sender does not hold the job (any more); nothing was changed",
+  409: "The sender does not hold the job; nothing was changed",
 };
 
 interface Progress {
@@ -55,10 +55,10 @@ const putProgress = route({
   path: "/ojs/v1/jobs/:id/progress",
   right: "work",
   tag: TAG,
-  summary: "Report how far an attempt is; counts as a beat",
+  summary: "Report the progress of an attempt; counts as a beat",
   reply: progressReplySchema,
   body: progressSchema,
-  replies: { 200: "What stands now", ...REPORT },
+  replies: { 200: "The current progress", ...REPORT },
   async run({ params, body }, context) {
     const id = jobId(params);
     const reply = await setProgress(id, body.progress, body, context);
@@ -74,10 +74,10 @@ const workerProgress = route({
   path: "/ojs/v1/workers/progress",
   right: "work",
   tag: TAG,
-  summary: "Report how far an attempt is, in percent",
+  summary: "Report the progress of an attempt in percent",
   reply: progressReplySchema,
   body: workerProgressSchema,
-  replies: { 200: "What stands now", ...REPORT },
+  replies: { 200: "The current progress", ...REPORT },
   run: ({ body }, context) => setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, context),
 });
 
@@ -86,9 +86,9 @@ const getProgress = route({
   path: "/ojs/v1/jobs/:id/progress",
   right: "read",
   tag: TAG,
-  summary: "How far a job is",
+  summary: "The progress of a job",
   reply: progressReplySchema,
-  replies: { 200: "Its progress; null where none was reported", 404: "There is no such job" },
+  replies: { 200: "Its progress; null if none was reported", 404: "There is no such job" },
   run: async ({ params }, context) => {
     const row = await loadJob(params.id ?? "", context);
     return json(200, { job_id: row.id, state: row.state, ...progressFields(row) });
@@ -103,7 +103,7 @@ function checkpointReply(row: JobRow): Reply {
 }
 
 const CHECKPOINT = "/ojs/v1/jobs/:id/checkpoint";
-/** Where the public JavaScript SDK keeps its checkpoints: it puts its base path before paths that have it already. */
+/** The public JavaScript SDK prefixes its base path twice. */
 const SDK_CHECKPOINTS = "/ojs/v1/ojs/v1/checkpoints/:id";
 
 const saveBy = (method: "PUT" | "POST", path: string) =>
@@ -144,7 +144,7 @@ const deleteBy = (path: string) =>
     path,
     right: "work",
     tag: TAG,
-    summary: "Forget the saved state",
+    summary: "Delete the saved state",
     replies: { 200: "It is gone", 404: "There is no such job" },
     async run({ params }, { service }) {
       const id = jobId(params);

@@ -17,7 +17,7 @@ interface Many<Item extends Said> {
   readonly jobs: readonly Item[];
 }
 
-/** A report in the engine's words, or why it is refused without having been judged. */
+/** Reads a report, or returns the error of an invalid one. */
 function understood<Item extends Said>(
   said: Item,
   worker: string | null | undefined,
@@ -32,7 +32,7 @@ function understood<Item extends Said>(
   }
 }
 
-/** Judges each report for itself. They are decided at once, so their commits are shared. */
+/** Decides each report alone. All are sent at once, so they share commits. */
 async function settle<Item extends Said>(
   what: What,
   { body, requestId }: Pick<RouteCall<Many<Item>>, "body" | "requestId">,
@@ -54,7 +54,7 @@ async function settle<Item extends Said>(
     } catch (thrown) {
       refused += 1;
       const error = asHttpError(thrown);
-      if (error.status >= 500) logger.error({ error: thrown, requestId, job: id }, "a report failed");
+      if (error.status >= 500) logger.error({ error: thrown, requestId, job: id }, "report failed");
       const head = JSON.stringify({ job_id: id, status: error.status });
       return `${head.slice(0, -1)},${errorText(error, requestId).slice(1)}`;
     }
@@ -67,13 +67,13 @@ const MANY = {
   right: "work",
   tag: "workers",
   reply: settledManyReplySchema,
-  replies: { 200: "What became of each report; one that is refused holds up none of the others" },
+  replies: { 200: "The result of each report; a refused one does not affect the others" },
 } as const;
 
 const ackMany = route({
   ...MANY,
   path: "/ojs/v1/workers/ack/batch",
-  summary: "Report that jobs succeeded, each judged for itself",
+  summary: "Report that jobs succeeded, each decided alone",
   body: succeedManySchema,
   run: (call, context) => settle("ack", call, (said) => readSuccess(said), context),
 });
@@ -81,7 +81,7 @@ const ackMany = route({
 const nackMany = route({
   ...MANY,
   path: "/ojs/v1/workers/nack/batch",
-  summary: "Report that jobs failed or are given back, each judged for itself",
+  summary: "Report that jobs failed or are given back, each decided alone",
   body: failManySchema,
   run(call, context) {
     const now = context.engine.now();

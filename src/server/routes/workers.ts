@@ -33,7 +33,7 @@ const fetchBy = (path: string) =>
     summary: "Take jobs: their attempts start with this reply",
     reply: fetchReplySchema,
     body: fetchSchema,
-    replies: { 200: "The jobs, each with its fence and deadlines; none if nothing is there to do" },
+    replies: { 200: "The jobs, each with its fence and deadlines; an empty list if there is none" },
     async run({ body, isGone }, { service, engine }) {
       const rows = await service.fetch({
         isGone,
@@ -51,7 +51,7 @@ const fetchBy = (path: string) =>
     },
   });
 
-/** The reply to a report, or the refusal: 404 for a job that is not there, 409 for one that is no longer the sender's. */
+/** The reply to a report: 404 for an unknown job, 409 if the sender does not hold the job. */
 function reported(id: string, outcome: Reported, what: string): Reply {
   return reply(200, settledText(counted(id, outcome, what)));
 }
@@ -64,7 +64,7 @@ export function counted(id: string, outcome: Reported, what: string) {
 
 const REPORT = {
   404: "There is no such job",
-  409: "The sender does not hold the job (any more); nothing was changed",
+  409: "The sender does not hold the job; nothing was changed",
 };
 
 type SucceedBody = Parameters<typeof readSuccess>[0];
@@ -127,7 +127,7 @@ const nackByPath = route({
   run: ({ body, params }, context) => nack(jobId(params), body, context),
 });
 
-/** The jobs that a beat names. A plain number says only how many there are. */
+/** The jobs that a beat names. `active_jobs` may be a plain number. */
 function namedJobs(body: BeatBody): JobBeat[] {
   const listed = Array.isArray(body.active_jobs) ? body.active_jobs : [];
   const worker = body.worker_id;
@@ -176,7 +176,7 @@ async function beat(body: BeatBody, context: RouteContext): Promise<Reply> {
   );
 }
 
-/** What one job that a beat named is told. */
+/** The directive for one job that a beat named. */
 function directiveText(
   { beat: { id, sender }, directive, row }: BeatReport["jobs"][number],
   now: number,
@@ -196,10 +196,10 @@ const beatBy = (path: string) =>
     path,
     right: "work",
     tag: TAG,
-    summary: "Give a sign of life, for the worker and for each job it names",
+    summary: "Send a heartbeat for the worker and for each job it names",
     reply: beatReplySchema,
     body: beatSchema,
-    replies: { 200: "What is wanted of the worker, and of each job that was named" },
+    replies: { 200: "The directive for the worker and for each named job" },
     run: ({ body }, context) => beat(body, context),
   });
 
@@ -210,8 +210,8 @@ const health = route({
   path: "/ojs/v1/workers/:id/health",
   right: "read",
   tag: TAG,
-  summary: "How a remote worker is doing",
-  replies: { 200: "It works", 404: "Nobody of that name was heard of lately", 503: "It is stopping" },
+  summary: "The health of a remote worker",
+  replies: { 200: "It works", 404: "No worker of this name sent a heartbeat lately", 503: "It is stopping" },
   async run({ params }, { service }) {
     const id = params.id ?? "";
     const worker = workerId.safeParse(id).success ? await service.workers.load(id) : null;

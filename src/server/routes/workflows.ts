@@ -24,7 +24,7 @@ import {
 
 const TAG = "workflows";
 
-/** Wrapped for those who read it so, and flat for the others. */
+/** Some clients read the wrapped fields, others the flat ones. */
 function workflowReply(status: number, view: Parameters<typeof workflowFields>[0], more = {}): Reply {
   const workflow = { ...workflowFields(view), ...more };
   const { steps_total, steps_completed, created_at, completed_at } = workflow;
@@ -38,7 +38,7 @@ async function load(id: string | undefined, { engine }: RouteContext): Promise<W
   return view;
 }
 
-/** A few steps cost one read; more than that are counted and not shown. */
+/** Steps up to this number are shown. Larger workflows show counts only. */
 const MOST_STEPS = 200;
 
 async function firstSteps(id: string, { engine }: RouteContext) {
@@ -95,14 +95,14 @@ const list = route({
   summary: "List workflows in the order in which they were started",
   reply: workflowsReplySchema,
   query: workflowsQuery,
-  replies: { 200: "A page of workflows; with a state it may be short and still not be the last" },
+  replies: { 200: "A page of workflows; with a state, a short page may not be the last" },
   async run({ query }, { engine }) {
     const { state } = query;
     const { items, pagination } = await listedPage(query, {
       usual: 100,
       list: (after, limit) => engine.workflows.list({ ...(after !== null && { after }), limit }),
       cursorOf: ({ id }) => id,
-      // The admin page calls a workflow active that is running.
+      // The admin page says active for running.
       isWanted: state && ((workflow) => workflow.state === (state === "active" ? "running" : state)),
     });
     const workflows = items.map(workflowFields);
@@ -132,13 +132,17 @@ const jobs = route({
   summary: "The jobs of a workflow in the order in which they were written",
   reply: jobsReplySchema,
   query: pageQuery,
-  replies: { 200: "A page of jobs; those that were not kept are left out", 404: "There is no such workflow" },
+  replies: { 200: "A page of jobs; deleted jobs are left out", 404: "There is no such workflow" },
   async run({ params, query }, context) {
     const { id, total } = await load(params.id, context);
     const { cursor, limit = 100 } = query;
     const from = Number(cursor ?? 0);
     if (!Number.isSafeInteger(from) || from < 0)
-      throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
+      throw new HttpError(
+        400,
+        "invalid_request",
+        "cursor: not a cursor of this server; leave it out to start over",
+      );
     const rows = await stepRows(context.engine.store, id, { from, limit });
     const texts = rows.flatMap((row) => (row ? [jobText(row)] : []));
     const isMore = from + limit < total;
@@ -195,7 +199,7 @@ const remove = route({
   path: "/ojs/v1/workflows/:id",
   right: "enqueue",
   tag: TAG,
-  summary: "Cancel what is left of a workflow",
+  summary: "Cancel the rest of a workflow",
   reply: workflowReplySchema,
   replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
   run: ({ params }, context) => cancel(params.id, context),
@@ -206,7 +210,7 @@ const cancelByPost = route({
   path: "/ojs/v1/workflows/:id/cancel",
   right: "enqueue",
   tag: TAG,
-  summary: "The same, as the admin page asks for it",
+  summary: "Cancel the rest of a workflow, by the admin page's path",
   reply: workflowReplySchema,
   body: emptySchema,
   replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },

@@ -7,11 +7,10 @@ import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
 
 const PER_PAGE = 20;
-/** Who asks for a page by its number walks over all pages before it; a cursor costs the same everywhere. */
+/** A page by number reads all pages before it. A cursor costs the same everywhere. */
 const MOST_SKIPPED = 5_000;
 const STEP = 1_000;
 
-/** Where a list is to be read. */
 interface PageRequest {
   readonly page: number;
   readonly perPage: number;
@@ -22,7 +21,7 @@ export function placeOf({ page = 1, per_page, limit, cursor }: PageQuery, usual 
   return { page, perPage: per_page ?? limit ?? usual, cursor: cursor || null };
 }
 
-/** A page out of a list that is held as a whole. */
+/** A page of a list in memory. */
 export function pageOf<Item>(all: readonly Item[], query: PageQuery) {
   const { page, perPage } = placeOf(query);
   const from = (page - 1) * perPage;
@@ -33,18 +32,18 @@ export function pageOf<Item>(all: readonly Item[], query: PageQuery) {
 }
 
 interface Listing<Item> {
-  /** Items in the order of their cursors, after one of them. */
+  /** Items after a cursor, in cursor order. */
   readonly list: (after: string | null, limit: number) => Promise<readonly Item[]>;
   readonly cursorOf: (item: Item) => string;
-  /** Which of them are asked for; all, if nothing is said. */
+  /** The filter. Left out: all items. */
   readonly isWanted?: ((item: Item) => boolean) | undefined;
-  /** How many are on a page where nobody says how many. */
+  /** The default page size. */
   readonly usual?: number;
 }
 
 /**
- * A page of what is listed in the order of its cursors. A page by number is read from the start, for people who leaf
- * through. A page may be short and still not be the last, where few of many are asked for.
+ * A page of a list in cursor order. A page by number is read from the start. With a filter, a page may be short without
+ * being the last.
  */
 export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWanted, usual }: Listing<Item>) {
   const { page, perPage, cursor } = placeOf(query, usual);
@@ -78,7 +77,7 @@ export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWan
   return { items, pagination };
 }
 
-/** A page of jobs, by number or by cursor, and how many there are as far as that was counted. */
+/** A page of jobs, by number or by cursor, and the count as far as it goes. */
 export async function jobsPage(
   query: PageQuery,
   find: (page: PageOptions) => Promise<RowPage>,
@@ -102,7 +101,7 @@ export async function jobsPage(
   return reply(200, `{"items":[${items}],"pagination":${JSON.stringify(pagination)}}`);
 }
 
-/** A page of a search that reads jobs one by one: it says how far it came. */
+/** A page of a search that reads jobs one by one. It says how many it read. */
 export function scannedPage(
   { jobs, cursor, scanned }: RowPage,
   perPage: number,
@@ -114,7 +113,7 @@ export function scannedPage(
   return reply(200, `{"items":[${jobs.map((row) => show(row)).join(",")}],${said.slice(1)}`);
 }
 
-/** A job that nearly timed out, and by what. */
+/** A job that nearly timed out, and the limit. */
 export function nearMissText(row: JobRow): string {
   const { kind, used, limit, late } = nearMissOf(row) as NearMiss;
   const said = JSON.stringify({ kind, used: Math.round(used * 1_000) / 1_000, limit_ms: limit, late });
@@ -123,7 +122,7 @@ export function nearMissText(row: JobRow): string {
 
 const END: RowPage = { jobs: [], cursor: null, scanned: 0 };
 
-/** The cursor behind so many jobs. A step may find less than it was asked for, so it is steps that are counted, too. */
+/** The cursor after `count` jobs. A step may find fewer jobs than its limit, so steps are bounded too. */
 async function skipped(count: number, find: (page: PageOptions) => Promise<RowPage>): Promise<string> {
   if (count > MOST_SKIPPED) throw tooFar();
   let cursor: string | null = null;
@@ -139,6 +138,6 @@ async function skipped(count: number, find: (page: PageOptions) => Promise<RowPa
 }
 
 function tooFar(): HttpError {
-  const message = `page: the first ${MOST_SKIPPED} can be read by page; go on with cursor, or narrow the filter`;
+  const message = `page: only the first ${MOST_SKIPPED} entries can be read by page; continue with cursor, or narrow the filter`;
   return new HttpError(400, "invalid_request", message, { details: { field: "page" } });
 }

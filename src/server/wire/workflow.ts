@@ -35,7 +35,7 @@ interface CallbackFields {
   readonly on_complete?: EnqueueBody | null | undefined;
 }
 
-/** The bodies of jobs have arguments, those of workflows have steps or jobs: that tells them apart. */
+/** A job has `args`; a workflow has `steps` or `jobs`. */
 const node: z.ZodType<EnqueueBody | WorkflowFields> = z.lazy(() =>
   z.union([z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes), enqueueSchema]),
 ) as never;
@@ -81,7 +81,7 @@ const arrangedSchema = z
       "Jobs as one thing. A step may itself be a chain, group or batch. Without a type, steps with an id and depends_on.",
   });
 
-/** Clients that know no types write steps which name those that they wait for. */
+/** Some clients send no type, but steps with `depends_on`. */
 export const workflowSchema = z.preprocess((said, context) => {
   const body = said as { readonly type?: unknown; readonly steps?: unknown } | null;
   if (typeof body !== "object" || body === null || body.type !== undefined) return said;
@@ -105,7 +105,7 @@ export const workflowsQuery = adminPageQuery.extend({
 
 type WorkflowBody = z.output<typeof workflowSchema>;
 
-/** What was sent, as a tree of the engine's. */
+/** The workflow as the engine's tree. */
 export function readWorkflow(body: WorkflowBody, now: Instant): WorkflowNode {
   return readNodes(body as WorkflowFields, now, "");
 }
@@ -154,7 +154,7 @@ function invalid(field: string, fix: string): HttpError {
   return new HttpError(400, "invalid_request", `${field}: ${fix}`, { details: { field } });
 }
 
-/** A workflow as it stands, for all readers: steps of a chain and jobs of a group are counted under both names. */
+/** A workflow. Its steps are counted under both names, `steps` and `jobs`. */
 export function workflowFields(view: WorkflowSummary & Partial<WorkflowView>) {
   const { id, kind, name, state, total, startedAt, endedAt, deadline, failure, meta } = view;
   const { completed, discarded, cancelled } = view.progress ?? { completed: 0, discarded: 0, cancelled: 0 };
