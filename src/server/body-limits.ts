@@ -9,7 +9,7 @@ export interface LimitOptions {
   readonly body?: number;
   /** How deep a body may be nested. Default 100. */
   readonly depth?: number;
-  /** How many keys all objects of a body may have together. Default 100,000. */
+  /** How many keys all objects of a body may have together. Twice as many lists and objects are allowed. Default 50,000. */
   readonly keys?: number;
   /** Requests per second and caller, where the caller's key does not say otherwise. Default: no limit. */
   readonly rate?: number;
@@ -22,7 +22,7 @@ export interface Limits {
   readonly rate: number | undefined;
 }
 
-const DEFAULTS = { body: 4 * 1024 * 1024, depth: 100, keys: 100_000 } as const;
+const DEFAULTS = { body: 4 * 1024 * 1024, depth: 100, keys: 50_000 } as const;
 /** Payload checks are recursive: a deeper body could exhaust the stack. */
 const DEEPEST = 1_000;
 const LARGEST = 256 * 1024 * 1024;
@@ -144,6 +144,8 @@ const CLOSE_OBJECT = 125;
 export function checkShape(text: string, { depth, keys }: Pick<Limits, "depth" | "keys">): void {
   let level = 0;
   let named = 0;
+  let opened = 0;
+  const lists = Math.max(1_000, 2 * keys);
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case QUOTE:
@@ -152,6 +154,7 @@ export function checkShape(text: string, { depth, keys }: Pick<Limits, "depth" |
       case OPEN_LIST:
       case OPEN_OBJECT:
         if (++level > depth) throw invalid(`The body is nested deeper than ${depth} levels`, { depth });
+        if (++opened > lists) throw invalid(`The body has more than ${lists} lists and objects`, { lists });
         break;
       case CLOSE_LIST:
       case CLOSE_OBJECT:
@@ -179,6 +182,35 @@ function endOfString(text: string, from: number): number {
 
 function invalid(message: string, details: { [limit: string]: number }): HttpError {
   return new HttpError(400, "invalid_payload", message, { details });
+}
+
+/** Fields that hold a user's document. All other objects of a body are parts of the interface. */
+const DOCUMENTS: ReadonlySet<string> = new Set(["args", "result", "state", "checkpoint", "data", "details"]);
+/** The most keys of one object outside of documents: schemas look at each of them. */
+const MOST_FIELDS = 1_000;
+
+/** Refuses objects with more fields than any request needs, such as meta, labels and unknown fields. */
+export function refuseWide(value: unknown, path = ""): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const item of value) refuseWide(item, path);
+    return;
+  }
+  let count = 0;
+  for (const name in value) {
+    if (++count > MOST_FIELDS)
+      throw invalid(
+        `${path || "body"}: it has more than ${MOST_FIELDS} keys; send fewer, or a list in args`,
+        {
+          fields: MOST_FIELDS,
+        },
+      );
+    if (!DOCUMENTS.has(name))
+      refuseWide(
+        (value as Record<string, unknown>)[name],
+        path === "" ? name : `${path}.${name}`.slice(0, 200),
+      );
+  }
 }
 
 /** The value of a JSON text within the limits, or a refusal. */

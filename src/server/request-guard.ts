@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Instant } from "../core/time.ts";
-import type { System } from "../ports/system.ts";
+import { type System, turn } from "../ports/system.ts";
 import {
   authenticate,
   authorize,
@@ -17,6 +17,7 @@ import {
   parseBody,
   RateLimiter,
   readBody,
+  refuseWide,
   tooManyRequests,
 } from "./body-limits.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
@@ -79,7 +80,7 @@ export interface RequestGuard {
 }
 
 interface GuardDeps {
-  readonly system: Pick<System, "monotonic" | "fill">;
+  readonly system: Pick<System, "monotonic" | "fill" | "soon">;
   readonly now: () => Instant;
   /** The path of the dashboard, for its cookie. */
   readonly base?: string;
@@ -142,7 +143,11 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
       const text = await readBody(request, limits.body, incoming);
       if (text === "") return undefined;
       checkContentType(request.headers.get("content-type"));
-      return parseBody(text, limits);
+      const value = parseBody(text, limits);
+      // The checks of a large value take about as long as its parsing, so others get a turn in between.
+      if (text.length > LARGE_BODY) await turn(system);
+      refuseWide(value);
+      return value;
     },
     isOpen: keyring === undefined,
     sessions,
@@ -162,6 +167,9 @@ async function askHost(
 ): Promise<Identity> {
   return identityOfHost(await ask({ method, headers, incoming: incoming as IncomingMessage | undefined }));
 }
+
+/** Characters. */
+const LARGE_BODY = 100_000;
 
 const NOBODY: Identity = { name: "anonymous", role: "read-only", rate: undefined };
 

@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { checkLimits, checkShape, parseBody, RateLimiter, readBody } from "../../src/server/body-limits.ts";
+import {
+  checkLimits,
+  checkShape,
+  parseBody,
+  RateLimiter,
+  readBody,
+  refuseWide,
+} from "../../src/server/body-limits.ts";
 import { HttpError } from "../../src/server/http-error.ts";
+import { refused } from "./refused.ts";
 
 const post = (
   body: string | Uint8Array<ArrayBuffer> | ReadableStream | null,
@@ -132,6 +140,35 @@ describe("the shape of a body", () => {
         }
       }),
       { numRuns: 2_000 },
+    );
+  });
+});
+
+describe("objects outside of documents", () => {
+  const keys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 1]));
+
+  it.each([
+    ["meta", { meta: keys(1_001) }, "meta: it has more than 1000 keys"],
+    ["the fields of a job", keys(1_001), "body: it has more than 1000 keys"],
+    [
+      "the meta of a job in a batch",
+      { jobs: [{ meta: keys(1_001) }] },
+      "jobs.meta: it has more than 1000 keys",
+    ],
+  ])("%s may have 1,000 keys at most", (_name, value, message) => {
+    expect(refused(() => refuseWide(value)).message).toContain(message);
+  });
+
+  it("a document may have more keys", () => {
+    expect(refuseWide({ args: [keys(1_001)], result: keys(1_001), meta: keys(1_000) })).toBeUndefined();
+  });
+
+  it("a body may have twice as many lists as keys", () => {
+    const lists = (count: number) => `[${new Array(count).fill("[]").join(",")}]`;
+    const limits = { depth: 10, keys: 2_000 };
+    expect(checkShape(lists(3_999), limits)).toBeUndefined();
+    expect(refused(() => checkShape(lists(4_000), limits)).message).toBe(
+      "The body has more than 4000 lists and objects",
     );
   });
 });

@@ -8,24 +8,14 @@ it.each([
   ["nothing at all", "/jobs", "", "body: it is missing; send an object"],
   ["a list", "/jobs", [], "body: [] is not valid; send an object"],
   ["no type", "/jobs", { args: [] }, "type: it is missing; send a text"],
-  [
-    "args that are no list",
-    "/jobs",
-    { ...job, args: { a: 1 } },
-    'args: {"a":1} is not valid; send a list',
-  ],
+  ["args that are no list", "/jobs", { ...job, args: { a: 1 } }, 'args: {"a":1} is not valid; send a list'],
   [
     "a priority out of range",
     "/jobs",
     { ...job, priority: 101 },
     "priority: 101 is not valid; send 100 at most",
   ],
-  [
-    "half a priority",
-    "/jobs",
-    { ...job, priority: 1.5 },
-    "priority: 1.5 is not valid; send a whole number",
-  ],
+  ["half a priority", "/jobs", { ...job, priority: 1.5 }, "priority: 1.5 is not valid; send a whole number"],
   ["no timeout", "/jobs", { ...job, timeout: 0 }, "timeout: 0 is not valid; send 1 at least"],
   [
     "a text for a timeout",
@@ -64,12 +54,7 @@ it.each([
     { ...job, expires_at: "2020-01-01T00:00:00Z" },
     /^expires_at: "2020-01-01T00:00:00\.000Z" ends at or before/,
   ],
-  [
-    "a limit that is no number",
-    "/jobs?limit=none",
-    undefined,
-    'limit: "none" is not valid; send a number',
-  ],
+  ["a limit that is no number", "/jobs?limit=none", undefined, 'limit: "none" is not valid; send a number'],
   [
     "a name that not every store can keep",
     "/workers/fetch",

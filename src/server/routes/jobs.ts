@@ -10,6 +10,7 @@ import type { Depth } from "../../engine/statistics/statistics.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { errorFields, instantText } from "../../ojs/wire-fields.ts";
 import { jobText } from "../../ojs/write-job.ts";
+import { turn } from "../../ports/system.ts";
 import { conflict, notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
@@ -30,6 +31,8 @@ import {
 import { cancelBy, jobId, jobReply, loadJob, plainRoutes, retryBy } from "./job-actions.ts";
 
 const TAG = "jobs";
+/** Characters. Larger payloads are checked in one turn of the event loop and stored in the next. */
+const LARGE_PAYLOAD = 100_000;
 const PLAIN = plainRoutes(TAG);
 
 /** A middleware of the conformance suite; only with its flag. */
@@ -84,7 +87,9 @@ const enqueue = route({
   },
   async run({ body }, context) {
     const now = context.engine.now();
-    const [made] = await context.service.enqueue([prepare(body, now, context)], now);
+    const job = prepare(body, now, context);
+    if (job.payload.length > LARGE_PAYLOAD) await turn(context.service.system);
+    const [made] = await context.service.enqueue([job], now);
     const { row, duplicate: isKnown, existing, isRejected } = made as RemoteEnqueued;
     if (isRejected) throw notUnique(row, existing);
     if (existing !== undefined) return jobReply(200, row);

@@ -6,6 +6,7 @@ import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { jobText } from "../../ojs/write-job.ts";
+import { turn } from "../../ports/system.ts";
 import { notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
@@ -71,10 +72,14 @@ const start = route({
   body: workflowSchema,
   replies: { 201: "All of its jobs are durable", 409: "The id is known" },
   async run({ body }, context) {
-    const { engine } = context;
+    const { engine, service } = context;
+    // Checking, reading and storing 10,000 steps each take a turn of the event loop.
+    await turn(service.system);
+    const steps = readWorkflow(body, engine.now());
+    await turn(service.system);
     const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;
     const timeout = workflow_timeout_ms ?? (workflow_timeout == null ? null : workflow_timeout * 1_000);
-    const handle = await engine.workflows.start(readWorkflow(body, engine.now()), {
+    const handle = await engine.workflows.start(steps, {
       ...(id != null && { id }),
       ...(name != null && { name }),
       ...(meta != null && { meta }),

@@ -20,6 +20,8 @@ import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
 import { arranged } from "./workflow-graph.ts";
 
 const MOST_SECONDS = 315_360_000;
+/** Storing more steps would block the event loop for more than 50 ms. */
+const MOST_STEPS = 5_000;
 const KINDS = ["chain", "group", "batch"] as const;
 
 interface WorkflowFields {
@@ -35,9 +37,9 @@ interface CallbackFields {
   readonly on_complete?: EnqueueBody | null | undefined;
 }
 
-/** A job has `args`; a workflow has `steps` or `jobs`. */
+/** A job has `args`; a workflow has `steps` or `jobs`. Most nodes are jobs, so these are tried first. */
 const node: z.ZodType<EnqueueBody | WorkflowFields> = z.lazy(() =>
-  z.union([z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes), enqueueSchema]),
+  z.union([enqueueSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes)]),
 ) as never;
 const callback = enqueueSchema.nullish();
 
@@ -83,6 +85,11 @@ const arrangedSchema = z
 
 /** Some clients send no type, but steps with `depends_on`. */
 export const workflowSchema = z.preprocess((said, context) => {
+  if (stepCount(said) > MOST_STEPS) {
+    const message = `use at most ${MOST_STEPS} steps in one request; openEngine takes 10,000`;
+    context.addIssue({ code: "custom", path: ["steps"], message });
+    return z.NEVER;
+  }
   const body = said as { readonly type?: unknown; readonly steps?: unknown } | null;
   if (typeof body !== "object" || body === null || body.type !== undefined) return said;
   if (!Array.isArray(body.steps) || !body.steps.every(isNamedStep)) return said;
@@ -94,6 +101,14 @@ export const workflowSchema = z.preprocess((said, context) => {
   context.addIssue({ code: "custom", path: ["steps"], message });
   return z.NEVER;
 }, arrangedSchema);
+
+/** The jobs of a workflow, counted before its schema looks at each of them. */
+function stepCount(node: unknown): number {
+  if (typeof node !== "object" || node === null) return 1;
+  const { steps, jobs } = node as { readonly steps?: unknown; readonly jobs?: unknown };
+  const inner = [steps, jobs].flatMap((list) => (Array.isArray(list) ? list : []));
+  return inner.reduce((sum: number, each) => sum + stepCount(each), inner.length === 0 ? 1 : 0);
+}
 
 function isNamedStep(step: unknown): step is { readonly [field: string]: unknown } {
   return typeof step === "object" && step !== null && !Array.isArray(step);
