@@ -45,11 +45,6 @@ export interface System {
  */
 export const CHARACTERS_PER_TURN = 1_000_000;
 
-/** Resolves in the next turn of the event loop, so that other work runs in between. */
-export function turn(system: Pick<System, "soon">): Promise<void> {
-  return new Promise((resolve) => system.soon(resolve));
-}
-
 /** Resolves after the delay. The process stays alive meanwhile. */
 export function rest(system: Pick<System, "after">, delay: number): Promise<void> {
   return new Promise((resolve) => void system.after(delay, resolve, { keepAlive: true }));

@@ -26,6 +26,8 @@ interface Subscription {
   readonly reader: Reader;
   /** Events that arrive while the reader catches up. Undefined once it is live. */
   meanwhile: JournalEvent[] | undefined;
+  /** The journal is being read for it: events that arrive now may be missing from that read. */
+  isReading: boolean;
   /**
    * Cursors of the last events that a caught-up reader has read. The live feed may still be behind them: the reader is
    * live from the first event that is not among them.
@@ -54,6 +56,9 @@ const SHARE = 0.03;
 const BEAT_EVERY = 15_000;
 const PULSE_EVERY = 3_000;
 const BEAT = encode(": beat\n\n");
+/** The share of the time for readers that catch up, and the milliseconds of one event that is read for them. */
+const CATCH_UP_SHARE = 0.1;
+const READ_COST = 0.01;
 const MOST_READERS = 5_000;
 const PAGE = 500;
 /** A reader that needs more pages to catch up is dismissed: it should read by cursor. */
@@ -83,6 +88,10 @@ export class EventHub {
   /** The readers have used up their share of the time until this instant. */
   #restsUntil = 0;
   #beating: Timer | undefined;
+  /** Readers catch up one page at a time, each after the one before. */
+  #catchUps: Promise<unknown> = Promise.resolve();
+  #catchUpFrom = 0;
+  #catchUpTimer: Timer | undefined;
   #isClosed = false;
 
   constructor(engine: Engine, system: System, logger: Logger) {
@@ -98,7 +107,8 @@ export class EventHub {
   /** Sends events from now on, or after a cursor. Returns the function that ends it. */
   subscribe(feed: Feed, after: string | null | undefined, reader: Reader): () => void {
     const channel = this.#channelOf(feed);
-    const subscription: Subscription = { channel, reader, meanwhile: after === undefined ? undefined : [] };
+    const meanwhile = after === undefined ? undefined : [];
+    const subscription: Subscription = { channel, reader, meanwhile, isReading: false };
     channel.readers.add(subscription);
     this.#everybody.add(subscription);
     this.#following ??= this.#follow();
@@ -203,8 +213,9 @@ export class EventHub {
   #letJoin(channel: Channel, event: JournalEvent): void {
     const joining: Subscription[] = [];
     for (const subscription of channel.readers) {
-      if (!subscription.known) subscription.meanwhile?.push(event);
-      else if (!subscription.known.has(event.cursor)) joining.push(subscription);
+      if (!subscription.known) {
+        if (subscription.isReading) subscription.meanwhile?.push(event);
+      } else if (!subscription.known.has(event.cursor)) joining.push(subscription);
     }
     if (joining.length === 0) return;
     this.#flushOne(channel);
@@ -253,25 +264,47 @@ export class EventHub {
 
   /** Sends the events after a cursor from the journal, then goes live. */
   async #catchUp(subscription: Subscription, from: string | null): Promise<void> {
-    const { filter, frame } = subscription.channel.feed;
-    let after = from;
+    let after: string | null | undefined = from;
     try {
       for (let pages = 0; pages < MOST_PAGES; pages++) {
-        // Events that were announced before this read are in it. Events that arrive during the read may be in it.
-        subscription.meanwhile = [];
-        const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
-        if (!this.#everybody.has(subscription)) return;
-        after = page.cursor ?? after;
-        const text = page.events.map(frame).join("");
-        if (text !== "" && !this.#send(subscription, encode(text))) return;
-        if (page.hasMore) continue;
-        this.#readAlong(subscription, new Set(page.events.slice(-MOST_KNOWN).map(({ cursor }) => cursor)));
-        return;
+        const last: string | null = after;
+        const step: Promise<string | null | undefined> = this.#catchUps.then(() =>
+          this.#catchUpPage(subscription, last),
+        );
+        this.#catchUps = step.catch(() => {});
+        after = await step;
+        if (after === undefined) return;
       }
     } catch (error) {
       this.#logger.error({ error }, "could not send missed events to a reader");
     }
     this.#dismiss(subscription);
+  }
+
+  /** Sends one page, charged to the share of catch-ups. Returns its cursor, or undefined if no page follows. */
+  async #catchUpPage(subscription: Subscription, after: string | null): Promise<string | null | undefined> {
+    const wait = this.#catchUpFrom - this.#system.monotonic();
+    if (wait > 0)
+      await new Promise<void>((resolve) => {
+        this.#catchUpTimer = this.#system.after(wait, resolve);
+      });
+    if (!this.#everybody.has(subscription)) return undefined;
+    const { filter, frame } = subscription.channel.feed;
+    const from = this.#system.monotonic();
+    // Events that were announced before this read are in it. Events that arrive during the read may be in it.
+    Object.assign(subscription, { meanwhile: [], isReading: true });
+    const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
+    if (page.hasMore) subscription.isReading = false;
+    if (!this.#everybody.has(subscription)) return undefined;
+    const text = page.events.map(frame).join("");
+    const cost = COST.reader + page.scanned * READ_COST + text.length * COST.byte;
+    const isSent = text === "" || this.#send(subscription, encode(text));
+    const elapsed = this.#system.monotonic() - from;
+    this.#catchUpFrom = from + Math.max(cost, elapsed) / CATCH_UP_SHARE;
+    if (!isSent) return undefined;
+    if (page.hasMore) return page.cursor ?? after;
+    this.#readAlong(subscription, new Set(page.events.slice(-MOST_KNOWN).map(({ cursor }) => cursor)));
+    return undefined;
   }
 
   /** Synchronous, so that no event comes in between. */
@@ -300,6 +333,7 @@ export class EventHub {
   #hangUp(): void {
     this.#flushing?.cancel();
     this.#flushing = undefined;
+    this.#catchUpTimer?.cancel();
     for (const subscription of [...this.#everybody]) this.#dismiss(subscription);
   }
 }

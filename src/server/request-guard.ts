@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Instant } from "../core/time.ts";
-import { type System, turn } from "../ports/system.ts";
+import type { System } from "../ports/system.ts";
 import {
   authenticate,
   authorize,
@@ -33,6 +33,7 @@ import {
 import type { RequestHead } from "./request-head.ts";
 import type { Right, Role } from "./roles.ts";
 import { refuseForgery, Sessions } from "./sessions.ts";
+import { turn } from "./turn.ts";
 
 /** The request that the host's `authorize` decides about. */
 export interface AuthorizeRequest {
@@ -80,7 +81,7 @@ export interface RequestGuard {
 }
 
 interface GuardDeps {
-  readonly system: Pick<System, "monotonic" | "fill" | "soon">;
+  readonly system: Pick<System, "monotonic" | "fill">;
   readonly now: () => Instant;
   /** The path of the dashboard, for its cookie. */
   readonly base?: string;
@@ -145,7 +146,7 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
       checkContentType(request.headers.get("content-type"));
       const value = parseBody(text, limits);
       // The checks of a large value take about as long as its parsing, so others get a turn in between.
-      if (text.length > LARGE_BODY) await turn(system);
+      if (text.length > LARGE_BODY) await turn();
       refuseWide(value);
       return value;
     },

@@ -7,11 +7,7 @@ import { refused } from "./refused.ts";
 /** A limit on a clock that stands until it is moved. */
 function guard(options: GuardOptions = {}) {
   const clock = { now: 0 };
-  const system = {
-    monotonic: () => clock.now,
-    fill: (bytes: Uint8Array) => void bytes.fill(9),
-    soon: setImmediate,
-  };
+  const system = { monotonic: () => clock.now, fill: (bytes: Uint8Array) => void bytes.fill(9) };
   return Object.assign(createGuard(options, { system, now: () => clock.now }), { clock });
 }
 

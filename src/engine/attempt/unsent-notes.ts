@@ -29,7 +29,7 @@ export interface LogLine {
 }
 
 const LONGEST_MESSAGE = 4_000;
-const LOG_IS_FULL = "This attempt has logged as much as is kept; what follows is left out";
+export const LOG_IS_FULL = "This attempt has logged as much as is kept; what follows is left out";
 
 interface Waiting {
   readonly resolve: () => void;

@@ -84,6 +84,9 @@ interface ServiceHost {
 
 const CLOSE_LIMIT = 5_000;
 const LOOK_AGAIN = 1_000;
+/** One claim of a fetch, and the characters after which it claims no more: a row may hold several MB. */
+const ROWS_PER_CLAIM = 50;
+const FETCH_SIZE = 16_000_000;
 const MOST_POLICIES = 2_000;
 const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 
@@ -236,12 +239,17 @@ export class Service {
     this.#underWay += 1;
     try {
       const started: JobRow[] = [];
+      let size = 0;
       for (const queue of request.queues) {
-        const wanted = request.count - started.length;
-        if (wanted <= 0) break;
-        const rows = await this.#claims.claim(queue, wanted);
-        const outcomes = await Promise.all(rows.map((row) => this.#start(row, request)));
-        for (const row of outcomes) if (row) started.push(row);
+        for (;;) {
+          const wanted = Math.min(request.count - started.length, ROWS_PER_CLAIM);
+          if (wanted <= 0 || size > FETCH_SIZE) break;
+          const rows = await this.#claims.claim(queue, wanted);
+          const outcomes = await Promise.all(rows.map((row) => this.#start(row, request)));
+          for (const row of outcomes) if (row) started.push(row);
+          for (const row of rows) size += row.payload.length + (row.checkpoint?.length ?? 0);
+          if (rows.length < wanted) break;
+        }
       }
       return started;
     } finally {

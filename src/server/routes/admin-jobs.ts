@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
+import type { PageOptions } from "../../engine/operations/find-jobs.ts";
 import { isIdPrefix, type JobQuery } from "../../engine/operations/job-query.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
-import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, type Route, type RouteContext, route } from "../route.ts";
 import {
@@ -60,13 +60,17 @@ async function searchPage(
   const { perPage, cursor } = placeOf(query);
   const filter = readFilter(query, engine.now());
   if (cursor === null && text.length >= SHORTEST_PREFIX && isIdPrefix(text)) {
-    const byId = await service.rows.find({ ...filter, idPrefix: text }, { limit: perPage });
-    if (byId.jobs.length > 0) return scannedPage(byId, perPage, jobText, { matched_by: "id" });
+    const byId = (page: PageOptions) => service.rows.find({ ...filter, idPrefix: text }, page);
+    const first = await byId({ limit: 1 });
+    if (first.jobs.length > 0) return scannedPage(byId, null, perPage, { more: { matched_by: "id" } });
   }
-  const page = { after: cursor, limit: perPage, newestFirst: query.order !== "asc" };
-  return scannedPage(await service.rows.find({ ...filter, text }, page), perPage, jobText, {
-    matched_by: "payload",
-  });
+  const newestFirst = query.order !== "asc";
+  return scannedPage(
+    (page) => service.rows.find({ ...filter, text }, { ...page, newestFirst }),
+    cursor,
+    perPage,
+    { more: { matched_by: "payload" } },
+  );
 }
 
 const nearMisses = route({
@@ -78,11 +82,11 @@ const nearMisses = route({
   reply: nearMissesReply,
   query: nearMissesQuery,
   replies: { 200: "A page; a request looks at 10,000 jobs at most, and says how far it came" },
-  async run({ query }, { engine, service }) {
+  run({ query }, { engine, service }) {
     const { perPage, cursor } = placeOf(query);
     const filter = { ...readFilter(query, engine.now()), nearMiss: true as const };
-    const found = await service.rows.find(filter, { after: cursor, limit: perPage, newestFirst: true });
-    return scannedPage(found, perPage, nearMissText);
+    const find = (page: PageOptions) => service.rows.find(filter, { ...page, newestFirst: true });
+    return scannedPage(find, cursor, perPage, { show: nearMissText });
   },
 });
 

@@ -1,5 +1,6 @@
 import type { Instant } from "../../core/time.ts";
 import { RemoteWorkers, type WorkerDirective, type WorkerView } from "../../engine/remote/remote-workers.ts";
+import type { Service } from "../../engine/remote/service.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Route, route } from "../route.ts";
@@ -43,6 +44,17 @@ function workerOf(params: Readonly<Record<string, string>>): string {
   return id;
 }
 
+/** Lists that are being read. All workers may fill 200 MB, so requests at the same time share one read. */
+const lists = new WeakMap<Service, Promise<WorkerView[]>>();
+
+function listed(service: Service): Promise<WorkerView[]> {
+  const known = lists.get(service);
+  if (known) return known;
+  const list = service.workers.list().finally(() => lists.delete(service));
+  lists.set(service, list);
+  return list;
+}
+
 const listBy = (path: string) =>
   route({
     method: "GET",
@@ -55,7 +67,7 @@ const listBy = (path: string) =>
     replies: { 200: "A page of workers" },
     async run({ query }, { service, engine }) {
       const now = engine.now();
-      const all = (await service.workers.list()).map((worker) => fieldsOf(worker, now));
+      const all = (await listed(service)).map((worker) => fieldsOf(worker, now));
       const summary = { total: all.length, running: 0, quiet: 0, terminate: 0, stale: 0 };
       for (const { state } of all) summary[state] += 1;
       const { items, pagination } = pageOf(all, query);

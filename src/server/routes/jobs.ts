@@ -10,11 +10,12 @@ import type { Depth } from "../../engine/statistics/statistics.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { errorFields, instantText } from "../../ojs/wire-fields.ts";
 import { jobText } from "../../ojs/write-job.ts";
-import { turn } from "../../ports/system.ts";
 import { conflict, notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { turn } from "../turn.ts";
 import { readJob } from "../wire/enqueue.ts";
+import { type JobTexts, readTexts } from "../wire/job-page.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
 import { retryFields } from "../wire/queue-config.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema, retriesReplySchema } from "../wire/replies.ts";
@@ -88,7 +89,7 @@ const enqueue = route({
   async run({ body }, context) {
     const now = context.engine.now();
     const job = prepare(body, now, context);
-    if (job.payload.length > LARGE_PAYLOAD) await turn(context.service.system);
+    if (job.payload.length > LARGE_PAYLOAD) await turn();
     const [made] = await context.service.enqueue([job], now);
     const { row, duplicate: isKnown, existing, isRejected } = made as RemoteEnqueued;
     if (isRejected) throw notUnique(row, existing);
@@ -175,11 +176,13 @@ const list = route({
       ...(state && { state: state as JobState }),
     };
     const after = cursor ? checkCursor(cursor) : null;
-    const [rows, total] = await Promise.all([
-      firstJobs(engine.store, filter, after, limit + 1),
-      totalOf(engine, query),
-    ]);
-    return pageReply(rows, limit, total);
+    const read = async (from: string | null, count: number) => {
+      const rows = await firstJobs(engine.store, filter, from, count + 1);
+      const jobs = rows.slice(0, count);
+      return { jobs, cursor: rows.length > count ? (jobs.at(-1)?.id ?? null) : null };
+    };
+    const [page, total] = await Promise.all([readTexts(read, after, limit), totalOf(engine, query)]);
+    return listReply(page, limit, total === undefined ? {} : { total });
   },
 });
 
@@ -201,19 +204,15 @@ function checkCursor(cursor: string): string {
   return cursor;
 }
 
-/** The rows hold one more than the limit if there is another page. */
-function pageReply(rows: readonly JobRow[], limit: number, total: number | undefined): Reply {
-  const page = rows.slice(0, limit);
-  const cursor = rows.length > limit ? (page.at(-1)?.id ?? null) : null;
-  return listReply(page, limit, cursor, total === undefined ? {} : { total });
-}
-
 /** A page of jobs. The last page has no cursor. */
-export function listReply(rows: readonly JobRow[], limit: number, cursor: string | null, total = {}): Reply {
-  const texts = rows.map((row) => jobText(row)).join(",");
+export function listReply(
+  { texts, cursor }: Pick<JobTexts, "texts" | "cursor">,
+  limit: number,
+  total = {},
+): Reply {
   const pagination = { ...total, has_more: cursor !== null, next_cursor: cursor, limit };
   const end = JSON.stringify({ pagination, ...total }).slice(1);
-  return reply(200, `{"jobs":[${texts}],${end}`);
+  return reply(200, `{"jobs":[${texts.join(",")}],${end}`);
 }
 
 const activate = route({

@@ -7,7 +7,7 @@ import { readInstant } from "../../ojs/wire-durations.ts";
 import { instantText, noteFields } from "../../ojs/wire-fields.ts";
 import { LOG_LIMIT } from "../../ports/store.ts";
 import { notFound } from "../failures.ts";
-import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
@@ -15,6 +15,8 @@ import { jobId, loadJob } from "./job-actions.ts";
 import { counted } from "./workers.ts";
 
 const TAG = "progress";
+/** Characters of log lines in one reply. */
+const LOGS_SIZE = 4_000_000;
 const REPORT = {
   404: "There is no such job",
   409: "The sender does not hold the job; nothing was changed",
@@ -200,10 +202,12 @@ const getLogs = route({
   async run({ params }, context) {
     const { id } = await loadJob(params.id ?? "", context);
     const lines = (await context.engine.job(id).logs({ limit: LOG_LIMIT })).lines;
-    return json(200, {
-      job_id: id,
-      lines: lines.map(({ at, ...line }) => ({ ...line, at: instantText(at) })),
-    });
+    const texts = lines.map(({ at, ...line }) => JSON.stringify({ ...line, at: instantText(at) }));
+    // The newest lines that fill a reply.
+    let [from, size] = [texts.length, 0];
+    while (from > 0 && size < LOGS_SIZE) size += texts[--from]?.length ?? 0;
+    const head = JSON.stringify({ job_id: id, has_older: from > 0 });
+    return reply(200, `${head.slice(0, -1)},"lines":[${texts.slice(from).join(",")}]}`);
   },
 });
 

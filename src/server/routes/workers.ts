@@ -23,6 +23,10 @@ import {
 import { jobId } from "./job-actions.ts";
 
 const TAG = "workers";
+/** Characters of fetched jobs in one reply. */
+const FETCH_SIZE = 16_000_000;
+/** Characters of the job types of one worker. All workers are read at once. */
+const MOST_TYPES = 8_000;
 
 const fetchBy = (path: string) =>
   route({
@@ -47,7 +51,19 @@ const fetchBy = (path: string) =>
         key: body.fetch_id ?? undefined,
       });
       const now = engine.now();
-      return reply(200, `{"jobs":[${rows.map((row) => fetchedText(row, now)).join(",")}]}`);
+      const texts: string[] = [];
+      let size = 0;
+      for (const row of rows) {
+        // The rest goes back unspent: its worker could not read such a reply.
+        if (size > FETCH_SIZE) {
+          await service.report(row.id, { fence: row.fence }, () => ({ type: "release" }));
+          continue;
+        }
+        const text = fetchedText(row, now);
+        size += text.length;
+        texts.push(text);
+      }
+      return reply(200, `{"jobs":[${texts.join(",")}]}`);
     },
   });
 
@@ -143,7 +159,9 @@ function namedJobs(body: BeatBody): JobBeat[] {
 }
 
 function workerOf(body: BeatBody, now: number, running: number): RemoteWorker {
-  const { hostname, pid, queues, job_types, concurrency, labels } = body;
+  const { hostname, pid, queues, concurrency, labels } = body;
+  // Without a list, the worker counts as one that takes all types.
+  const job_types = JSON.stringify(body.job_types ?? []).length <= MOST_TYPES ? body.job_types : undefined;
   const about = Object.fromEntries(
     Object.entries({ hostname, pid, queues, job_types, concurrency, labels }).filter(
       ([, value]) => value != null,

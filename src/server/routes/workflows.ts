@@ -5,11 +5,11 @@ import { stepRows } from "../../engine/workflows/workflow-handle.ts";
 import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { jobText } from "../../ojs/write-job.ts";
-import { turn } from "../../ports/system.ts";
 import { notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
 import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { turn } from "../turn.ts";
+import { readTexts } from "../wire/job-page.ts";
 import { listedPage } from "../wire/pages.ts";
 import { jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
@@ -24,6 +24,7 @@ import {
 } from "../wire/workflow.ts";
 
 const TAG = "workflows";
+const STEPS_PER_TURN = 500;
 
 /** Some clients read the wrapped fields, others the flat ones. */
 function workflowReply(status: number, view: Parameters<typeof workflowFields>[0], more = {}): Reply {
@@ -72,11 +73,12 @@ const start = route({
   body: workflowSchema,
   replies: { 201: "All of its jobs are durable", 409: "The id is known" },
   async run({ body }, context) {
-    const { engine, service } = context;
-    // Checking, reading and storing 10,000 steps each take a turn of the event loop.
-    await turn(service.system);
+    const { engine } = context;
+    // Checking, reading and storing thousands of steps each take a turn of the event loop.
+    const isLarge = (body.steps ?? body.jobs ?? []).length > STEPS_PER_TURN;
+    if (isLarge) await turn();
     const steps = readWorkflow(body, engine.now());
-    await turn(service.system);
+    if (isLarge) await turn();
     const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;
     const timeout = workflow_timeout_ms ?? (workflow_timeout == null ? null : workflow_timeout * 1_000);
     const handle = await engine.workflows.start(steps, {
@@ -148,10 +150,15 @@ const jobs = route({
         "invalid_request",
         "cursor: not a cursor of this server; leave it out to start over",
       );
-    const rows = await stepRows(context.engine.store, id, { from, limit });
-    const texts = rows.flatMap((row) => (row ? [jobText(row)] : []));
-    const isMore = from + limit < total;
-    const pagination = { total, has_more: isMore, next_cursor: isMore ? String(from + limit) : null };
+    let next = from;
+    const read = async (_after: string | null, count: number) => {
+      const rows = await stepRows(context.engine.store, id, { from: next, limit: count });
+      next += count;
+      const jobs = rows.filter((row) => row !== null);
+      return { jobs, cursor: next < total ? String(next) : null };
+    };
+    const { texts, cursor: end } = await readTexts(read, String(from), limit);
+    const pagination = { total, has_more: end !== null, next_cursor: end };
     return { status: 200, text: `{"jobs":[${texts.join(",")}],"pagination":${JSON.stringify(pagination)}}` };
   },
 });

@@ -8,7 +8,7 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
+import { type EnqueueBody, enqueueSchema, metaObject } from "./schemas.ts";
 
 const OVERLAPS = ["allow", "skip", "cancel_previous"] as const;
 const window = z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
@@ -44,7 +44,7 @@ export const cronSchema = z
     job_template: templateSchema.nullish(),
     type: z.string().max(255).nullish(),
     args: z.array(z.any()).nullish(),
-    meta: z.record(z.string(), z.any()).nullish(),
+    meta: metaObject.nullish(),
     options: z.looseObject({}).nullish(),
   })
   .refine(({ expression, cron }) => (expression ?? cron) != null, {

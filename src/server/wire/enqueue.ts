@@ -254,6 +254,8 @@ export function readPolicy(body: DefinitionBody): PolicyOptions {
   return { ...(timeouts && { timeouts }), ...(retry && { retry }), ...(retention && { retention }) };
 }
 
+/** Bytes of the fields of a job that the engine does not know. */
+const MOST_UNKNOWN = 64_000;
 const MOST_NAMED = 200;
 const FIRST = 1_000;
 const MAX = 300_000;
@@ -296,5 +298,5 @@ function keptFields(body: EnqueueBody, isSpread: boolean): JobOptions["wire"] {
   for (const name in kept) hasKept = name !== "" || hasKept;
   if (!hasKept && !isSpread) return undefined;
   const wire = { ...(hasKept && { fields: kept }), ...(isSpread && { spread: true as const }) };
-  return JSON.parse(toJsonText(wire, "job")) as JobOptions["wire"];
+  return JSON.parse(toJsonText(wire, "unknown fields", MOST_UNKNOWN)) as JobOptions["wire"];
 }

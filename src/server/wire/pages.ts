@@ -5,6 +5,7 @@ import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
 import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
+import { type JobTexts, readTexts, skipRows } from "./job-page.ts";
 
 const PER_PAGE = 20;
 /** A page by number reads all pages before it. A cursor costs the same everywhere. */
@@ -84,9 +85,10 @@ export async function jobsPage(
   count: () => Promise<JobCount>,
 ): Promise<Reply> {
   const { page, perPage, cursor } = placeOf(query);
-  const after = cursor ?? (page === 1 ? null : await skipped((page - 1) * perPage, find));
+  const read = (after: string | null, limit: number) => find({ after, limit });
+  const after = cursor ?? (page === 1 ? null : await skipped((page - 1) * perPage, read));
   const [found, counted] = await Promise.all([
-    after === "end" ? END : find({ after, limit: perPage }),
+    after === "end" ? END : readTexts(read, after, perPage),
     count(),
   ]);
   const pagination = {
@@ -97,20 +99,21 @@ export async function jobsPage(
     has_more: found.cursor !== null,
     next_cursor: found.cursor,
   };
-  const items = found.jobs.map((row) => jobText(row)).join(",");
-  return reply(200, `{"items":[${items}],"pagination":${JSON.stringify(pagination)}}`);
+  return reply(200, `{"items":[${found.texts.join(",")}],"pagination":${JSON.stringify(pagination)}}`);
 }
 
 /** A page of a search that reads jobs one by one. It says how many it read. */
-export function scannedPage(
-  { jobs, cursor, scanned }: RowPage,
+export async function scannedPage(
+  find: (page: PageOptions) => Promise<RowPage>,
+  after: string | null,
   perPage: number,
-  show: (row: JobRow) => string,
-  more: object = {},
-): Reply {
+  { show, more }: { readonly show?: (row: JobRow) => string; readonly more?: object } = {},
+): Promise<Reply> {
+  const read = (from: string | null, limit: number) => find({ after: from, limit });
+  const { texts, cursor, scanned } = await readTexts(read, after, perPage, show);
   const pagination = { per_page: perPage, has_more: cursor !== null, next_cursor: cursor };
   const said = JSON.stringify({ scanned, is_complete: cursor === null, ...more, pagination });
-  return reply(200, `{"items":[${jobs.map((row) => show(row)).join(",")}],${said.slice(1)}`);
+  return reply(200, `{"items":[${texts.join(",")}],${said.slice(1)}`);
 }
 
 /** A job that nearly timed out, and the limit. */
@@ -120,24 +123,15 @@ export function nearMissText(row: JobRow): string {
   return `${said.slice(0, -1)},"job":${jobText(row)}}`;
 }
 
-const END: RowPage = { jobs: [], cursor: null, scanned: 0 };
+const END: JobTexts = { texts: [], cursor: null, scanned: 0 };
 
-/** The cursor after `count` jobs. A step may find fewer jobs than its limit, so steps are bounded too. */
-async function skipped(count: number, find: (page: PageOptions) => Promise<RowPage>): Promise<string> {
-  if (count > MOST_SKIPPED) throw tooFar();
-  let cursor: string | null = null;
-  let left = count;
-  for (let steps = 0; left > 0; steps++) {
-    if (steps > MOST_SKIPPED / STEP) throw tooFar();
-    const found: RowPage = await find({ after: cursor, limit: Math.min(left, STEP) });
-    left -= found.jobs.length;
-    if (found.cursor === null) return "end";
-    cursor = found.cursor;
-  }
-  return cursor as string;
+async function skipped(count: number, read: Parameters<typeof skipRows>[0]): Promise<string> {
+  const cursor = count > MOST_SKIPPED ? null : await skipRows(read, count);
+  if (cursor === null) throw tooFar();
+  return cursor;
 }
 
 function tooFar(): HttpError {
-  const message = `page: only the first ${MOST_SKIPPED} entries can be read by page; continue with cursor, or narrow the filter`;
+  const message = `page: only the first ${MOST_SKIPPED} entries can be read by page, fewer if they are large; continue with cursor, or narrow the filter`;
   return new HttpError(400, "invalid_request", message, { details: { field: "page" } });
 }

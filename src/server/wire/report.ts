@@ -10,6 +10,8 @@ import type { FailBody } from "./schemas.ts";
 
 const MESSAGE_LIMIT = 4_000;
 const STACK_LIMIT = 8_000;
+/** Characters of the JSON of an error's details. A job keeps several errors. */
+const DETAILS_LIMIT = 64_000;
 
 interface SenderFields {
   readonly fence?: number | null | undefined;
@@ -76,6 +78,13 @@ function readVerdict(body: FailBody, error: ErrorInput): Judge {
       : { type: "fail", error, signalled: isSignalled(row, now) };
 }
 
+/** A verdict must not be lost for its details, so large ones are left out. */
+function boundedDetails(details: Json): Json {
+  return JSON.stringify(details).length <= DETAILS_LIMIT
+    ? details
+    : { omitted: `more than ${DETAILS_LIMIT} characters` };
+}
+
 /** Clients send a type, a code or both; each stands in for the other. A class in the details is a better type than a code. */
 function readError({ error }: FailBody): ErrorInput {
   const details = error?.details;
@@ -92,7 +101,7 @@ function readError({ error }: FailBody): ErrorInput {
     type,
     code,
     message: (error?.message ?? "The handler failed").slice(0, MESSAGE_LIMIT),
-    ...(details != null && { details: details as Json }),
+    ...(details != null && { details: boundedDetails(details as Json) }),
     ...(stack && { stack: stack.slice(0, STACK_LIMIT) }),
     ...(cause && {
       cause: {

@@ -124,7 +124,15 @@ const optionFields = {
 
 /** The body was parsed as JSON, so every value is JSON. */
 const anyJson = z.any().meta({ description: "Any JSON." });
-const metaObject = z.record(z.string(), z.any());
+
+/** Characters of a JSON object that is stored with a job or worker, besides its documents. */
+const MOST_META = 64_000;
+const MOST_LABELS = 2_000;
+const smallObject = (most: number) =>
+  z.record(z.string(), z.any()).refine((value) => JSON.stringify(value).length <= most, {
+    error: `use at most ${most} characters of JSON; larger data belongs into args`,
+  });
+export const metaObject = smallObject(MOST_META);
 
 export const enqueueSchema = z
   .looseObject({
@@ -137,9 +145,9 @@ export const enqueueSchema = z
     parent_id: optional(anyId).meta({
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",
     }),
-    meta: optional(z.record(z.string(), z.any())),
+    meta: optional(metaObject),
     options: optional(
-      z.looseObject({ ...optionFields, metadata: optional(z.record(z.string(), z.any())) }).meta({
+      z.looseObject({ ...optionFields, metadata: optional(metaObject) }).meta({
         description: "The same fields may stand at the top level; these go first.",
       }),
     ),
@@ -277,7 +285,9 @@ export const beatSchema = z
       description: "Job types that the worker has processors for; left out, it is taken to have all.",
     }),
     concurrency: optional(z.int().min(0)),
-    labels: optional(z.union([z.array(z.string().max(255)).max(100), metaObject])),
+    labels: optional(z.union([z.array(z.string().max(255)).max(100), smallObject(MOST_LABELS)])).meta({
+      description: "At most 2,000 characters of JSON.",
+    }),
   })
   .meta({ id: "BeatRequest" });
 
@@ -293,7 +303,7 @@ export const checkpointSchema = z
   .looseObject({
     state: anyJson.refine((state) => state !== null, { error: "send a value; DELETE forgets the saved one" }),
     step_index: optional(z.int().min(0)).meta({ description: "Which step the state was saved after." }),
-    metadata: optional(z.looseObject({})),
+    metadata: optional(metaObject),
     ...senderFields,
   })
   .meta({ id: "CheckpointRequest" });

@@ -16,7 +16,7 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
+import { type EnqueueBody, enqueueSchema, metaObject } from "./schemas.ts";
 import { arranged } from "./workflow-graph.ts";
 
 const MOST_SECONDS = 315_360_000;
@@ -62,7 +62,7 @@ const arrangedSchema = z
     ...nodeFields,
     id: z.string().max(64).nullish(),
     name: z.string().min(1).max(255).nullish(),
-    meta: z.record(z.string(), z.any()).nullish(),
+    meta: metaObject.nullish(),
     workflow_timeout: z.int().min(1).max(MOST_SECONDS).nullish().meta({
       description: "Seconds for the whole workflow: no step gets more time than is left of it.",
     }),

@@ -23,7 +23,7 @@ const enqueue = (name: string, fields: object) => post(name, "/jobs", job(fields
 
 /** Requests of up to 1 MB, each against one way to cost more than its size. */
 export function attacks(): Attack[] {
-  return [...payloads(), ...fields(), ...lists(), ...reports(), ...queries()];
+  return [...payloads(), ...fields(), ...lists(), ...reports(), ...documents(), ...queries()];
 }
 
 const id = "01890000-0000-7000-8000-000000000000";
@@ -192,6 +192,11 @@ function reports(): Attack[] {
       `/jobs/${id}/logs`,
       JSON.stringify({ lines: many(1_000, () => ({ message: "x".repeat(900) })) }),
     ),
+  ];
+}
+
+function documents(): Attack[] {
+  return [
     {
       name: "a checkpoint of 45,000 keys",
       method: "PUT",
