@@ -23,6 +23,8 @@ export interface ServerOptions extends GuardOptions {
   readonly conformance?: boolean;
   /** Record events in all engines on the store from now on, so that clients can read them. Default true. */
   readonly recordEvents?: boolean;
+  /** Refuse reports (ack, nack, beats, progress, logs) that do not name the fence of the fetched job. Default false. */
+  readonly requireFence?: boolean;
   /** The dashboard: on at `/` by default, at another path with `{ base: "/admin/jobs" }`, or off with `false`. */
   readonly dashboard?: boolean | DashboardOptions;
 }
@@ -52,6 +54,7 @@ const KEYS = keysOf<ServerOptions>({
   conformance: true,
   dashboard: true,
   recordEvents: true,
+  requireFence: true,
 });
 
 export function createServer(engine: Engine, options: ServerOptions = {}): CurfewServer {
@@ -71,6 +74,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     engine,
     service,
     isConformance: options.conformance === true,
+    requiresFence: options.requireFence === true,
     isReady: () => isReady,
     version: packageVersion(),
     metrics: () => metrics.text(),

@@ -1,4 +1,5 @@
 import { CurfewError, ERRORS, type ErrorCode, show } from "../core/errors.ts";
+import type { Sender } from "../core/job/holder.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { QueueFullError } from "../engine/enqueue/queue-full-error.ts";
 import { HttpError } from "./http-error.ts";
@@ -26,11 +27,17 @@ export function notFound(kind: keyof typeof GONE, id: string): HttpError {
 }
 
 /** The state of the job does not allow this, or the sender no longer holds the job. */
-export function conflict(row: JobRow | null, what: string): HttpError {
+export function conflict(row: JobRow | null, what: string, sender: Sender = {}): HttpError {
   const state = row?.state ?? "gone";
   const held = state === "active" ? "; another attempt or worker holds it" : "";
   return new HttpError(409, "conflict", `${what}: the job is ${state}${held}`, {
-    details: { job_id: row?.id ?? null, state, current_state: state, fence: row?.fence ?? null },
+    details: {
+      job_id: row?.id ?? null,
+      state,
+      current_state: state,
+      // Repeated to a sender that knows it, so that it recognises its own report. Others must not learn it.
+      ...(row && sender.fence === row.fence && { fence: row.fence }),
+    },
   });
 }
 

@@ -14,6 +14,7 @@ import { type Logger, silentLogger } from "../ports/log.ts";
 import { rest, type System } from "../ports/system.ts";
 import { errorText } from "./failures.ts";
 import { HttpError } from "./http-error.ts";
+import { isLoopback, nameOf } from "./loopback.ts";
 
 /** A server that `listen` can serve; `createServer` makes one. */
 export interface Listener {
@@ -110,16 +111,6 @@ function checkPort(port: number): void {
     throw refuse("invalid_option", "port", port, "use a whole number from 0 to 65535");
 }
 
-/** Whether a host name or address means this machine only. */
-export function isLoopback(host: string): boolean {
-  return (
-    /^(?:.+\.)?localhost$/i.test(host) ||
-    /^127(?:\.\d{1,3}){3}$/.test(host) ||
-    host === "::1" ||
-    host === "::ffff:127.0.0.1"
-  );
-}
-
 function beyondLoopback(host: string): CurfewError {
   return new CurfewError(
     "invalid_option",
@@ -171,11 +162,6 @@ function ownNamesOnly(): (incoming: IncomingMessage) => boolean {
     }
     return true;
   };
-}
-
-function nameOf(host: string): string {
-  const inBrackets = /^\[([^\]]*)\](?::\d+)?$/.exec(host);
-  return inBrackets ? (inBrackets[1] as string) : host.replace(/:\d+$/, "");
 }
 
 const ERROR_HEADERS = { "Content-Type": "application/openjobspec+json", "X-Content-Type-Options": "nosniff" };

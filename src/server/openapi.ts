@@ -45,6 +45,15 @@ const AUDIT_REASON = {
   schema: { type: "string", maxLength: 500 },
 };
 
+/** For routes without a body. */
+const AUDIT_QUERY = {
+  name: "reason",
+  in: "query",
+  required: false,
+  description: "Why this is done, for the audit.",
+  schema: { type: "string", maxLength: 500 },
+};
+
 function schemaOf(schema: z.ZodType, io: "input" | "output"): Fields {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io,
@@ -61,7 +70,7 @@ function parametersOf(route: Route): Fields[] {
     required: true,
     schema: { type: "string" },
   }));
-  const inHead = isAudited(route) ? [AUDIT_REASON] : [];
+  const inHead = isAudited(route) ? [AUDIT_REASON, ...(route.body ? [] : [AUDIT_QUERY])] : [];
   if (!route.query) return [...inPath, ...inHead];
   const { properties = {} } = schemaOf(route.query, "input") as { properties?: Record<string, unknown> };
   const inQuery = Object.entries(properties).map(([name, schema]) => ({

@@ -30,6 +30,7 @@ import {
   PREFLIGHT_HEADERS,
   SECURITY_HEADERS,
 } from "./http-headers.ts";
+import { isLoopback, nameOf } from "./loopback.ts";
 import type { RequestHead } from "./request-head.ts";
 import type { Right, Role } from "./roles.ts";
 import { refuseForgery, Sessions } from "./sessions.ts";
@@ -176,12 +177,19 @@ const NOBODY: Identity = { name: "anonymous", role: "read-only", rate: undefined
 
 /**
  * Without keys, any page in this machine's browser could reach a server on loopback. It could not read the replies, but
- * its requests would take effect. So requests that a browser sends for another site are refused.
+ * its requests would take effect. So requests that a browser sends for another site are refused, and so are foreign host
+ * names: a page may make the browser believe that its own name is this machine's.
  */
 function refuseForeignPages(request: RequestHead, origins: ReadonlySet<string>): void {
-  const origin = request.headers.get("origin");
-  if (origin === null || origins.has(origin)) return;
   const host = request.headers.get("host");
-  if (host !== null && URL.canParse(origin) && new URL(origin).host === host) return;
+  if (host !== null && !isLoopback(nameOf(host)))
+    throw new HttpError(421, "forbidden", "A server without keys serves only names of its own machine");
+  const origin = request.headers.get("origin");
+  if (origin !== null && origins.has(origin)) return;
+  const site = request.headers.get("sec-fetch-site");
+  const isOwnSite = site === null || site === "same-origin" || site === "none";
+  if (origin === null && isOwnSite) return;
+  if (isOwnSite && origin !== null && host !== null && URL.canParse(origin) && new URL(origin).host === host)
+    return;
   throw new HttpError(403, "forbidden", "Pages of another site may not call this server: allow their origin");
 }

@@ -66,6 +66,7 @@ export class RequestHandler {
         query: route.query && checked(route.query, query()),
         identity,
         requestId: call.requestId,
+        param: (name: string) => query()[name],
         header: (name: string) => request.headers.get(name),
         isGone,
       };

@@ -15,6 +15,8 @@ export interface RouteContext {
   readonly service: Service;
   /** The two hooks that only a conformance suite needs. */
   readonly isConformance: boolean;
+  /** Reports must name the fence of the fetched job. */
+  readonly requiresFence: boolean;
   /** False once the server closes. */
   readonly isReady: () => boolean;
   readonly version: string;
@@ -37,6 +39,8 @@ export interface RouteCall<Body = unknown, Query = unknown> {
   readonly query: Query;
   readonly identity: Identity;
   readonly requestId: string;
+  /** A parameter of the query. */
+  readonly param: (name: string) => string | undefined;
   /** A header of the request, by its name in lower case. */
   readonly header: (name: string) => string | null;
   /** Whether the client has disconnected. */
@@ -103,14 +107,14 @@ export function route<
 
 const REASON_LIMIT = 500;
 
-/** Why somebody does this: a field of the body, or a header, in which nothing but ASCII travels safely. */
-function reasonOf({ body, header }: RouteCall): string | undefined {
-  const inBody = (body as { readonly reason?: unknown } | null | undefined)?.reason ?? "";
+/** Why somebody does this: a field of the body or of the query, or a header, in which nothing but ASCII travels safely. */
+function reasonOf({ body, header, param }: RouteCall): string | undefined {
+  const inBody = (body as { readonly reason?: unknown } | null | undefined)?.reason ?? param("reason") ?? "";
   const said = inBody === "" ? header("x-audit-reason") : inBody;
   if (said === null || said === "") return undefined;
   const printable = inBody === "" ? /^[\x20-\x7e]*$/ : /^[^\p{Cc}\p{Cs}]*$/u;
   if (typeof said === "string" && said.length <= REASON_LIMIT && printable.test(said)) return said;
-  const fix = `send a text of up to ${REASON_LIMIT} characters on one line, beyond ASCII in the body`;
+  const fix = `send a text of up to ${REASON_LIMIT} characters on one line, beyond ASCII in the body or the query`;
   throw new HttpError(400, "invalid_request", `reason: ${show(said)} is not valid; ${fix}`, {
     details: { field: "reason" },
   });

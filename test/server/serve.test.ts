@@ -4,13 +4,8 @@ import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { HttpError } from "../../src/server/http-error.ts";
-import {
-  isLoopback,
-  type Listener,
-  type Listening,
-  type ListenOptions,
-  listen,
-} from "../../src/server/listen.ts";
+import { type Listener, type Listening, type ListenOptions, listen } from "../../src/server/listen.ts";
+import { isLoopback } from "../../src/server/loopback.ts";
 import { createGuard } from "../../src/server/request-guard.ts";
 import { createDeferred } from "../../src/testing/index.ts";
 

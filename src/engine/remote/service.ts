@@ -62,6 +62,8 @@ export interface RemoteFetch {
   readonly queues: readonly string[];
   readonly count: number;
   readonly worker?: string | undefined;
+  /** The name of the key of the worker, if the server has keys. */
+  readonly caller?: string | undefined;
   /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
   readonly hears: boolean;
   readonly visibility?: number | undefined;
@@ -203,7 +205,7 @@ export class Service {
   async fetch(request: RemoteFetch): Promise<JobRow[]> {
     const { key, worker } = request;
     if (key === undefined || worker === undefined) return this.#fetch(request);
-    const name = `${worker} ${key}`;
+    const name = JSON.stringify([request.caller, worker, key]);
     const repeated = await this.#repeats.find(name);
     // What was reported on or lost meanwhile is not handed out a second time.
     if (repeated) return repeated.filter(({ id, fence }) => this.#held.get(id)?.fence === fence);
@@ -268,6 +270,7 @@ export class Service {
         remote: true,
         hears: request.hears,
         worker: request.worker ?? ANONYMOUS,
+        ...(request.caller !== undefined && { caller: request.caller }),
         ...(visibility !== undefined && { visibility }),
       };
       const at = clock.now();
@@ -316,7 +319,7 @@ export class Service {
       this.#policyEpoch = queues.epoch;
     }
     // By worker too: the same object again is one that a store has put into text before.
-    const key = `${row.queue} ${kind.hears} ${kind.visibility} ${kind.worker}`;
+    const key = `${row.queue} ${kind.hears} ${kind.visibility} ${kind.caller} ${kind.worker}`;
     const known = this.#policies.get(key);
     if (known) return known;
     const policy = resolvePolicy({ queue, engine }, kind);

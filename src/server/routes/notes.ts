@@ -6,6 +6,7 @@ import { checkpointFields } from "../../ojs/checkpoint-fields.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { instantText, noteFields } from "../../ojs/wire-fields.ts";
 import { LOG_LIMIT } from "../../ports/store.ts";
+import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
@@ -33,13 +34,14 @@ async function setProgress(
   id: string,
   fraction: number,
   body: Progress,
-  context: RouteContext,
+  { identity, context }: { readonly identity: Identity; readonly context: RouteContext },
 ): Promise<Reply> {
   const note: Record<string, Json> = { at: context.engine.now() };
   if (body.message != null) note.message = body.message;
   if (body.data !== undefined) note.data = body.data as Json;
-  const outcome = await context.service.notes.progress(id, senderOf(body), fraction, note);
-  return json(200, { job_id: id, ...progressFields(counted(id, outcome, "progress")) });
+  const sender = senderOf(body, identity, context);
+  const outcome = await context.service.notes.progress(id, sender, fraction, note);
+  return json(200, { job_id: id, ...progressFields(counted(id, sender, outcome, "progress")) });
 }
 
 export function progressFields(row: JobRow): Record<string, unknown> {
@@ -61,12 +63,13 @@ const putProgress = route({
   reply: progressReplySchema,
   body: progressSchema,
   replies: { 200: "The current progress", ...REPORT },
-  async run({ params, body }, context) {
+  async run({ params, body, identity }, context) {
     const id = jobId(params);
-    const reply = await setProgress(id, body.progress, body, context);
+    const reply = await setProgress(id, body.progress, body, { identity, context });
     if (body.checkpoint == null) return reply;
     const state = body.checkpoint as Json;
-    counted(id, await context.service.notes.checkpoint(id, senderOf(body), state), "checkpoint");
+    const sender = senderOf(body, identity, context);
+    counted(id, sender, await context.service.notes.checkpoint(id, sender, state), "checkpoint");
     return reply;
   },
 });
@@ -80,7 +83,8 @@ const workerProgress = route({
   reply: progressReplySchema,
   body: workerProgressSchema,
   replies: { 200: "The current progress", ...REPORT },
-  run: ({ body }, context) => setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, context),
+  run: ({ body, identity }, context) =>
+    setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, { identity, context }),
 });
 
 const getProgress = route({
@@ -104,6 +108,9 @@ function checkpointReply(row: JobRow): Reply {
   return json(200, { ...fields, checkpoint: fields });
 }
 
+/** A checkpoint may be prepared for a waiting job, which has no fence. */
+const savedBy = (body: Progress, identity: Identity) => senderOf(body, identity, { requiresFence: false });
+
 const CHECKPOINT = "/ojs/v1/jobs/:id/checkpoint";
 /** The public JavaScript SDK prefixes its base path twice. */
 const SDK_CHECKPOINTS = "/ojs/v1/ojs/v1/checkpoints/:id";
@@ -118,14 +125,15 @@ const saveBy = (method: "PUT" | "POST", path: string) =>
     reply: checkpointReplySchema,
     body: checkpointSchema,
     replies: { 200: "It is durable", ...REPORT },
-    async run({ params, body }, { service }) {
+    async run({ params, body, identity }, context) {
       const id = jobId(params);
+      const sender = savedBy(body, identity);
       const note = {
         ...(body.step_index != null && { stepIndex: body.step_index }),
         ...(body.metadata != null && { metadata: body.metadata as Json }),
       };
-      const outcome = await service.notes.checkpoint(id, senderOf(body), body.state as Json, note);
-      return checkpointReply(counted(id, outcome, "checkpoint"));
+      const outcome = await context.service.notes.checkpoint(id, sender, body.state as Json, note);
+      return checkpointReply(counted(id, sender, outcome, "checkpoint"));
     },
   });
 
@@ -148,9 +156,10 @@ const deleteBy = (path: string) =>
     tag: TAG,
     summary: "Delete the saved state",
     replies: { 200: "It is gone", 404: "There is no such job" },
-    async run({ params }, { service }) {
+    async run({ params, identity }, context) {
       const id = jobId(params);
-      counted(id, await service.notes.checkpoint(id, {}, null), "checkpoint");
+      const sender = savedBy({}, identity);
+      counted(id, sender, await context.service.notes.checkpoint(id, sender, null), "checkpoint");
       return json(200, { deleted: true, job_id: id });
     },
   });
@@ -178,15 +187,16 @@ const addLogs = route({
   summary: "Add lines to the log of a job; counts as a beat",
   body: logsSchema,
   replies: { 200: "They are durable", ...REPORT },
-  async run({ params, body }, { service, engine }) {
+  async run({ params, body, identity }, context) {
     const id = jobId(params);
-    const now = engine.now();
+    const sender = senderOf(body, identity, context);
+    const now = context.engine.now();
     const lines = body.lines.map(({ message, fields, at }) => ({
       at: typeof at === "string" ? readInstant(at, now, "at") : now,
       message,
       ...(fields && { fields: fields as { [key: string]: Json } }),
     }));
-    counted(id, await service.notes.log(id, senderOf(body), lines), "logs");
+    counted(id, sender, await context.service.notes.log(id, sender, lines), "logs");
     return json(200, { job_id: id, count: lines.length });
   },
 });

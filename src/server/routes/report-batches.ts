@@ -1,6 +1,7 @@
 import { UUID } from "../../core/ids.ts";
 import type { Report, Reported } from "../../engine/remote/report-types.ts";
 import { settledBrief } from "../../ojs/write-job.ts";
+import type { Identity } from "../auth.ts";
 import { asHttpError, errorText, notFound } from "../failures.ts";
 import type { HttpError } from "../http-error.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, reply, route } from "../route.ts";
@@ -22,10 +23,11 @@ function understood<Item extends Said>(
   said: Item,
   worker: string | null | undefined,
   read: (said: Item) => Report["event"],
+  { identity, context }: { readonly identity: Identity; readonly context: RouteContext },
 ): Report | HttpError {
   try {
     if (!UUID.test(said.job_id)) throw notFound("job", said.job_id);
-    const sender = senderOf({ ...said, worker_id: said.worker_id ?? worker });
+    const sender = senderOf({ ...said, worker_id: said.worker_id ?? worker }, identity, context);
     return { id: said.job_id, sender, event: read(said) };
   } catch (error) {
     return asHttpError(error);
@@ -35,11 +37,12 @@ function understood<Item extends Said>(
 /** Decides each report alone. All are sent at once, so they share commits. */
 async function settle<Item extends Said>(
   what: What,
-  { body, requestId }: Pick<RouteCall<Many<Item>>, "body" | "requestId">,
+  { body, requestId, identity }: Pick<RouteCall<Many<Item>>, "body" | "requestId" | "identity">,
   read: (said: Item) => Report["event"],
-  { service, logger }: RouteContext,
+  context: RouteContext,
 ): Promise<Reply> {
-  const reports = body.jobs.map((said) => understood(said, body.worker_id, read));
+  const { service, logger } = context;
+  const reports = body.jobs.map((said) => understood(said, body.worker_id, read, { identity, context }));
   const sound = reports.filter((report) => "event" in report);
   const judged = await service.reportMany(sound);
   const outcomes = new Map(sound.map((report, index) => [report, judged[index]] as const));
@@ -50,7 +53,7 @@ async function settle<Item extends Said>(
       if (!("event" in report)) throw report;
       const outcome = outcomes.get(report) as PromiseSettledResult<Reported>;
       if (outcome.status === "rejected") throw outcome.reason;
-      return settledBrief(counted(id, outcome.value, what));
+      return settledBrief(counted(id, report.sender, outcome.value, what));
     } catch (thrown) {
       refused += 1;
       const error = asHttpError(thrown);

@@ -5,9 +5,10 @@ import { stepRows } from "../../engine/workflows/workflow-handle.ts";
 import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
+import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
-import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { turn } from "../turn.ts";
 import { readTexts } from "../wire/job-page.ts";
 import { listedPage } from "../wire/pages.ts";
@@ -200,33 +201,33 @@ const progress = route({
   },
 });
 
-async function cancel(id: string | undefined, context: RouteContext): Promise<Reply> {
+async function cancel(id: string | undefined, identity: Identity, context: RouteContext): Promise<Reply> {
   const view = await load(id, context);
-  await context.engine.workflows.cancel(view.id);
+  await context.engine.workflows.cancel(view.id, byKey(identity));
   return workflowReply(200, await load(view.id, context));
 }
 
 const remove = route({
   method: "DELETE",
   path: "/ojs/v1/workflows/:id",
-  right: "enqueue",
+  right: "cancel",
   tag: TAG,
   summary: "Cancel the rest of a workflow",
   reply: workflowReplySchema,
   replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
-  run: ({ params }, context) => cancel(params.id, context),
+  run: ({ params, identity }, context) => cancel(params.id, identity, context),
 });
 
 const cancelByPost = route({
   method: "POST",
   path: "/ojs/v1/workflows/:id/cancel",
-  right: "enqueue",
+  right: "cancel",
   tag: TAG,
   summary: "Cancel the rest of a workflow, by the admin page's path",
   reply: workflowReplySchema,
   body: emptySchema,
   replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
-  run: ({ params }, context) => cancel(params.id, context),
+  run: ({ params, identity }, context) => cancel(params.id, identity, context),
 });
 
 export const workflowRoutes: readonly Route[] = [start, list, get, jobs, progress, remove, cancelByPost];

@@ -6,6 +6,8 @@ import { SHUTDOWN } from "../../core/job/reasons.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
+import type { Identity } from "../auth.ts";
+import { HttpError } from "../http-error.ts";
 import type { FailBody } from "./schemas.ts";
 
 const MESSAGE_LIMIT = 4_000;
@@ -19,8 +21,23 @@ interface SenderFields {
   readonly signalled?: boolean | null | undefined;
 }
 
-export function senderOf(said: SenderFields): Sender {
-  return { fence: said.fence ?? undefined, worker: said.worker_id ?? undefined };
+/** The sender of a report. Without keys, every caller is the same. The option `requireFence` refuses reports without a fence. */
+export function senderOf(
+  said: SenderFields,
+  identity: Identity,
+  { requiresFence }: { readonly requiresFence: boolean },
+): Sender {
+  const fence = said.fence ?? undefined;
+  if (fence === undefined && requiresFence)
+    throw new HttpError(400, "invalid_request", "fence: it is missing; send the fence of the fetched job", {
+      details: { field: "fence" },
+    });
+  return { fence, worker: said.worker_id ?? undefined, caller: callerOf(identity) };
+}
+
+/** The name of the caller's key; undefined on a server without keys. */
+export function callerOf({ name, by }: Identity): string | undefined {
+  return by === "nobody" ? undefined : name;
 }
 
 type Judge = (row: JobRow, now: Instant) => JobEvent;
