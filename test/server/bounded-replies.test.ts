@@ -61,7 +61,7 @@ it("log lines of an attempt are limited to 1,000 over HTTP too, and the last lin
   const { body } = await stage.get(`/jobs/${id}/logs`);
   expect(body.lines).toHaveLength(1_000);
   expect(body.lines[0].message).toBe("line 0");
-  expect(body.lines[999].message).toMatch(/logged as much as is kept/);
+  expect(body.lines[999].message).toMatch(/log of this attempt is full/);
 });
 
 it("details of an error above 64,000 characters are left out, and the report counts", async () => {
