@@ -300,7 +300,7 @@ describe("workers for operators", () => {
     const { body } = await stage.get("/admin/workers");
     expect(body.items).toMatchObject([{ remote: false, state: "running", queues: ["mine"] }]);
     const { status, body: refused } = await stage.post(`/admin/workers/${body.items[0].id}/quiet`);
-    expect([status, refused.error.message]).toEqual([409, expect.stringContaining("stop the process")]);
+    expect([status, refused.error.message]).toEqual([409, expect.stringContaining("stop its process")]);
     await worker.close();
   });
 });

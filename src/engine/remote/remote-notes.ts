@@ -71,7 +71,7 @@ export class RemoteNotes {
         const last = { at: line.at, attempt: row.attempt, message: LOG_IS_FULL };
         effects.push({ log: isFull ? last : (JSON.parse(text) as Json), job: row.id });
       }
-      return { documents: {}, effects, told: () => this.#count(key, { lines: count, size }) };
+      return { documents: {}, effects, announce: () => this.#count(key, { lines: count, size }) };
     });
   }
 
