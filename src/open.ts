@@ -213,7 +213,10 @@ export function unknownStore(address: unknown): CurfewError {
   return refuse("unknown_store", "store", shown, 'write "memory:", "sqlite:path" or "postgres://…"');
 }
 
-/** An address without its password. */
+/**
+ * An address as it may be shown. Everything up to the last `@` is masked, because a password may hold `@`, `/` and `?`, and
+ * so are passwords in the query.
+ */
 export function hidePassword(address: string): string {
-  return address.replace(/\/\/[^@/]*@/, "//***@");
+  return address.replace(/([?&](?:ssl)?pass(?:word|wd)?=)[^&#]*/gi, "$1***").replace(/\/\/.*@/s, "//***@");
 }

@@ -44,7 +44,7 @@ async function untilState(url: string, id: string, state: string): Promise<Sent[
 }
 
 describe("curfew serve", () => {
-  it("says where it is, serves, works, and drains what runs when it is told to stop", async () => {
+  it("curfew serve prints its address, serves, works, and drains on SIGTERM", async () => {
     const running = await server(["--workers", workers], { cwd: folder });
     const { url } = running;
     expect(running.stdout).toMatch(
@@ -65,7 +65,7 @@ describe("curfew serve", () => {
     expect(await rowOf(engine.store, slow)).toMatchObject({ state: "completed", attempt: 1 });
   });
 
-  it("gives back what does not finish in time, unspent", async () => {
+  it("jobs that exceed the drain are given back without spending the attempt", async () => {
     const running = await server(["--workers", workers, "--drain", "100ms"], { cwd: folder });
     const slow = await enqueue(running.url, {
       type: "test.slow",
@@ -194,7 +194,7 @@ describe("what goes wrong at the start is said in one line", () => {
       ["--workers", join(import.meta.dirname, "cli/no-workers.ts")],
       /^curfew: workers: the default export of .* 42 /,
     ],
-    [["--keys", "none.json"], /^curfew: keys: the file none\.json is not there/],
+    [["--keys", "none.json"], /^curfew: keys: the file none\.json does not exist/],
     [["--port", "x"], /error: option '--port <port>' argument 'x' is invalid\. Write a whole number\./],
     [["--port", "99999"], /^curfew: port: 99999/],
     [["--drain", "soon"], /^curfew: drain: "soon"/],
@@ -217,7 +217,7 @@ describe("what goes wrong at the start is said in one line", () => {
     const { port } = taken.address() as { port: number };
     const { code, stderr } = await command(["serve", "--store", "memory:", "--port", String(port)]).ended;
     taken.close();
-    expect(stderr).toContain(`curfew: 127.0.0.1:${port} is in use already; choose another port`);
+    expect(stderr).toContain(`curfew: 127.0.0.1:${port} is already in use; choose another port`);
     expect(code).toBe(2);
   });
 

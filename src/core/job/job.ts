@@ -147,6 +147,8 @@ export interface Policy {
    * it.
    */
   readonly worker?: string;
+  /** The name of the key that fetched the job, if the server has keys: reports without a fence must come from it. */
+  readonly caller?: string;
   readonly sources: Readonly<Record<PolicyField, SettingSource>>;
 }
 

@@ -27,14 +27,14 @@ import { whyRoutes } from "./why.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
 
-/** Those whose replies have no end of their own. */
+/** Routes whose replies are endless streams. */
 export const STREAM_ROUTES: readonly Route[] = [
   ...eventStreamRoutes,
   ...progressStreamRoutes,
   ...statsStreamRoutes,
 ];
 
-/** Every endpoint of the server: what is served, and what the OpenAPI document describes. */
+/** Every endpoint of the server. The OpenAPI document describes all of them. */
 export const ROUTES: readonly Route[] = [
   ...systemRoutes,
   ...sessionRoutes,
