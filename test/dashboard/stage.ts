@@ -122,7 +122,11 @@ function moveTime(test: TestEngine) {
   };
 }
 
-async function openPage(browser: Browser, url: string, options: PageOptions = {}): Promise<OpenedPage> {
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: PageOptions = {},
+): Promise<OpenedPage> {
   const { width = 1440, height = 1000, dark = false, scale = 1 } = options;
   const context = await browser.newContext({
     viewport: { width, height },

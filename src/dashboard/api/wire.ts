@@ -13,6 +13,14 @@ export interface Session {
   readonly store: string;
   readonly server_time: string;
   readonly uptime_seconds: number;
+  /** What the server says about itself; left out by an older one. */
+  readonly notice?: Notice | null;
+}
+
+export interface Notice {
+  readonly label: string;
+  readonly text?: string;
+  readonly links?: readonly { readonly text: string; readonly to: string }[];
 }
 
 export const JOB_STATES = [

@@ -17,7 +17,7 @@ const headOf = ({ header }: Pick<RouteCall, "header">, method: string) => ({
 /** Who asks and what they may do, and what a page needs to know of the server before it asks anything else. */
 function sessionFields(
   { identity: { name, role, by } }: Pick<RouteCall, "identity">,
-  { engine, version, uptime, sessions }: RouteContext,
+  { engine, version, uptime, sessions, notice }: RouteContext,
   endsAt: number | undefined,
 ) {
   return {
@@ -32,6 +32,7 @@ function sessionFields(
     store: engine.store.capabilities.name,
     server_time: instantText(engine.now()),
     uptime_seconds: uptime(),
+    notice,
   };
 }
 
