@@ -18,7 +18,7 @@ export const DEMO_NOTICE = {
   label: "Demo",
   text: "A shop that keeps itself busy. Its jobs time out, loop, hang, fail and are rescued on purpose.",
   links: [
-    { text: "An endless loop, killed, with its stack", to: "jobs?type=report.render&state=discarded" },
+    { text: "An endless loop, killed, with its stack", to: "jobs?tab=timeouts&type=report.render" },
     { text: "A handler that ignores its signal", to: "jobs?type=backup.upload" },
     { text: "Attempts with growing delays", to: "jobs?type=webhook.deliver&state=retryable" },
     { text: "Sixteen calls, twelve a minute", to: "limits" },
