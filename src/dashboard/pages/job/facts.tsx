@@ -54,12 +54,19 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
             [
               "Worker",
               worker && (
-                <span class="mono" title={worker}>
+                <a class="mono" href={href("workers", { worker })} title={worker}>
                   {shortId(worker)}
-                </span>
+                </a>
               ),
             ],
-            ["Workflow", job.workflow_id && <span class="mono">{shortId(job.workflow_id)}</span>],
+            [
+              "Workflow",
+              job.workflow_id && (
+                <a class="mono" href={href(`workflows/${job.workflow_id}`)}>
+                  {shortId(job.workflow_id)}
+                </a>
+              ),
+            ],
             [
               "Tags",
               job.tags && job.tags.length > 0 && (
