@@ -95,7 +95,7 @@ export async function openDashboard(browser: Browser, options: StageOptions = {}
 const STEP = 20;
 
 /** Lets virtual time pass as real time does: the server answers and counts down as it would outside of a test. */
-function moveTime(test: TestEngine) {
+export function moveTime(test: TestEngine) {
   let isOver = false;
   let isStopped = false;
   const run = async () => {

@@ -1,15 +1,6 @@
 import { api, part, type Query, type Result } from "./client.ts";
-import type {
-  BulkResult,
-  Events,
-  Explanation,
-  FiredTimeouts,
-  Job,
-  Logs,
-  NearMiss,
-  Progress,
-  Scanned,
-} from "./wire.ts";
+import type { BulkResult, Events, Explanation, Job, Logs, Progress, Scanned } from "./wire.ts";
+import type { FiredTimeouts, NearMiss } from "./wire-limits.ts";
 
 /** What pages ask about jobs, and do to them. */
 

@@ -13,6 +13,14 @@ interface FactsProps {
   readonly explanation: Explanation | undefined;
 }
 
+function IdLink({ id, to }: { readonly id: string; readonly to: string }) {
+  return (
+    <a class="mono" href={to} title={id}>
+      {shortId(id)}
+    </a>
+  );
+}
+
 export function JobFacts({ job, events, explanation }: FactsProps) {
   const field = (name: string) => explanation?.fields.find((one) => one.field === name)?.value;
   const worker = runsOf(job, events).at(-1)?.worker;
@@ -51,21 +59,10 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
                 </>
               ),
             ],
-            [
-              "Worker",
-              worker && (
-                <a class="mono" href={href("workers", { worker })} title={worker}>
-                  {shortId(worker)}
-                </a>
-              ),
-            ],
+            ["Worker", worker && <IdLink id={worker} to={href("workers", { worker })} />],
             [
               "Workflow",
-              job.workflow_id && (
-                <a class="mono" href={href(`workflows/${job.workflow_id}`)}>
-                  {shortId(job.workflow_id)}
-                </a>
-              ),
+              job.workflow_id && <IdLink id={job.workflow_id} to={href(`workflows/${job.workflow_id}`)} />,
             ],
             [
               "Tags",

@@ -1,6 +1,6 @@
 import { findFiredTimeouts } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
-import type { FiredTimeout } from "../../api/wire.ts";
+import type { FiredTimeout } from "../../api/wire-limits.ts";
 import { href, query } from "../../state/router.ts";
 import { LimitLetter, type LimitName } from "../../ui/badge.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";

@@ -194,17 +194,7 @@ function List({ jobs, ids, setIds }: ListProps) {
         onClear={() => setIds(new Set())}
         note={<Matching total={pagination.total} onAct={start} />}
       >
-        {(["retry", "cancel", "delete"] as const).map((name) => (
-          <Button
-            key={name}
-            small
-            kind={name === "retry" ? "primary" : name === "cancel" ? "danger" : "plain"}
-            whyNot={whyNot("operate")}
-            onClick={() => start(name, { job_ids: [...ids] })}
-          >
-            {{ retry: "Retry…", cancel: "Cancel…", delete: "Delete…" }[name]}
-          </Button>
-        ))}
+        <BulkButtons onAct={(name) => start(name, { job_ids: [...ids] })} />
       </BulkBar>
       {action && (
         <BulkForm
@@ -218,6 +208,24 @@ function List({ jobs, ids, setIds }: ListProps) {
           }}
         />
       )}
+    </>
+  );
+}
+
+function BulkButtons({ onAct }: { readonly onAct: (action: BulkAction) => void }) {
+  return (
+    <>
+      {(["retry", "cancel", "delete"] as const).map((name) => (
+        <Button
+          key={name}
+          small
+          kind={name === "retry" ? "primary" : name === "cancel" ? "danger" : "plain"}
+          whyNot={whyNot("operate")}
+          onClick={() => onAct(name)}
+        >
+          {{ retry: "Retry…", cancel: "Cancel…", delete: "Delete…" }[name]}
+        </Button>
+      ))}
     </>
   );
 }
