@@ -1,4 +1,6 @@
+import { refuse } from "../core/errors.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
+import type { Demo } from "../demo/demo.ts";
 import { hidePassword, openEngine } from "../open.ts";
 import { createServer } from "../server/app.ts";
 import { Keyring } from "../server/auth.ts";
@@ -17,6 +19,7 @@ export interface ServeOptions {
   readonly port: number;
   readonly keys?: string;
   readonly workers?: string;
+  readonly demo?: boolean;
   readonly cors?: readonly string[];
   readonly rate?: number;
   readonly drain: string;
@@ -27,9 +30,13 @@ export interface ServeOptions {
   readonly version: string;
 }
 
+const DEMO_STORES = "the demo runs only on an embedded store: sqlite:<file> or memory:";
+
 /** Serves until a signal asks it to stop; then what runs may finish, and the process ends with 0. */
 export async function serve(options: ServeOptions): Promise<void> {
   parseDuration(options.drain, "drain", { zero: true });
+  if (options.demo && !/^(?:sqlite:|memory:)/.test(options.store))
+    throw refuse("invalid_option", "demo: store", hidePassword(options.store), DEMO_STORES);
   const output = createLogOutput(options);
   const stopped = onStop(output);
   const keys = options.keys === undefined ? undefined : await readKeyFile(options.keys);
@@ -41,16 +48,21 @@ export async function serve(options: ServeOptions): Promise<void> {
   const drain = options.drain as Duration;
   let listening: Listening | undefined;
   let worker: ReturnType<typeof engine.work> | undefined;
+  let demo: Demo | undefined;
   try {
     logEvents(engine, output.logger, options.logLevel === "debug");
     const keyring = keys && new Keyring(keys, { now: () => engine.now() });
     const work = options.workers === undefined ? undefined : await loadWorkers(options.workers, engine);
+    const shop = options.demo ? await import("../demo/demo.ts") : undefined;
+    // Before anything is served: a store that has other jobs must not be touched.
+    demo = await shop?.startDemo(engine, options.store, output.logger);
     const server = createServer(engine, {
       logger: output.logger,
       ...(keyring && { keys: keyring }),
       ...(options.cors && { cors: options.cors }),
       ...(options.rate !== undefined && { limits: { rate: options.rate } }),
       ...(options.conformance && { conformance: true }),
+      ...(shop && { dashboard: { notice: shop.DEMO_NOTICE } }),
     });
     listening = await listen(server, { host: options.host, port: options.port, logger: output.logger });
     worker = work && engine.work(work);
@@ -59,7 +71,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await stopped;
   } finally {
     // No job is claimed any more while requests under way get their answers.
-    await Promise.all([listening?.close(), worker?.close({ drain })]);
+    await Promise.all([listening?.close(), worker?.close({ drain }), demo?.close()]);
     await engine.close({ drain });
   }
   output.say("Stopped.", {}, "stopped");
@@ -104,18 +116,20 @@ function greet(
   const store = hidePassword(options.store);
   const types = work?.processors.map(({ definition }) => definition.type) ?? [];
   const line = (name: string, text: string) => `  ${dim(name.padEnd(8))} ${text}`;
+  // The demo works on this type, so the job runs; a job of another type would make the store no longer the demo's.
+  const job = options.demo
+    ? '{"type":"mail.send","queue":"mail","args":[{"to":"you@example.org"}]}'
+    : '{"type":"hello","args":[]}';
   const key = options.keys === undefined ? "" : " -H 'Authorization: Bearer <key>'";
   const lines = [
     `${paint("bold", `curfew ${options.version}`)} serves Open Job Spec on ${paint("cyan", url)}`,
     line("open", `${url}/ in a browser: the dashboard`),
     line("store", store),
     line("keys", options.keys ?? "none: only this machine is served"),
+    ...(options.demo ? [line("demo", "a shop that keeps itself busy; the overview says where to look")] : []),
     ...(types.length > 0 ? [line("works on", types.join(", "))] : []),
     ...(options.conformance ? [line("hooks", paint("yellow", "of the conformance suite are on"))] : []),
-    line(
-      "try",
-      `curl ${url}/ojs/v1/jobs${key} -H 'Content-Type: application/json' -d '{"type":"hello","args":[]}'`,
-    ),
+    line("try", `curl ${url}/ojs/v1/jobs${key} -H 'Content-Type: application/json' -d '${job}'`),
     line("stop", "Ctrl-C"),
   ];
   const fields = { url, store, version: options.version, keys: options.keys !== undefined, types };

@@ -6,7 +6,7 @@ import { keysOf } from "../core/option-keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import { checkLimits } from "./body-limits.ts";
-import { basePath, DashboardFiles, type DashboardOptions } from "./dashboard-files.ts";
+import { basePath, DashboardFiles, type DashboardOptions, noticeOf } from "./dashboard-files.ts";
 import type { ServerEnv } from "./env.ts";
 import { EventHub } from "./event-hub.ts";
 import { createMetrics } from "./metrics.ts";
@@ -89,6 +89,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     hub: new EventHub(engine, service.system, logger),
     logger,
     sessions: guard.sessions,
+    notice: noticeOf(options.dashboard),
   };
   if (!engine.journal.isForbidden && options.recordEvents !== false)
     engine.journal.turnOn().catch((error: unknown) => {

@@ -8,6 +8,19 @@ import type { PlainHeaders } from "./http-error.ts";
 export interface DashboardOptions {
   /** The path under which it is served, such as `"/admin/jobs"`. Default `/`. */
   readonly base?: string;
+  /** What every page says about this server, such as that it is a test system. Default: nothing. */
+  readonly notice?: DashboardNotice;
+}
+
+export interface DashboardNotice {
+  /** A word or two beside the search field, such as `"Staging"`. */
+  readonly label: string;
+  /** A sentence on the overview, with links to pages of the dashboard. */
+  readonly text?: string;
+  readonly links?: readonly {
+    readonly text: string /** Such as `"jobs?state=active"`. */;
+    readonly to: string;
+  }[];
 }
 
 export interface ServedFile {
@@ -58,13 +71,49 @@ const NOT_BUILT = `<!doctype html>
 export function basePath(option: boolean | DashboardOptions | undefined): string | undefined {
   if (option === false) return undefined;
   if (option === undefined || option === true) return "/";
-  refuseUnknownKeys(option, "dashboard", ["base"]);
+  refuseUnknownKeys(option, "dashboard", ["base", "notice"]);
   const { base = "/" } = option;
   if (typeof base !== "string" || !/^(?:\/[A-Za-z0-9._~-]+)*\/?$/.test(base) || base.includes(".."))
     throw refuse("invalid_option", "dashboard.base", base, 'write a path such as "/admin/jobs"');
   if (/^\/(?:ojs|health|ready|metrics)(?:\/|$)/.test(base))
     throw refuse("invalid_option", "dashboard.base", base, "the API uses this path; use another one");
   return base.endsWith("/") ? base : `${base}/`;
+}
+
+const LABEL_LIMIT = 24;
+const TEXT_LIMIT = 300;
+const MOST_LINKS = 12;
+
+export function noticeOf(option: boolean | DashboardOptions | undefined): DashboardNotice | null {
+  const notice = typeof option === "object" ? option.notice : undefined;
+  if (notice === undefined) return null;
+  refuseUnknownKeys(notice, "dashboard.notice", ["label", "text", "links"]);
+  const { label, text = "", links = [] } = notice;
+  const check = (value: unknown, field: string, most: number) => {
+    if (typeof value !== "string" || value.length > most)
+      throw refuse(
+        "invalid_option",
+        `dashboard.notice.${field}`,
+        value,
+        `use a text of up to ${most} characters`,
+      );
+  };
+  check(label, "label", LABEL_LIMIT);
+  check(text, "text", TEXT_LIMIT);
+  if (!Array.isArray(links) || links.length > MOST_LINKS)
+    throw refuse("invalid_option", "dashboard.notice.links", links, `list up to ${MOST_LINKS} links`);
+  for (const [index, link] of links.entries()) {
+    check(link?.text, `links[${index}].text`, LABEL_LIMIT * 3);
+    // Only pages of the dashboard itself: no scheme and no host.
+    if (typeof link?.to !== "string" || !/^[\w-]*(?:[/?][\w\-.~%/?=&+]*)?$/.test(link.to))
+      throw refuse(
+        "invalid_option",
+        `dashboard.notice.links[${index}].to`,
+        link?.to,
+        'write a page of the dashboard, such as "jobs?state=active"',
+      );
+  }
+  return notice;
 }
 
 /** The build is beside the compiled server, or in `dist` of a clone that runs from source. */

@@ -96,7 +96,7 @@ function writeJobs(page: Exposition, tallies: readonly Tally[]): void {
     )
     .counter(
       "curfew_near_misses_total",
-      "Successes that used more than 90 % of the time to their soft deadline.",
+      "Successes in time that used more than 80 % of a limit.",
       counts((tally) => tally.nearMisses),
     )
     .histogram(

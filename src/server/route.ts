@@ -5,6 +5,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { Service } from "../engine/remote/service.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Identity } from "./auth.ts";
+import type { DashboardNotice } from "./dashboard-files.ts";
 import type { EventHub } from "./event-hub.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
 import type { Right } from "./roles.ts";
@@ -30,6 +31,8 @@ export interface RouteContext {
   readonly logger: Logger;
   /** Browser sessions; null without keys. */
   readonly sessions: Sessions | null;
+  /** What the dashboard says about this server. */
+  readonly notice: DashboardNotice | null;
 }
 
 /** A request after all checks. */

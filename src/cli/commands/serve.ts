@@ -21,6 +21,12 @@ export function register(command: Command): void {
     )
     .addOption(new Option("--keys <file>", "the keys that callers must bring").env("CURFEW_KEYS"))
     .option("--workers <module>", "a module that exports processors, to be worked on in this process")
+    .addOption(
+      new Option(
+        "--demo",
+        "fill an embedded store with a shop that keeps itself busy; on curfew-demo.db unless --store says otherwise",
+      ).conflicts(["workers", "conformance"]),
+    )
     .option("--cors <origin...>", "origins whose pages may call this server")
     .option("--rate <requests>", "requests per second that each key may send", positiveNumber)
     .option("--drain <duration>", "how long running jobs may finish when the server stops", "25s")
@@ -34,10 +40,13 @@ export function register(command: Command): void {
 Examples:
   curfew serve                                             # on curfew.db in this folder
   curfew serve --store postgres://localhost/app --port 80  # on PostgreSQL
+  curfew serve --demo                                      # look around: jobs that time out, loop and recover
   curfew serve --workers ./workers.js                      # and work on jobs in the same process`,
     )
-    .action(async (options: Omit<ServeOptions, "version">) => {
+    .action(async (options: Omit<ServeOptions, "version">, self: Command) => {
       const { serve } = await import("../serve.ts");
-      await serve({ ...options, version: packageVersion() });
+      const isOwnStore = options.demo && self.getOptionValueSource("store") === "default";
+      const store = isOwnStore ? "sqlite:curfew-demo.db" : options.store;
+      await serve({ ...options, store, version: packageVersion() });
     });
 }

@@ -17,7 +17,7 @@ const headOf = ({ header }: Pick<RouteCall, "header">, method: string) => ({
 /** The caller and its rights, and the facts about the server that a page needs first. */
 function sessionFields(
   { identity: { name, role, by } }: Pick<RouteCall, "identity">,
-  { engine, version, uptime, sessions }: RouteContext,
+  { engine, version, uptime, sessions, notice }: RouteContext,
   endsAt: number | undefined,
 ) {
   return {
@@ -32,6 +32,7 @@ function sessionFields(
     store: engine.store.capabilities.name,
     server_time: instantText(engine.now()),
     uptime_seconds: uptime(),
+    notice,
   };
 }
 

@@ -354,5 +354,12 @@ export const sessionReply = z
     store: z.string(),
     server_time: instant,
     uptime_seconds: count,
+    notice: z
+      .looseObject({
+        label: z.string(),
+        text: z.string().optional(),
+        links: z.array(z.looseObject({ text: z.string(), to: z.string() })).optional(),
+      })
+      .nullable(),
   })
   .meta({ id: "Session" });
