@@ -14,15 +14,15 @@ export interface MigrateOptions extends LogOutputOptions {
   readonly schema?: string;
 }
 
-/** Brings the tables of a store up to date, for a role that may do what those of the workers may not. */
+/** Applies pending migrations. For setups in which the role of the workers may not alter tables. */
 export async function migrate({ store: address, schema, ...rest }: MigrateOptions): Promise<void> {
   const output = createLogOutput(rest);
   const system = onThisMachine();
   const isPostgres = /^postgres(ql)?:/.test(address);
   if (schema !== undefined && !isPostgres)
-    throw refuse("invalid_option", "--schema", schema, "only PostgreSQL has schemas: leave it out");
+    throw refuse("invalid_option", "--schema", schema, "only PostgreSQL has schemas: omit it");
   if (address === "memory:")
-    throw refuse("invalid_option", "--store", address, "a store in memory has no tables: name another");
+    throw refuse("invalid_option", "--store", address, "a store in memory has no tables: pass another store");
   const open = () =>
     schema === undefined
       ? openStore(address, system)

@@ -3,7 +3,7 @@ import { CurfewError, ERRORS } from "../core/errors.ts";
 import { CommandFailed, EXITS } from "./exit.ts";
 import { packageVersion } from "./version.ts";
 
-/** A command, or a noun with commands below it. Its module is loaded when somebody names it. */
+/** A command, or a noun with commands below it. Its module is loaded when the command line names it. */
 interface Entry {
   readonly name: string;
   readonly summary: string;
@@ -17,7 +17,7 @@ const JOBS = "Jobs:";
 const LOOK = "Queues, schedules and workers:";
 const RUN = "Run and operate:";
 
-/** The commands about jobs are used most, so they stand at the top; `curfew jobs ls` works as well. */
+/** The commands about jobs are used most, so they need no noun; `curfew jobs ls` works too. */
 const job = (name: string, summary: string): Entry => ({
   name,
   summary,
@@ -101,13 +101,13 @@ const ENTRIES: readonly Entry[] = [
   },
   {
     name: "keys",
-    summary: "keys that callers of a server must bring",
+    summary: "keys for callers of a server",
     group: RUN,
     load: async () => (await import("./commands/keys.ts")).register,
   },
 ];
 
-/** The program with the commands that the words name; the others are there by name and summary only. */
+/** The program. Only the commands that `words` names are loaded; the others have a name and a summary. */
 export async function createProgram(words: readonly string[] | "all"): Promise<Command> {
   const program = new Command("curfew")
     .description("Background jobs that end on time.")
@@ -130,9 +130,9 @@ function throwInsteadOfExit(command: Command): void {
   for (const each of command.commands) throwInsteadOfExit(each);
 }
 
-/** Runs one command and gives its exit code. What goes wrong is said in one line; only a fault of ours shows where it happened. */
+/** Runs one command and returns its exit code. A failure is one line; only a bug in curfew prints a stack. */
 export async function run(argv: readonly string[]): Promise<number> {
-  // `curfew ls | head` ends when head has enough: that is no failure.
+  // `curfew ls | head` closes the pipe early; that is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(EXITS.ok.code);
     throw error;
@@ -147,7 +147,7 @@ export async function run(argv: readonly string[]): Promise<number> {
 }
 
 function codeOf(error: unknown): number {
-  // Commander has said it already, and help is no failure.
+  // Commander has printed the message. Help is not a failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXITS.ok.code : EXITS.usage.code;
   if (error instanceof CommandFailed) {
     if (error.message !== "") process.stderr.write(`curfew: ${error.message}\n`);

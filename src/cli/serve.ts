@@ -27,7 +27,7 @@ export interface ServeOptions {
   readonly version: string;
 }
 
-/** Serves until a signal asks it to stop; then what runs may finish, and the process ends with 0. */
+/** Serves until SIGTERM or SIGINT. Then running jobs may finish within `drain`. */
 export async function serve(options: ServeOptions): Promise<void> {
   parseDuration(options.drain, "drain", { zero: true });
   const output = createLogOutput(options);
@@ -58,14 +58,14 @@ export async function serve(options: ServeOptions): Promise<void> {
     greet(output, options, listening, work);
     await stopped;
   } finally {
-    // No job is claimed any more while requests under way get their answers.
+    // Stop claiming jobs while open requests get their replies.
     await Promise.all([listening?.close(), worker?.close({ drain })]);
     await engine.close({ drain });
   }
   output.say("Stopped.", {}, "stopped");
 }
 
-/** Resolves at the first signal to stop; the second ends the process at once. */
+/** Resolves at the first SIGTERM or SIGINT. The second one ends the process at once. */
 function onStop(output: LogOutput): Promise<void> {
   return new Promise((resolve) => {
     let isStopping = false;
@@ -76,22 +76,28 @@ function onStop(output: LogOutput): Promise<void> {
       process.on(signal, () => {
         if (isStopping) process.exit(code);
         isStopping = true;
-        output.say(`${signal}: finishing what runs; once more to stop at once.`, { signal }, "stopping");
+        output.say(
+          `${signal}: waiting for running jobs; send it again to stop at once.`,
+          { signal },
+          "stopping",
+        );
         resolve();
       });
     }
   });
 }
 
-/** How a key is replaced without a restart. A file that is wrong changes nothing. */
+/** SIGHUP reads the key file again, so keys change without a restart. An invalid file changes nothing. */
 function rereadOnHangUp(keyring: Keyring, file: string, { logger }: LogOutput): void {
   process.on("SIGHUP", () => {
     readKeyFile(file)
       .then((keys) => {
         keyring.replace(keys);
-        logger.info({ file, keys: keyring.size }, "the keys were read again");
+        logger.info({ file, keys: keyring.size }, "the key file was read again");
       })
-      .catch((error: unknown) => logger.error({ error: String(error) }, "the keys stay as they were"));
+      .catch((error: unknown) =>
+        logger.error({ error: String(error) }, "the key file cannot be read; the old keys stay valid"),
+      );
   });
 }
 
@@ -109,7 +115,7 @@ function greet(
     `${paint("bold", `curfew ${options.version}`)} serves Open Job Spec on ${paint("cyan", url)}`,
     line("open", `${url}/ in a browser: the dashboard`),
     line("store", store),
-    line("keys", options.keys ?? "none: only this machine is served"),
+    line("keys", options.keys ?? "none: only callers on this machine are accepted"),
     ...(types.length > 0 ? [line("works on", types.join(", "))] : []),
     ...(options.conformance ? [line("hooks", paint("yellow", "of the conformance suite are on"))] : []),
     line(

@@ -69,7 +69,7 @@ describe("an action by filter", () => {
   it("needs a filter, ids or --all", async () => {
     const { code, stderr } = await curfew(["cancel", "--url", url]);
     expect(code).toBe(2);
-    expect(stderr).toContain("which jobs? Name their ids");
+    expect(stderr).toContain("no jobs given; pass ids");
   });
 
   it("is refused without --yes where nobody can be asked", async () => {

@@ -14,7 +14,7 @@ const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
 const STATES = [...WAITING, "completed", "discarded", "cancelled"] as const;
 
 export function register(queues: Command): void {
-  queues.description("Queues: what is in them, pauses and limits.");
+  queues.description("Queues: their jobs, pauses and limits.");
   declareList(queues.command("ls"));
   declarePause(queues.command("pause"), "pause");
   declarePause(queues.command("resume"), "resume");
@@ -23,7 +23,7 @@ export function register(queues: Command): void {
 }
 
 function declareList(command: Command): void {
-  command.description("List queues with what waits and runs in them.");
+  command.description("List queues with the numbers of waiting and running jobs.");
   withPage(withTarget(command), {
     examples: [["queues ls", "all queues; one that no live worker takes is marked"]],
     json: '{"items":[{"name","paused","depth","counts","throughput","latency_ms"?,"configuration","unattended"}]}',
@@ -68,8 +68,8 @@ async function list({ target, output }: TargetContext): Promise<void> {
 }
 
 const PAUSES = {
-  pause: ["Hand out no more jobs of a queue; it goes on taking them in.", "is paused"],
-  resume: ["Hand out jobs of a queue again.", "hands out jobs"],
+  pause: ["Stop workers from taking jobs of a queue. New jobs are still accepted.", "is paused"],
+  resume: ["Let workers take jobs of a queue again.", "is resumed"],
 } as const;
 
 function declarePause(command: Command, action: keyof typeof PAUSES): void {
@@ -77,7 +77,7 @@ function declarePause(command: Command, action: keyof typeof PAUSES): void {
   command.description(says).argument("<queue>", "its name");
   withTarget(command).option("--reason <text>", "why, for the audit");
   withPage(command, {
-    examples: [[`queues ${action} payments`, "for all workers, from this moment on"]],
+    examples: [[`queues ${action} payments`, "for all workers, at once"]],
     json: '{"name","paused","status","paused_at"?}',
   });
   act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [queue]) => {
@@ -110,7 +110,7 @@ function declareLimit(command: Command): void {
     .option("--concurrency <count>", "how many run at once in all processes, or none", bound)
     .option("--max-depth <count>", "how many may wait, or none", bound)
     .addOption(
-      new Option("--on-full <what>", "what becomes of a job when the queue is full").choices([
+      new Option("--on-full <what>", "what to do with a new job when the queue is full").choices([
         "reject",
         "drop_oldest",
       ]),
@@ -119,8 +119,8 @@ function declareLimit(command: Command): void {
   withPage(command, {
     examples: [
       ["queues limit payments --concurrency 5", "at most five at once"],
-      ["queues limit mail --max-depth 10000 --on-full reject", "refuse more than that"],
-      ["queues limit payments --concurrency none", "take the limit back"],
+      ["queues limit mail --max-depth 10000 --on-full reject", "refuse new jobs while 10000 wait"],
+      ["queues limit payments --concurrency none", "remove the limit"],
     ],
     json: '{"name","configuration":{"concurrency"?,"backpressure"?,"timeouts"?,"retry"?,"retention"?},…}',
   });
@@ -134,7 +134,7 @@ async function limit(
 ): Promise<void> {
   const path = `${PATH}/${encodeURIComponent(queue as string)}/config`;
   if (onFull !== undefined && typeof maxDepth !== "number")
-    throw new CommandFailed("usage", "--on-full: it goes with a bound; pass --max-depth, too");
+    throw new CommandFailed("usage", "--on-full: there is no --max-depth; pass both");
   const change = {
     ...(concurrency !== undefined && { concurrency: concurrency === "none" ? null : concurrency }),
     ...(maxDepth === "none" && { backpressure: null }),
@@ -152,7 +152,7 @@ async function limit(
 
 function configText(queue: string, { concurrency, backpressure }: Fields): string {
   const runs =
-    concurrency === undefined ? "as many as workers take run at once" : `at most ${concurrency} run at once`;
+    concurrency === undefined ? "no limit on how many run at once" : `at most ${concurrency} run at once`;
   const { max_depth, strategy } = (backpressure ?? {}) as Fields;
   const waits =
     max_depth === undefined ? "any number may wait" : `at most ${max_depth} may wait (${strategy})`;
@@ -169,7 +169,7 @@ interface PurgeOptions {
 
 function declarePurge(command: Command): void {
   command
-    .description("Delete jobs of a queue for good: those that wait, if nothing is said.")
+    .description("Delete jobs of a queue for good; without --states, those that wait.")
     .argument("<queue>", "its name");
   withTarget(command)
     .addOption(new Option("--states <state...>", "which jobs; never those that run").choices(STATES))
@@ -180,7 +180,7 @@ function declarePurge(command: Command): void {
   withPage(command, {
     examples: [
       ["queues purge mail --dry-run", "how many wait"],
-      ["queues purge mail --states completed --older-than 7d --yes", "tidy up"],
+      ["queues purge mail --states completed --older-than 7d --yes", "completed jobs older than a week"],
     ],
     json: '{"queue","states","dry_run","matched","purged","is_complete"}; "matched" is null where only the purge itself can count',
   });

@@ -1,15 +1,15 @@
 import { Progress } from "./progress.ts";
 
-/** What a command says. Standard output holds data and nothing else; everything about it goes to standard error. */
+/** Standard output gets the data and nothing else. Notes and progress go to standard error. */
 export interface Output {
   readonly isJson: boolean;
   /** The answer: one JSON document with `--json`, text for people otherwise. */
   answer(data: unknown, text: () => string): void;
-  /** One of many that come as they happen: a JSON document per line, or a line of text. */
+  /** One item of a stream: a JSON document per line, or a line of text. */
   line(data: unknown, text: () => string): void;
-  /** A remark for people, on standard error; nothing with `--json`. */
+  /** Prints a note for people on standard error; nothing with `--json`. */
   note(text: string): void;
-  /** Runs something that may take a while, with a line that says so from its first second on. */
+  /** Runs `act`, and shows a progress line if it takes more than a second. */
   during<Value>(what: string, act: (progress: Progress) => Promise<Value>): Promise<Value>;
 }
 

@@ -6,9 +6,9 @@ const SHOW_AFTER = 1_000;
 const EVERY = 200;
 const BAR = 24;
 
-/** One line on standard error that says how far a command is; it appears after a second, and only on a terminal. */
+/** A progress line on standard error. It appears after a second, and only on a terminal. */
 export class Progress {
-  /** The one that has the line; others stay silent until it ends. */
+  /** The instance that owns the line; others print nothing until it ends. */
   static #active: Progress | undefined;
   readonly #system: Pick<System, "monotonic" | "after">;
   readonly #stream: NodeJS.WriteStream;
@@ -38,7 +38,7 @@ export class Progress {
     this.#total = total;
   }
 
-  /** Takes the line away. */
+  /** Clears the line. */
   end(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
