@@ -88,6 +88,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/workers.ts")).register,
   },
   {
+    name: "work",
+    summary: "run a worker without HTTP",
+    group: RUN,
+    load: async () => (await import("./commands/work.ts")).register,
+  },
+  {
     name: "serve",
     summary: "serve jobs over HTTP",
     group: RUN,

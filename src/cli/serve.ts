@@ -7,6 +7,7 @@ import { type Listening, listen } from "../server/listen.ts";
 import { openTelemetry } from "../tracing.ts";
 import { logEvents } from "./event-log.ts";
 import { loadWorkers, type WorkOptions } from "./load-workers.ts";
+import { onStop } from "./on-stop.ts";
 import { createLogOutput, type LogOutput } from "./output/log.ts";
 import type { LogLevel } from "./output/log-levels.ts";
 import { dim, paint } from "./output/paint.ts";
@@ -44,7 +45,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     logEvents(engine, output.logger, options.logLevel === "debug");
     const keyring = keys && new Keyring(keys, { now: () => engine.now() });
-    const work = options.workers === undefined ? undefined : await loadWorkers(options.workers, engine);
+    const work =
+      options.workers === undefined ? undefined : await loadWorkers("--workers", options.workers, engine);
     const server = createServer(engine, {
       logger: output.logger,
       ...(keyring && { keys: keyring }),
@@ -63,28 +65,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     await engine.close({ drain });
   }
   output.say("Stopped.", {}, "stopped");
-}
-
-/** Resolves at the first SIGTERM or SIGINT. The second one ends the process at once. */
-function onStop(output: LogOutput): Promise<void> {
-  return new Promise((resolve) => {
-    let isStopping = false;
-    for (const [signal, code] of [
-      ["SIGTERM", 143],
-      ["SIGINT", 130],
-    ] as const) {
-      process.on(signal, () => {
-        if (isStopping) process.exit(code);
-        isStopping = true;
-        output.say(
-          `${signal}: waiting for running jobs; send it again to stop at once.`,
-          { signal },
-          "stopping",
-        );
-        resolve();
-      });
-    }
-  });
 }
 
 /** SIGHUP reads the key file again, so keys change without a restart. An invalid file changes nothing. */

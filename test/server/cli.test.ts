@@ -191,10 +191,10 @@ describe("what goes wrong at the start is said in one line", () => {
     ],
     [["--store", "mysql://x"], /^curfew: store: "mysql:\/\/x" is not a known store/],
     [["--store", "sqlite:/nowhere/at/all.db"], /^curfew: .*nowhere/],
-    [["--workers", "./none.ts"], /^curfew: workers: \.\/none\.ts cannot be loaded: /],
+    [["--workers", "./none.ts"], /^curfew: --workers: there is no file .*none\.ts; check the path/],
     [
       ["--workers", join(import.meta.dirname, "cli/no-workers.ts")],
-      /^curfew: workers: the default export of .* 42 /,
+      /^curfew: --workers: the default export of .* 42 /,
     ],
     [["--keys", "none.json"], /^curfew: keys: the file none\.json is not there/],
     [["--port", "x"], /error: option '--port <port>' argument 'x' is invalid\. Write a whole number\./],
