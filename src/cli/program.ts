@@ -100,6 +100,18 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/serve.ts")).register,
   },
   {
+    name: "doctor",
+    summary: "look for problems of the store, the workers and this machine",
+    group: RUN,
+    load: async () => (await import("./commands/doctor.ts")).register,
+  },
+  {
+    name: "maintenance",
+    summary: "stop all queues, and let them go on",
+    group: RUN,
+    load: async () => (await import("./commands/maintenance.ts")).register,
+  },
+  {
     name: "migrate",
     summary: "apply pending migrations to a store",
     group: RUN,

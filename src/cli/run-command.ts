@@ -34,18 +34,26 @@ type Action<Options, Context> = (
   words: readonly string[],
 ) => Promise<void>;
 
-/** Sets the action of a command: it opens the target, acts, and closes the target. */
+/**
+ * Sets the action of a command: it opens the target, acts, and closes the target. `onUnopened` runs instead if the
+ * target cannot be reached; without it, the command fails.
+ */
 export function act<Options extends object = object>(
   command: Command,
   action: Action<Options, TargetContext>,
+  onUnopened?: (context: CommandContext, error: CommandFailed, options: Options) => Promise<void>,
 ): Command {
   return command.action(async (...given: unknown[]) => {
     const options = command.optsWithGlobals<Options & CommonOptions>();
     const signal = onInterrupt();
     const output = createOutput(options.json === true);
-    const target = await output.during("opening", () =>
-      openTarget(named(command, options), { output, signal }),
-    );
+    let target: Target;
+    try {
+      target = await output.during("opening", () => openTarget(named(command, options), { output, signal }));
+    } catch (error) {
+      if (!onUnopened || !(error instanceof CommandFailed) || error.exit !== "unreachable") throw error;
+      return onUnopened({ output, signal }, error, options);
+    }
     try {
       await action({ target, output, signal }, options, wordsOf(given));
     } finally {

@@ -14,7 +14,7 @@ const GAP = 2;
 /** Without a terminal nothing is cut: the output goes to a program or a file. */
 const UNBOUNDED = Number.POSITIVE_INFINITY;
 
-function terminalWidth(stream: NodeJS.WriteStream = process.stdout): number {
+export function terminalWidth(stream: NodeJS.WriteStream = process.stdout): number {
   return stream.isTTY ? stream.columns || 80 : UNBOUNDED;
 }
 

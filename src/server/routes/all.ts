@@ -1,5 +1,6 @@
 import type { Route } from "../route.ts";
 import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
+import { adminDoctorRoutes } from "./admin-doctor.ts";
 import { adminJobRoutes, bulkRoutes } from "./admin-jobs.ts";
 import { adminQueueRoutes } from "./admin-queues.ts";
 import { adminSagaRoutes } from "./admin-sagas.ts";
@@ -53,6 +54,7 @@ export const ROUTES: readonly Route[] = [
   ...adminTimeoutRoutes,
   ...firedTimeoutRoutes,
   ...adminSagaRoutes,
+  ...adminDoctorRoutes,
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,

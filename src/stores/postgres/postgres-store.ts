@@ -5,6 +5,7 @@ import { checkUnits } from "../check-batch.ts";
 import { commitUnits, groupScope, transactionScope } from "./commit.ts";
 import { bindSchema, type PoolLike, poolOf } from "./connection.ts";
 import { createConnections, MOST_CONNECTIONS } from "./connections.ts";
+import { diagnoseServer } from "./diagnose.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
@@ -69,6 +70,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       );
     },
     listen: (onHint) => channel.listen(onHint),
+    diagnose: () =>
+      diagnoseServer({
+        runner: connections.inspect,
+        schema,
+        pool: typeof connection === "string" ? pool : undefined,
+      }),
     async close() {
       await channel.close();
       await connections.close();

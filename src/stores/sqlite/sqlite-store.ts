@@ -3,6 +3,7 @@ import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
 import { textOfUnit } from "../sql/batches.ts";
 import { commitUnits } from "./commit.ts";
+import { diagnoseFile } from "./diagnose.ts";
 import { FileClock } from "./file-clock.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
@@ -45,6 +46,7 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
       connection.assertOpen();
       return channel.listen(onHint);
     },
+    diagnose: () => diagnoseFile(connection),
     async close() {
       channel.close();
       clock.leave();
