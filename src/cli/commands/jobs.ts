@@ -10,6 +10,7 @@ import { fieldsText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import type { Fields, Query } from "../target.ts";
+import { whyText } from "../why-text.ts";
 import { declareEnqueue, declareExtend } from "./change-job.ts";
 import { declareLogs, declareTail, declareWait } from "./follow.ts";
 
@@ -26,6 +27,7 @@ const VERBS: Readonly<Record<string, (command: Command) => void>> = {
   retry: (command) => declareAction(command, "retry"),
   delete: (command) => declareAction(command, "delete"),
   extend: declareExtend,
+  activate: declareActivate,
   logs: declareLogs,
   tail: declareTail,
   wait: declareWait,
@@ -163,32 +165,6 @@ function declareWhy(command: Command): void {
   });
 }
 
-/** The curfew command for an action that `why` advises. */
-const ADVISED: Readonly<Record<string, (target: string) => string>> = {
-  "resume-queue": (queue) => `curfew queues resume ${queue}`,
-  retry: (id) => `curfew retry ${id}`,
-  cancel: (id) => `curfew cancel ${id}`,
-  "look-at-job": (id) => `curfew why ${id}`,
-  "look-at-workflow": (id) => `curfew workflows show ${id}`,
-  "look-at-worker": () => "curfew workers ls",
-};
-
-function whyText(why: Fields, now: number): string {
-  const reasons = why.reasons as readonly Fields[];
-  const lines = reasons.flatMap(({ sentence, until, action }, index) => {
-    const { name, target, text } = action as Fields;
-    const command = typeof target === "string" ? ADVISED[String(name)]?.(printable(target)) : undefined;
-    const ends = until === null ? "" : dim(` (until ${relativeText(until, now)})`);
-    const said = `${index + 1}. ${printable(String(sentence))}${ends}`;
-    const advice = [
-      `   → ${printable(String(text))}`,
-      ...(command === undefined ? [] : [`     ${dim(command)}`]),
-    ];
-    return [index === 0 ? paint("bold", said) : said, ...advice];
-  });
-  return [`Job ${why.job_id} is ${paintState(String(why.state))}.`, ...lines].join("\n");
-}
-
 function declareExplain(command: Command): void {
   command
     .description("Say for every limit of a job which source set it, and when it ends the job.")
@@ -250,6 +226,18 @@ function declareAction(command: Command, name: BulkVerb): void {
       ? named(context, name, ids, options)
       : bulk(context, name, actionFilter(options, context.target.now()), options),
   );
+}
+
+function declareActivate(command: Command): void {
+  command.description("Let a pending job run that waits for a sign from outside.").argument("<id>", "its id");
+  withPage(withTarget(command), {
+    examples: [[`activate ${ID}`, "it is available at once"]],
+    json: "the job as in docs/openapi.json",
+  });
+  act(command, async ({ target, output }, _options, [id]) => {
+    const { job } = await onJob(target, id as string, (path) => target.send("POST", `${path}/activate`, {}));
+    output.answer(job, () => `Job ${id} is ${paintState(String((job as Fields).state))}.`);
+  });
 }
 
 /** Acts on each id, and reports the failures at the end. */
