@@ -119,6 +119,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/audit.ts")).register,
   },
   {
+    name: "init",
+    summary: "write a typed starter: jobs, worker, web and test",
+    group: RUN,
+    load: async () => (await import("./commands/init.ts")).register,
+  },
+  {
     name: "work",
     summary: "run a worker without HTTP",
     group: RUN,

@@ -123,7 +123,7 @@ describe("curfew work", () => {
 
 describe("a module that curfew work cannot use", () => {
   it.each([
-    ["is missing", undefined, /work: there is no file .*\.ts; check the path/],
+    ["is missing", undefined, /^curfew: work: there is no file .*\.ts; check the path/],
     ["exports nothing", "export {};", /\.ts has no default export; export default \[processor/],
     [
       "exports its processors by name",

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { instantOption } from "../filters.ts";
+import { offered } from "../not-found.ts";
 import { confirm } from "../output/confirm.ts";
 import { paint, paintState, printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
@@ -180,9 +181,10 @@ function declarePurge(command: Command): void {
   withPage(command, {
     examples: [
       ["queues purge mail --dry-run", "how many wait"],
+      ["queues purge mail --states completed discarded --older-than 7d --dry-run", "how many ended long ago"],
       ["queues purge mail --states completed --older-than 7d --yes", "completed jobs older than a week"],
     ],
-    json: '{"queue","states","dry_run","matched","purged","is_complete"}; "matched" is null where only the purge itself can count',
+    json: '{"queue","states","dry_run","matched","matched_is_exact","purged","is_complete"}',
   });
   act<PurgeOptions>(command, purge);
 }
@@ -195,11 +197,18 @@ async function purge(
   const name = printable(queue as string);
   const path = `${PATH}/${encodeURIComponent(queue as string)}`;
   const states = options.states ?? WAITING;
-  const matched = await countOf(target, queue as string, states, options);
-  const found = { queue, states, matched };
-  const many = matched === null ? "all" : String(matched);
-  const text = `${many} ${states.join(", ")} ${matched === 1 ? "job" : "jobs"} of queue ${name}`;
-  if (options.dryRun || matched === 0) {
+  const older =
+    options.olderThan === undefined
+      ? undefined
+      : instantOption(options.olderThan, target.now(), "--older-than");
+  const counted = await output.during("counting", () => countOf(target, queue as string, states, older));
+  const { matched, isExact } = counted;
+  const found = { queue, states, matched, matched_is_exact: isExact };
+  const age = older === undefined ? "" : ` that ended before ${older.slice(0, 19).replace("T", " ")} UTC`;
+  const many = isExact ? String(matched) : `at least ${matched}`;
+  const jobs = matched === 1 && isExact ? "job" : "jobs";
+  const text = `${many} ${states.join(", ")} ${jobs} of queue ${name}${age}`;
+  if (options.dryRun || (matched === 0 && isExact)) {
     output.answer(
       { ...found, dry_run: options.dryRun === true, purged: 0, is_complete: true },
       () => `${text} to delete.`,
@@ -210,9 +219,7 @@ async function purge(
   const body = {
     states,
     confirm: true,
-    ...(options.olderThan !== undefined && {
-      older_than: instantOption(options.olderThan, target.now(), "--older-than"),
-    }),
+    ...(older !== undefined && { older_than: older }),
     ...(options.reason !== undefined && { reason: options.reason }),
   };
   let purged = 0;
@@ -222,7 +229,7 @@ async function purge(
       const reply = await target.send("DELETE", `${path}/jobs`, body);
       purged += Number(reply.purged_count);
       isComplete = reply.is_complete === true;
-      progress.update(purged, matched ?? undefined);
+      progress.update(purged, isExact ? matched : undefined);
     }
   });
   output.answer(
@@ -233,20 +240,32 @@ async function purge(
     throw new CommandFailed("interrupted", `stopped: ${purged} jobs are deleted, the others are unchanged`);
 }
 
-/** How many a purge means; null where only the purge itself can tell, since ended jobs are not counted by age. */
+interface Counted {
+  readonly matched: number;
+  /** False: the count stopped early, and there may be more. */
+  readonly isExact: boolean;
+}
+
+/** How many jobs a purge would delete. Ended jobs are counted by their age; jobs that wait have none. */
 async function countOf(
   target: TargetContext["target"],
   queue: string,
   states: readonly string[],
-  { olderThan }: PurgeOptions,
-): Promise<number | null> {
-  if (olderThan !== undefined) return null;
-  let sum = 0;
+  older: string | undefined,
+): Promise<Counted> {
+  if (older !== undefined) {
+    const path = `${PATH}/${encodeURIComponent(queue)}/purge-preview`;
+    const preview = { states: states.join(","), older_than: older };
+    const reply = await offered(target, "a count of old jobs", () => target.get(path, preview));
+    return { matched: Number(reply.matched), isExact: reply.is_complete === true };
+  }
+  let matched = 0;
+  let isExact = true;
   for (const state of states) {
     const { pagination } = await target.get("/ojs/v1/admin/jobs", { queue, state, per_page: 1 });
     const { total, total_is_exact } = pagination as Fields;
-    if (total_is_exact !== true) return null;
-    sum += Number(total);
+    isExact &&= total_is_exact === true;
+    matched += Number(total);
   }
-  return sum;
+  return { matched, isExact };
 }

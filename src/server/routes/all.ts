@@ -2,6 +2,7 @@ import type { Route } from "../route.ts";
 import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
 import { adminDoctorRoutes } from "./admin-doctor.ts";
 import { adminJobRoutes, bulkRoutes } from "./admin-jobs.ts";
+import { adminPurgePreviewRoutes } from "./admin-purge-preview.ts";
 import { adminQueueRoutes } from "./admin-queues.ts";
 import { adminSagaRoutes } from "./admin-sagas.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
@@ -55,6 +56,7 @@ export const ROUTES: readonly Route[] = [
   ...firedTimeoutRoutes,
   ...adminSagaRoutes,
   ...adminDoctorRoutes,
+  ...adminPurgePreviewRoutes,
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,
