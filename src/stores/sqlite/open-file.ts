@@ -1,7 +1,8 @@
-import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, openSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { refuse } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
+import { betterSqlite3 } from "./better-sqlite3.ts";
 import { Connection } from "./connection.ts";
 import { resetClockIfAlone } from "./file-clock.ts";
 import { migrate } from "./migrate.ts";
@@ -10,10 +11,12 @@ import { failed } from "./sqlite-errors.ts";
 /** Opens the file, creates it if it is missing, and applies pending migrations. */
 export async function openFile(path: string, system: System): Promise<Connection> {
   checkPath(path);
-  const file = resolve(path);
-  prepareFile(file);
-  await resetClockIfAlone(file, system);
-  const connection = new Connection(file, system);
+  prepareFile(resolve(path));
+  // SQLite follows links, and puts the log beside the file itself.
+  const file = realpathSync(path);
+  const binding = betterSqlite3;
+  await resetClockIfAlone(file, system, binding);
+  const connection = new Connection(file, system, binding);
   try {
     await connection.whenFree(() => connection.configure());
     await migrate(connection, system);

@@ -24,6 +24,13 @@ export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY");
 }
 
+/** The file is no database, or a part of it is not what SQLite wrote. */
+export function isDamage(error: unknown): boolean {
+  return [error, (error as { cause?: unknown }).cause].some((one) =>
+    /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(one)),
+  );
+}
+
 /** Another row has the same unique value. */
 export function isTaken(error: unknown): boolean {
   return ["SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE"].includes(codeOf(error));

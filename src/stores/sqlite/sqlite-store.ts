@@ -2,6 +2,7 @@ import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
 import { textOfUnit } from "../sql/batches.ts";
+import type { SqliteFile } from "./binding.ts";
 import { commitUnits } from "./commit.ts";
 import { diagnoseFile } from "./diagnose.ts";
 import { FileClock } from "./file-clock.ts";
@@ -19,6 +20,13 @@ export interface SqliteStoreOptions {
   readonly system: System;
 }
 
+const files = new WeakMap<Store, SqliteFile>();
+
+/** The file of a store. Undefined for a store of another kind. */
+export function fileOf(store: Store): SqliteFile | undefined {
+  return files.get(store);
+}
+
 /**
  * Opens a store in a SQLite file, and applies pending migrations. Several processes of one machine may share the
  * file. SQLite works in the calling thread: calls are short, and long ones are split. Another thread syncs commits to
@@ -29,7 +37,7 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
   const clock = new FileClock(connection, system);
   const channel = new HintChannel(connection, system);
   const transactions = new Transactions(connection, channel);
-  return {
+  const store: Store = {
     capabilities: { name: "sqlite", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(connection, transactions),
     records: createRecordStore(connection),
@@ -53,4 +61,6 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
       await connection.close();
     },
   };
+  files.set(store, connection);
+  return store;
 }
