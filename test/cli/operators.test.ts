@@ -91,7 +91,7 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
     });
     const { stdout } = await run("sagas", "show", "diary", "a-1");
     expect(stdout).toMatch(
-      /^saga +diary a-1\nstatus +alive[\s\S]*\n[^\n]*pending +in 59m[^\n]*diary a-1 rung/,
+      /^saga +diary a-1\nstatus +alive[\s\S]*\n[^\n]*pending +in 5\dm[^\n]*diary a-1 rung/,
     );
   });
 

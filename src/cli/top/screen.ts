@@ -85,7 +85,7 @@ function sinceText(at: unknown, now: number): string {
 }
 
 /** One line of figures: jobs, pace, and how late deadlines fire. */
-export function summaryText(data: TopData): string {
+function summaryText(data: TopData): string {
   const { stats } = data;
   const jobs = stats.jobs as Fields;
   const { processed_per_minute, failed_per_minute } = stats.throughput as Fields;

@@ -71,7 +71,7 @@ export const ORDERS: Readonly<Record<Pane, readonly Order[]>> = {
   ],
 };
 
-export function idOf(pane: Pane, row: Fields): string {
+function idOf(pane: Pane, row: Fields): string {
   return String(pane === "queues" ? row.name : row.id);
 }
 
