@@ -4,6 +4,7 @@ import { checkUnits } from "../check-batch.ts";
 import { textOfUnit } from "../sql/batches.ts";
 import type { SqliteFile } from "./binding.ts";
 import { commitUnits } from "./commit.ts";
+import { diagnoseFile } from "./diagnose.ts";
 import { FileClock } from "./file-clock.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
@@ -53,6 +54,7 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
       connection.assertOpen();
       return channel.listen(onHint);
     },
+    diagnose: () => diagnoseFile(connection),
     async close() {
       channel.close();
       clock.leave();
