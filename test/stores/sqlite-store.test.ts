@@ -240,7 +240,7 @@ describe("a caller's own transaction", () => {
   it("is refused where it is none, not this file's, or may be lost", async () => {
     const store = await open();
     const enqueue = (tx: unknown) => store.jobs.enqueue(jobs(1), { now: NOW, tx });
-    await expect(enqueue({})).rejects.toThrow(/pass the better-sqlite3 handle/);
+    await expect(enqueue({})).rejects.toThrow(/pass the better-sqlite3 or node:sqlite handle/);
     const handle = rawHandle();
     await expect(enqueue(handle)).rejects.toThrow(/begin immediate/);
     handle.pragma("synchronous = off");
