@@ -25,6 +25,10 @@ export type FileOptions =
 
 /** Opens the file, creates it if it is missing, and applies pending migrations. */
 export async function openFile(options: FileOptions, system: System): Promise<Connection> {
+  if (system.isVirtual) {
+    const fix = 'SQLite waits for a real disk: use the store "memory:", or leave out the system';
+    throw refuse("invalid_option", "system", "virtual time", fix);
+  }
   const file = await fileGiven(options);
   await resetClockIfAlone(file, system);
   const connection = new Connection(file, system);
