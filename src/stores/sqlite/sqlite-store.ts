@@ -41,7 +41,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     inspect: createInspector(connection),
     clock: () => clock.now(),
     async commit(units, options) {
-      checkUnits(units);
+      checkUnits(units, options.now);
       return transactions.run(units, textOfUnit, options, (session, batch, hints) =>
         commitUnits(session, batch, options.now, hints),
       );
